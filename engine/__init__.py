@@ -1,0 +1,3 @@
+"""The engine: a target model verified over a tree that a draft model grows. Imports nothing heavy."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,28 @@
+"""What can go wrong, in words a person can act on."""
+
+
+class CoppiceError(Exception):
+    """A failure that is reported as one sentence, never as a traceback.
+
+    `message` says what happened and to what; `hint` says what to do about it and may be empty.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".rstrip()
+
+
+class InputError(CoppiceError):
+    """An option, a prompt or a file that the person gave cannot be used as it is."""
+
+
+class ModelError(InputError):
+    """A model folder is missing, incomplete, damaged, or of a kind that cannot be used here."""
+
+
+class Cancelled(Exception):
+    """Raised between two layers when the running request was cancelled; never shown to anybody."""

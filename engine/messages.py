@@ -1,0 +1,208 @@
+"""The whole conversation between the application and the engine process: commands go down, events come up.
+
+Every request (`Load`, `Generate`) has an id; ids only grow. A request ends in exactly one `Finished` or `Failed`
+that carries its id. A request is cancelled when its id is at most the last `Cancel.through`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.options import GenerateOptions, LoadOptions
+
+PROTOCOL = 1
+
+Role = Literal["system", "user", "assistant"]
+FinishReason = Literal["loaded", "stop", "length", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One turn of a conversation, as plain text."""
+
+    role: Role
+    content: str
+
+
+# ---- commands -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Load a pair, in place of the one loaded before. Answered by `Loading`*, `Loaded`, `Finished("loaded")`."""
+
+    id: int
+    options: LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Answer a conversation. Answered by `Prefilled`, `Round`*, `Finished`."""
+
+    id: int
+    chat: tuple[ChatMessage, ...]
+    options: GenerateOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancel every request whose id is at most `through`; takes effect within one layer of the target."""
+
+    through: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown:
+    """End the engine process, also when it is busy."""
+
+
+Command = Load | Generate | Cancel | Shutdown
+
+# ---- events ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The process is up and reads commands; nothing is loaded yet. `protocol` must equal `PROTOCOL`."""
+
+    protocol: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """Progress of a `Load`: `stage` is a short phrase for people, `done` of `total` steps are behind us."""
+
+    id: int
+    stage: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What a person wants to know of a loaded model. `weights` is the type of its numbers, such as 'bfloat16'."""
+
+    source: str
+    name: str
+    family: str
+    parameters: int
+    layers: int
+    bytes: int
+    weights: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The pair is ready. `draft` is None when nothing speculates."""
+
+    id: int
+    target: ModelInfo
+    draft: ModelInfo | None
+    context_tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """The prompt is in the cache; `cached_tokens` of `prompt_tokens` were there already from an earlier turn."""
+
+    id: int
+    prompt_tokens: int
+    cached_tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A speculation tree in compact form; node 0 is the root, the last committed token.
+
+    `tokens` and `parents` are little-endian int32 arrays, `log_probs` float32 (the draft's cumulative
+    log-probabilities, 0 at the root); a parent always stands before its children and `parents[0]` is -1.
+    `pieces` are the nodes' tokens as text (a lone byte of a longer character shows as U+FFFD).
+    """
+
+    tokens: bytes
+    parents: bytes
+    log_probs: bytes
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Where wall time went. `decode` covers everything after prefill; `other` is decode less draft and target."""
+
+    load: float = 0.0
+    prefill: float = 0.0
+    draft: float = 0.0
+    target: float = 0.0
+    other: float = 0.0
+    decode: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One pass of the target over one tree.
+
+    `accepted` are the node indices of the accepted path, root first; `bonus` is the token the target added and
+    `bonus_piece` its text. `new_tokens` counts what the answer grew by; `text` is what is safe to show now (it can
+    lag behind the tokens: a broken character or the beginning of a stop string is held back).
+    """
+
+    id: int
+    index: int
+    tree: Tree
+    accepted: tuple[int, ...]
+    bonus: int
+    bonus_piece: str
+    new_tokens: int
+    text: str
+    seconds: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """One answer in figures. A pass is one target forward after prefill, the first one included."""
+
+    method: str = "none"
+    budget: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    new_tokens: int = 0
+    passes: int = 0
+    drafted_nodes: int = 0
+    first_token_seconds: float = 0.0
+    seconds: Seconds = field(default_factory=Seconds)
+    note: str = ""
+
+    @property
+    def tokens_per_pass(self) -> float:
+        """Tokens the answer grew by, per target pass; 0 when there was no pass."""
+        return self.new_tokens / self.passes if self.passes else 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens per second of decoding, load and prefill left out."""
+        return self.new_tokens / self.seconds.decode if self.seconds.decode > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The one good ending. `text` is what was still held back of the answer; `statistics` is None for a `Load`."""
+
+    id: int
+    reason: FinishReason
+    text: str = ""
+    statistics: Statistics | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The one bad ending: what happened, and what to do about it. Id 0 stands for the process as a whole."""
+
+    id: int
+    message: str
+    hint: str = ""
+
+
+Event = Ready | Loading | Loaded | Prefilled | Round | Finished | Failed

@@ -1,0 +1,112 @@
+"""Every option a request can carry, with its default and its legal range."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.errors import InputError
+
+Method = Literal["auto", "specexec", "none"]
+METHODS: tuple[str, ...] = ("auto", "specexec", "none")
+DEVICES: tuple[str, ...] = ("auto", "cpu", "cuda")
+WEIGHTS: tuple[str, ...] = ("auto", "float32", "bfloat16", "float16")
+
+EMBEDDED = "embedded"
+NO_DRAFT = "none"
+
+
+def _require(condition: bool, what: str, allowed: str) -> None:
+    if not condition:
+        raise InputError(f"{what} is out of range.", f"Give {allowed}.")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """Which pair to load, and where to.
+
+    A source is `embedded`, a model folder, or the id of a model in the local hub cache; `draft` may also be
+    `auto` (the embedded draft for the embedded target, otherwise none) or `none`.
+    `context_tokens` is the longest conversation kept, prompt and answer together; 0 means what the model allows,
+    within what the engine finds sensible.
+    """
+
+    target: str = EMBEDDED
+    draft: str = "auto"
+    device: str = "auto"
+    weights: str = "auto"
+    context_tokens: int = 0
+
+    def check(self) -> None:
+        """Raise `InputError` if a field is outside its range."""
+        _require(bool(self.target), "The target source", "a model folder, a hub id or 'embedded'")
+        _require(self.device in DEVICES, f"Device '{self.device}'", "one of " + ", ".join(DEVICES))
+        _require(self.weights in WEIGHTS, f"Weights '{self.weights}'", "one of " + ", ".join(WEIGHTS))
+        _require(self.context_tokens >= 0, f"Context {self.context_tokens}", "a number of tokens, or 0 for automatic")
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """How one token is drawn from the target's distribution. Temperature 0 is greedy; top_k 0 means no limit.
+
+    `repetition_penalty` divides (or multiplies, if negative) the logits of tokens seen so far, as in
+    Keskar et al. 2019 (CTRL); `presence_penalty` is subtracted once from the logits of tokens already generated.
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    seed: int = 0
+
+    def check(self) -> None:
+        """Raise `InputError` if a field is outside its range."""
+        _require(0.0 <= self.temperature <= 100.0, f"Temperature {self.temperature}", "a number from 0 to 100")
+        _require(0.0 < self.top_p <= 1.0, f"Top-p {self.top_p}", "a number above 0 and up to 1")
+        _require(self.top_k >= 0, f"Top-k {self.top_k}", "a whole number, 0 for no limit")
+        _require(0.0 <= self.min_p < 1.0, f"Min-p {self.min_p}", "a number from 0 to below 1")
+        _require(0.1 <= self.repetition_penalty <= 10.0, f"Repetition penalty {self.repetition_penalty}", "a number from 0.1 to 10")
+        _require(-10.0 <= self.presence_penalty <= 10.0, f"Presence penalty {self.presence_penalty}", "a number from -10 to 10")
+        _require(0 <= self.seed < 2**63, f"Seed {self.seed}", "a whole number from 0 to 2^63 - 1")
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationOptions:
+    """How the draft grows its tree. Defaults for batch, depth, width and decay are SpecExec's (arXiv 2406.02532).
+
+    `budget` counts drafted nodes, without the root; 0 means automatic.
+    """
+
+    method: str = "auto"
+    budget: int = 0
+    batch: int = 128
+    depth: int = 32
+    width: int = 32
+    decay: float = 0.95
+
+    def check(self) -> None:
+        """Raise `InputError` if a field is outside its range."""
+        _require(self.method in METHODS, f"Method '{self.method}'", "one of " + ", ".join(METHODS))
+        _require(0 <= self.budget <= 16384, f"Budget {self.budget}", "a number of nodes from 1 to 16384, or auto")
+        _require(1 <= self.batch <= 4096, f"Draft batch {self.batch}", "a number from 1 to 4096")
+        _require(1 <= self.depth <= 256, f"Tree depth {self.depth}", "a number from 1 to 256")
+        _require(1 <= self.width <= 1024, f"Branch width {self.width}", "a number from 1 to 1024")
+        _require(0.0 < self.decay <= 1.0, f"Score decay {self.decay}", "a number above 0 and up to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """One answer: how its tokens are drawn, how they are speculated on, and when it ends."""
+
+    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+    speculation: SpeculationOptions = field(default_factory=SpeculationOptions)
+    max_new_tokens: int = 512
+    stop: tuple[str, ...] = ()
+    ignore_eos: bool = False
+
+    def check(self) -> None:
+        """Raise `InputError` if a field, here or below, is outside its range."""
+        self.sampling.check()
+        self.speculation.check()
+        _require(self.max_new_tokens >= 1, f"Max new tokens {self.max_new_tokens}", "a whole number of at least 1")
+        _require(all(self.stop), "An empty stop string", "stop strings with at least one character")

@@ -1,0 +1,1 @@
+"""Text in and out: tokens, chat templates, and the stream of an answer."""
