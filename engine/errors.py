@@ -24,5 +24,5 @@ class ModelError(InputError):
     """A model folder is missing, incomplete, damaged, or of a kind that cannot be used here."""
 
 
-class Cancelled(Exception):
+class Cancelled(Exception):  # noqa: N818  # a request, not an error
     """Raised between two layers when the running request was cancelled; never shown to anybody."""

@@ -65,8 +65,16 @@ class SamplingOptions:
         _require(0.0 < self.top_p <= 1.0, f"Top-p {self.top_p}", "a number above 0 and up to 1")
         _require(self.top_k >= 0, f"Top-k {self.top_k}", "a whole number, 0 for no limit")
         _require(0.0 <= self.min_p < 1.0, f"Min-p {self.min_p}", "a number from 0 to below 1")
-        _require(0.1 <= self.repetition_penalty <= 10.0, f"Repetition penalty {self.repetition_penalty}", "a number from 0.1 to 10")
-        _require(-10.0 <= self.presence_penalty <= 10.0, f"Presence penalty {self.presence_penalty}", "a number from -10 to 10")
+        _require(
+            0.1 <= self.repetition_penalty <= 10.0,
+            f"Repetition penalty {self.repetition_penalty}",
+            "a number from 0.1 to 10",
+        )
+        _require(
+            -10.0 <= self.presence_penalty <= 10.0,
+            f"Presence penalty {self.presence_penalty}",
+            "a number from -10 to 10",
+        )
         _require(0 <= self.seed < 2**63, f"Seed {self.seed}", "a whole number from 0 to 2^63 - 1")
 
 

@@ -1,0 +1,67 @@
+"""The speculative tail of a context: which pending slot is whose child, and who may see whom."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+class PendingTree:
+    """Ancestry of the slots behind the committed ones, numbered from 0 in the order they were appended."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self._depths: list[int] = []
+        self._visible = torch.zeros(0, 0, dtype=torch.bool)  # [capacity, capacity]: row may see column
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def clear(self) -> None:
+        """Forget all nodes."""
+        self.truncate(0)
+
+    def truncate(self, count: int) -> None:
+        """Forget every node from `count` on."""
+        del self.tokens[count:], self._depths[count:]
+
+    def append(self, tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
+        """Add nodes whose parents stand before them (-1: the last committed token); returns bool [n, len(self)].
+
+        Row i tells which pending slots the i-th new node may see: its ancestors and itself.
+        """
+        begin, end = len(self.tokens), len(self.tokens) + len(tokens)
+        self._reserve(end)
+        by_depth: dict[int, list[int]] = {}
+        for node, parent in enumerate(parents, start=begin):
+            assert parent < node, "a parent must be appended before its children"
+            depth = 0 if parent < 0 else self._depths[parent] + 1
+            self._depths.append(depth)
+            by_depth.setdefault(depth, []).append(node)
+        self.tokens.extend(tokens)
+        self._visible[begin:end] = False
+        for depth in sorted(by_depth):  # a level at a time: every parent's row is complete before it is copied
+            nodes = torch.tensor(by_depth[depth])
+            if depth:
+                self._visible[nodes] = self._visible[torch.tensor([parents[n - begin] for n in by_depth[depth]])]
+            self._visible[nodes, nodes] = True
+        return self._visible[begin:end, :end]
+
+    def positions(self, base: int) -> Tensor:
+        """int64 [len(self)]: the position of every pending node, `base` being the first one behind the prefix."""
+        return torch.tensor(self._depths, dtype=torch.int64) + base
+
+    def is_path(self, nodes: Sequence[int]) -> bool:
+        """Whether `nodes` go down the tree, each the parent of the next, from a child of the last committed token."""
+        return all(
+            self._depths[node] == depth and bool(self._visible[node, list(nodes[: depth + 1])].all())
+            for depth, node in enumerate(nodes)
+        )
+
+    def _reserve(self, count: int) -> None:
+        capacity = len(self._visible)
+        if count <= capacity:
+            return
+        grown = torch.zeros(2 * (max(count, 2 * capacity, 256),), dtype=torch.bool)
+        grown[:capacity, :capacity] = self._visible
+        self._visible = grown

@@ -1,0 +1,98 @@
+"""How one token is drawn from the target's logits: penalties, filters, and one uniform number per position."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.options import SamplingOptions
+
+
+class Uniforms:
+    """One uniform number in [0, 1) per output position, a function of the seed alone.
+
+    Whatever method finds the token at a position, it is drawn with the same number: a tree changes the speed of an
+    answer, not its text.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._generator = torch.Generator().manual_seed(seed)
+        self._drawn: list[float] = []
+
+    def __getitem__(self, position: int) -> float:
+        while len(self._drawn) <= position:
+            self._drawn.extend(torch.rand(256, generator=self._generator, dtype=torch.float64).tolist())
+        return self._drawn[position]
+
+
+class Sampler:
+    """Draws the tokens of one answer."""
+
+    def __init__(self, options: SamplingOptions, prompt: Sequence[int]) -> None:
+        self._options = options
+        self._prompt = sorted(set(prompt))
+        self._uniforms = Uniforms(options.seed)
+
+    def draw(self, logits: Tensor, answer: Sequence[int]) -> int:
+        """The token that follows `answer`, all tokens generated so far, the path down the tree included.
+
+        logits: float32 [vocabulary], raw, as the target gave them after the last of these tokens.
+        """
+        penalised = penalise(logits, self._options, self._prompt, answer)
+        if self._options.temperature == 0:
+            return int(penalised.argmax())
+        return inverse_cdf(distribution(penalised, self._options), self._uniforms[len(answer)])
+
+
+def penalise(logits: Tensor, options: SamplingOptions, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
+    """Repetition penalty (Keskar et al. 2019) over prompt and answer, then presence penalty over the answer.
+
+    logits: float32 [vocabulary]; returns a new tensor where a penalty applies.
+    """
+    if options.repetition_penalty != 1.0:
+        seen = torch.tensor(sorted({*prompt, *answer}), device=logits.device)
+        old = logits[seen]
+        factor = options.repetition_penalty
+        logits = logits.index_copy(0, seen, torch.where(old < 0, old * factor, old / factor))
+    if options.presence_penalty != 0.0 and answer:
+        present = torch.tensor(sorted(set(answer)), device=logits.device)
+        logits = logits.index_add(0, present, logits.new_full((len(present),), -options.presence_penalty))
+    return logits
+
+
+def distribution(logits: Tensor, options: SamplingOptions) -> Tensor:
+    """Probabilities after temperature, top-k, top-p and min-p, in this order, as transformers applies them.
+
+    logits: float32 [..., vocabulary], temperature above 0; returns float32 of the same shape, each row summing to 1.
+    """
+    scores = logits / options.temperature
+    if 0 < options.top_k < scores.shape[-1]:
+        kth_best = scores.topk(options.top_k, dim=-1).values[..., -1:]
+        scores = scores.masked_fill(scores < kth_best, -torch.inf)
+    if options.top_p < 1.0:
+        scores = _keep_nucleus(scores, options.top_p)
+    if options.min_p > 0.0:
+        probabilities = scores.softmax(-1)
+        floor = options.min_p * probabilities.amax(-1, keepdim=True)
+        scores = scores.masked_fill(probabilities < floor, -torch.inf)
+    return scores.softmax(-1)
+
+
+def _keep_nucleus(scores: Tensor, top_p: float) -> Tensor:
+    """Mask all but the fewest most probable tokens that together reach `top_p` (Holtzman et al. 2020)."""
+    probabilities, order = scores.softmax(-1).sort(dim=-1, descending=True, stable=True)
+    mass_before = probabilities.cumsum(-1) - probabilities
+    outside = (mass_before >= top_p).scatter(-1, order, mass_before >= top_p)
+    return scores.masked_fill(outside, -torch.inf)
+
+
+def inverse_cdf(probabilities: Tensor, uniform: float) -> int:
+    """The token whose interval of the cumulative distribution holds `uniform`; never one of probability 0.
+
+    probabilities: float32 [vocabulary]. Summed in double precision: at 128,000 tokens float32 would lose the tail.
+    """
+    cumulative = probabilities.double().cumsum(0)
+    token = int(torch.searchsorted(cumulative, cumulative[-1:] * uniform, right=True))
+    if token == len(probabilities):  # only rounding gets here: the product reached the total
+        return int(probabilities.nonzero()[-1])
+    return token

@@ -1,0 +1,58 @@
+"""The answer being written: its text, and when it ends."""
+
+from collections.abc import Set
+from typing import Protocol
+
+from engine.messages import FinishReason
+
+
+class TextSink(Protocol):
+    """Turns tokens into text that is safe to show; `engine.text.text_stream.TextStream` is one."""
+
+    stopped: bool
+
+    def push(self, token: int) -> str:
+        """Take a token, return the text that can be shown now."""
+
+    def flush(self) -> str:
+        """Return what was held back."""
+
+
+class Answer:
+    """Ends at an end token, at a stop string, or when `max_new_tokens` are written, whichever comes first."""
+
+    def __init__(self, sink: TextSink, end_tokens: Set[int], max_new_tokens: int) -> None:
+        """`end_tokens` may be empty, to write on past every end. The end token counts as a token of the answer."""
+        self.tokens: list[int] = []
+        self.reason: FinishReason = "length"
+        self._sink = sink
+        self._end_tokens = end_tokens
+        self._max_new_tokens = max_new_tokens
+        self._ended = False
+        self._unseen = ""
+
+    @property
+    def room(self) -> int:
+        """Tokens the answer may still grow by; 0 once it has ended."""
+        return 0 if self._ended else self._max_new_tokens - len(self.tokens)
+
+    def push(self, token: int) -> bool:
+        """Take the next token of the answer; True if it is the last one."""
+        assert self.room, "an answer that has ended takes no more tokens"
+        self.tokens.append(token)
+        if token in self._end_tokens:
+            self._ended, self.reason = True, "stop"
+            return True
+        self._unseen += self._sink.push(token)
+        if self._sink.stopped:
+            self._ended, self.reason = True, "stop"
+        return not self.room
+
+    def take_text(self) -> str:
+        """What can be shown and was not taken yet."""
+        text, self._unseen = self._unseen, ""
+        return text
+
+    def take_rest(self) -> str:
+        """Like `take_text`, with what was held back; for the end."""
+        return self.take_text() + self._sink.flush()

@@ -1,0 +1,51 @@
+"""The heart: grow a tree, score it in one pass, accept a path, keep it; until the answer ends."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.speculation.acceptance import Draw, accept
+from engine.speculation.drafter import Drafter, Scorer
+from engine.speculation.tree import Path, Tree
+from engine.stats import Stopwatch
+
+
+class Ending(Protocol):
+    """Decides, token by token, when an answer ends."""
+
+    @property
+    def room(self) -> int:
+        """Tokens the answer may still grow by; 0 once it has ended."""
+
+    def push(self, token: int) -> bool:
+        """Take the next token of the answer; True if it is the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """One round: the tree, what the target accepted of it, and the tokens the answer grew by."""
+
+    tree: Tree
+    path: Path
+    tokens: tuple[int, ...]
+
+
+def rounds(
+    target: Scorer, drafter: Drafter, prompt: Sequence[int], draw: Draw, ending: Ending, budget: int, clock: Stopwatch
+) -> Iterator[RoundResult]:
+    """Answer `prompt` (at least one token; all but the last are in the target's cache already), a tree per round.
+
+    Between two rounds target and drafter hold the prompt and the answer up to, but not including, its last token.
+    """
+    answer: list[int] = []
+    while ending.room:
+        with clock.measure("draft"):
+            tree = drafter.grow([*prompt, *answer], budget, depth=ending.room - 1)
+        with clock.measure("target"):
+            logits = target.score(tree.tokens, tree.parents)
+        path = accept(tree, logits, draw, ending.push, answer)
+        drafter.keep(path.nodes)
+        target.keep(path.nodes)
+        said = path.tokens(tree)
+        answer.extend(said)
+        yield RoundResult(tree, path, said)

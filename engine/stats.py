@@ -1,0 +1,49 @@
+"""Clocks and memory counters."""
+
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from engine.messages import Seconds
+
+if sys.platform != "win32":
+    import resource
+
+
+class Stopwatch:
+    """Adds up wall time under names such as `draft` and `target`."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        """Add the time spent inside to `name`, also when it ends in an exception."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name] += time.perf_counter() - begin
+
+    def __getitem__(self, name: str) -> float:
+        return self._seconds[name]
+
+    def seconds(self, load: float = 0.0) -> Seconds:
+        """Everything measured so far; `other` is decode less draft and target."""
+        draft, target, decode = self["draft"], self["target"], self["decode"]
+        return Seconds(
+            load=load, prefill=self["prefill"], draft=draft, target=target, decode=decode,
+            other=max(0.0, decode - draft - target),
+        )  # fmt: skip
+
+
+def peak_rss_bytes() -> int:
+    """The most memory this process has held so far, in bytes."""
+    if sys.platform == "win32":
+        return int(psutil.Process().memory_info().peak_wset)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,77 @@
+"""Tiny random transformers models of every family, with windows narrow enough to cut through a tree."""
+
+from typing import Any
+
+import torch
+import transformers
+
+from engine.model.families import attention_implementation
+from engine.model.network import Network, wrap
+
+VOCABULARY = 131
+WINDOW = 7
+MIXED = ["sliding_attention", "full_attention"] * 2
+
+BASE = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": False,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+HEAD = {"head_dim": 16}
+
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("LlamaConfig", HEAD),
+    "qwen2": ("Qwen2Config", {}),
+    "qwen3": ("Qwen3Config", HEAD),
+    "qwen3_mixed": ("Qwen3Config", {**HEAD, "use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 2}),
+    "mistral_sliding": ("MistralConfig", {**HEAD, "sliding_window": WINDOW}),
+    "gemma2": ("Gemma2Config", {**HEAD, "sliding_window": WINDOW, "query_pre_attn_scalar": 16}),
+    "gemma3": (
+        "Gemma3TextConfig",
+        {**HEAD, "sliding_window": WINDOW, "query_pre_attn_scalar": 16, "layer_types": MIXED},
+    ),
+    "phi3": ("Phi3Config", {}),
+    "gpt_oss": (
+        "GptOssConfig",
+        {**HEAD, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": WINDOW, "layer_types": MIXED},
+    ),
+    "mixtral": ("MixtralConfig", {**HEAD, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": None}),
+    "qwen3_moe": ("Qwen3MoeConfig", {**HEAD, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 48}),
+    "olmo2": ("Olmo2Config", {}),
+}
+
+
+def tiny_config(family: str, **overrides: Any) -> Any:
+    """The config of a tiny model of this family."""
+    config_class, extra = FAMILIES[family]
+    return getattr(transformers, config_class)(**{**BASE, **extra, **overrides})
+
+
+def tiny_model(family: str, seed: int = 0, dtype: torch.dtype = torch.float32, **overrides: Any) -> Any:
+    """A random model whose logits are spread enough that its greedy text is no constant."""
+    config = tiny_config(family, **overrides)
+    model_class = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    attention = attention_implementation(config, model_class)
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=dtype).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.ndim >= 2:
+                parameter.normal_(0, 0.25)
+            elif "sinks" in name:
+                parameter.normal_(0, 1.0)
+    return model.requires_grad_(False)
+
+
+def tiny_network(family: str, seed: int = 0, dtype: torch.dtype = torch.float32, **overrides: Any) -> Network:
+    """`tiny_model`, wrapped for a `Context`."""
+    model = tiny_model(family, seed, dtype, **overrides)
+    return wrap(model, model.config._attn_implementation, family)
