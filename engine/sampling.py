@@ -1,11 +1,19 @@
 """How one token is drawn from the target's logits: penalties, filters, and one uniform number per position."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from engine.options import SamplingOptions
+
+
+class UniformSource(Protocol):
+    """Where the sampler finds the uniform number of each output position."""
+
+    def __getitem__(self, position: int, /) -> float:
+        """A number in [0, 1)."""
 
 
 class Uniforms:
@@ -28,10 +36,10 @@ class Uniforms:
 class Sampler:
     """Draws the tokens of one answer."""
 
-    def __init__(self, options: SamplingOptions, prompt: Sequence[int]) -> None:
+    def __init__(self, options: SamplingOptions, prompt: Sequence[int], uniforms: UniformSource) -> None:
         self._options = options
         self._prompt = sorted(set(prompt))
-        self._uniforms = Uniforms(options.seed)
+        self._uniforms = uniforms
 
     def draw(self, logits: Tensor, answer: Sequence[int]) -> int:
         """The token that follows `answer`, all tokens generated so far, the path down the tree included.

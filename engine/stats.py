@@ -47,3 +47,11 @@ def peak_rss_bytes() -> int:
         return int(psutil.Process().memory_info().peak_wset)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def peak_vram_bytes() -> int:
+    """The most CUDA memory this process has held so far, in bytes; 0 where there is none."""
+    torch = sys.modules.get("torch")  # whoever has used CUDA has imported it
+    if torch is None or not torch.cuda.is_available():
+        return 0
+    return int(torch.cuda.max_memory_reserved())

@@ -31,7 +31,10 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("LlamaConfig", HEAD),
     "qwen2": ("Qwen2Config", {}),
     "qwen3": ("Qwen3Config", HEAD),
-    "qwen3_mixed": ("Qwen3Config", {**HEAD, "use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 2}),
+    "qwen3_mixed": (
+        "Qwen3Config",
+        {**HEAD, "use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 2},
+    ),
     "mistral_sliding": ("MistralConfig", {**HEAD, "sliding_window": WINDOW}),
     "gemma2": ("Gemma2Config", {**HEAD, "sliding_window": WINDOW, "query_pre_attn_scalar": 16}),
     "gemma3": (

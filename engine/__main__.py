@@ -1,0 +1,17 @@
+"""`python -m engine` and the script `coppice-engine`: the engine on a terminal."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, 2 for bad input, 130 when interrupted."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from engine.cli import run  # noqa: PLC0415  # after the environment is set
+
+    return run(sys.argv[1:] if arguments is None else arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

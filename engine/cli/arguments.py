@@ -1,0 +1,136 @@
+"""What the terminal accepts: commands, options, and how they become the engine's own option types."""
+
+import argparse
+from collections.abc import Callable
+from typing import NoReturn
+
+from engine import __version__
+from engine.errors import InputError
+from engine.options import DEVICES, METHODS, WEIGHTS, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are `InputError`s: one line, like every other."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage and leaving."""
+        raise InputError(f"{message[:1].upper()}{message[1:]}.", f"See `{self.prog} --help`.")
+
+
+def build_parser() -> Parser:
+    """The parser of `coppice-engine`."""
+    parser = Parser(prog="coppice-engine", description="Generate and measure with speculation trees, on a terminal.")
+    parser.add_argument("--version", action="version", version=f"coppice {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
+    _add_generate(commands.add_parser("generate", help="answer one prompt"))
+    _add_bench(commands.add_parser("bench", help="compare methods on the same weights, prompts and machine"))
+    return parser
+
+
+def _add_generate(parser: Parser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--prompt", metavar="TEXT", help="one user message")
+    source.add_argument("--messages", metavar="FILE", help='a JSON list of {"role", "content"}')
+    source.add_argument("--token-ids", metavar="1,2,3", help="raw token ids, without a chat template")
+    parser.add_argument("--method", choices=METHODS, default="auto", help="how to speculate (default: %(default)s)")
+    parser.add_argument("--samples", type=int, default=1, metavar="N", help="independent answers, seeds S, S+1, ...")
+    parser.add_argument("--trace", metavar="FILE", help="write one JSON line per round")
+    _add_model(parser)
+    _add_sampling(parser)
+
+
+def _add_bench(parser: Parser) -> None:
+    parser.add_argument(
+        "--methods", type=_names, default=["none", "specexec"], metavar="A,B", help="methods to measure"
+    )
+    parser.add_argument(
+        "--baselines", type=_names, default=["transformers", "assisted"], metavar="A,B", help="rivals to measure"
+    )
+    parser.add_argument("--budgets", type=_whole_numbers, default=None, metavar="8,64", help="a row per budget")
+    parser.add_argument("--prompts", metavar="FILE", help='JSON lines of {"prompt"} or {"messages"}')
+    parser.add_argument(
+        "--prompt-count", type=int, default=8, metavar="N", help="prompts to use (default: %(default)s)"
+    )
+    _add_model(parser)
+    _add_sampling(parser)
+
+
+def _add_model(parser: Parser) -> None:
+    parser.add_argument("--target", default="embedded", metavar="SOURCE", help="embedded, a folder, or a cached hub id")
+    parser.add_argument("--draft", default="auto", metavar="SOURCE", help="the same, or none")
+    parser.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
+    parser.add_argument("--place", choices=("auto", "device"), default="auto", help="where the layers lie")
+    parser.add_argument("--weights", choices=WEIGHTS, default="auto", help="number type (default: %(default)s)")
+    parser.add_argument("--context", type=int, default=0, metavar="TOKENS", help="longest prompt and answer together")
+    parser.add_argument("--json", action="store_true", help="exactly one JSON document on stdout")
+
+
+def _add_sampling(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--max-new-tokens", type=int, default=256, metavar="N", help="longest answer (default: %(default)s)")
+    add("--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (default: %(default)s)")
+    add("--top-p", type=float, default=1.0, metavar="P", help="nucleus sampling (default: off)")
+    add("--top-k", type=int, default=0, metavar="K", help="only the K likeliest tokens (default: off)")
+    add("--min-p", type=float, default=0.0, metavar="P", help="only tokens at least P times as likely as the likeliest")
+    add("--repetition-penalty", type=float, default=1.0, metavar="R", help="above 1 discourages repeats")
+    add("--presence-penalty", type=float, default=0.0, metavar="R", help="above 0 discourages used tokens")
+    add("--seed", type=int, default=0, metavar="S", help="same seed, same text")
+    add("--budget", type=_budget, default=0, metavar="auto|N", help="drafted nodes per tree (default: auto)")
+    add("--depth", type=int, default=32, metavar="D", help="levels and draft passes per tree (default: %(default)s)")
+    add("--width", type=int, default=32, metavar="W", help="children looked at per node (default: %(default)s)")
+    add("--draft-batch", type=int, default=128, metavar="B", help="nodes per draft pass (default: %(default)s)")
+    add("--stop", action="append", default=[], metavar="TEXT", help="end the answer at this text; may be repeated")
+    add("--ignore-eos", action="store_true", help="write on past the model's end token")
+
+
+def load_options(arguments: argparse.Namespace) -> LoadOptions:
+    """The pair that the arguments ask for."""
+    return LoadOptions(
+        target=arguments.target,
+        draft=arguments.draft,
+        device=arguments.device,
+        weights=arguments.weights,
+        context_tokens=arguments.context,
+    )
+
+
+def generate_options(arguments: argparse.Namespace, method: str, budget: int, seed: int) -> GenerateOptions:
+    """The answer that the arguments ask for, by this method."""
+    return GenerateOptions(
+        sampling=SamplingOptions(
+            temperature=arguments.temperature,
+            top_p=arguments.top_p,
+            top_k=arguments.top_k,
+            min_p=arguments.min_p,
+            repetition_penalty=arguments.repetition_penalty,
+            presence_penalty=arguments.presence_penalty,
+            seed=seed,
+        ),
+        speculation=SpeculationOptions(
+            method=method,
+            budget=budget,
+            batch=arguments.draft_batch,
+            depth=arguments.depth,
+            width=arguments.width,
+        ),
+        max_new_tokens=arguments.max_new_tokens,
+        stop=tuple(arguments.stop),
+        ignore_eos=arguments.ignore_eos,
+    )
+
+
+def _budget(text: str) -> int:
+    if text == "auto":
+        return 0
+    budget = int(text)
+    if budget < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of nodes from 1 on, nor 'auto'")
+    return budget
+
+
+def _list_of(convert: Callable[[str], object]) -> Callable[[str], list[object]]:
+    return lambda text: [convert(part.strip()) for part in text.split(",") if part.strip()]
+
+
+_names = _list_of(str)
+_whole_numbers = _list_of(int)

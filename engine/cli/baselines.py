@@ -1,0 +1,86 @@
+"""What a user would otherwise run on the same weights: transformers' own generation, plain and assisted."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor
+
+from engine.engine import Engine
+from engine.errors import InputError
+from engine.options import GenerateOptions
+
+Timed = tuple[tuple[int, ...], float, int]
+"""(token ids, decode seconds, tokens written in these seconds)."""
+
+Baseline = Callable[[Sequence[int], int], Timed]
+"""(prompt, max new tokens) -> one answer."""
+
+
+class FirstTokenClock(transformers.generation.streamers.BaseStreamer):  # type: ignore[misc]
+    """Notes when the first token came, so that the baselines' decoding too is timed without their prefill."""
+
+    def __init__(self) -> None:
+        self.first_at = 0.0
+        self.first_count = 0
+        self._calls = 0
+
+    def put(self, value: Tensor) -> None:
+        """Called with the prompt, then with the tokens of every step."""
+        self._calls += 1
+        if self._calls == 2:
+            self.first_at = time.perf_counter()
+            self.first_count = value.numel()
+
+    def end(self) -> None:
+        """Nothing to close."""
+
+
+def plain(engine: Engine, options: GenerateOptions) -> Baseline:
+    """`model.generate`, one token per pass."""
+    return _generate(engine, options, {})
+
+
+def assisted(engine: Engine, options: GenerateOptions) -> Baseline:
+    """`model.generate(assistant_model=...)`: the draft guesses a chain of tokens, the target checks it."""
+    if engine.draft is None:
+        raise InputError("The baseline 'assisted' needs a draft model.", "Choose a draft, or leave the baseline out.")
+    return _generate(engine, options, {"assistant_model": engine.draft.network.model})
+
+
+def _generate(engine: Engine, options: GenerateOptions, extra: dict[str, Any]) -> Baseline:
+    model, sampling = engine.target.network.model, options.sampling
+    end_tokens = None if options.ignore_eos else sorted(engine.end_tokens)
+    drawn = {
+        "do_sample": True,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p or None,
+    }
+
+    @torch.inference_mode()
+    def run(prompt: Sequence[int], max_new_tokens: int) -> Timed:
+        torch.manual_seed(sampling.seed)
+        clock = FirstTokenClock()
+        ids = torch.tensor([list(prompt)], device=model.device)
+        config = transformers.GenerationConfig(
+            max_new_tokens=max_new_tokens,
+            eos_token_id=end_tokens,
+            pad_token_id=(end_tokens or [0])[0],
+            repetition_penalty=sampling.repetition_penalty,
+            **(drawn if sampling.temperature > 0 else {"do_sample": False}),
+        )
+        output = model.generate(
+            ids, attention_mask=torch.ones_like(ids), generation_config=config, streamer=clock, **extra
+        )
+        seconds = time.perf_counter() - clock.first_at
+        tokens = tuple(output[0, len(prompt) :].tolist())
+        return tokens, seconds, len(tokens) - clock.first_count
+
+    return run
+
+
+BASELINES: dict[str, Callable[[Engine, GenerateOptions], Baseline]] = {"transformers": plain, "assisted": assisted}

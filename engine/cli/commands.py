@@ -1,0 +1,34 @@
+"""Runs one command of the terminal and turns its failures into one line and an exit code."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from engine.cli.arguments import build_parser
+from engine.errors import CoppiceError
+
+EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `coppice-engine` with these arguments; returns its exit code."""
+    try:
+        _dispatch(build_parser().parse_args(arguments))
+    except CoppiceError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201  # a terminal's job
+        return EXIT_BAD_INPUT
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _dispatch(arguments: argparse.Namespace) -> None:
+    # torch is imported only behind a command line that makes sense
+    if arguments.command == "generate":
+        from engine.cli.generate import generate  # noqa: PLC0415
+
+        generate(arguments)
+    else:
+        from engine.cli.bench import bench  # noqa: PLC0415
+
+        bench(arguments)

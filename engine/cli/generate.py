@@ -1,0 +1,130 @@
+"""`generate`: answers on stdout, one document with --json, one line a round with --trace."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from engine.cli.arguments import generate_options, load_options
+from engine.cli.session import Answer, Session, read_json, read_messages, say
+from engine.errors import InputError
+from engine.messages import ChatMessage, Round
+from engine.options import GenerateOptions
+from engine.stats import peak_rss_bytes, peak_vram_bytes
+
+
+def generate(arguments: argparse.Namespace) -> None:
+    """Run the command; raises `CoppiceError` for bad input."""
+    if arguments.samples < 1:
+        raise InputError(f"{arguments.samples} samples are too few.", "Give at least 1.")
+    options = [
+        generate_options(arguments, arguments.method, arguments.budget, arguments.seed + sample)
+        for sample in range(arguments.samples)
+    ]
+    for each in options:
+        each.check()
+    chat = None if arguments.token_ids is not None else _read_chat(arguments)
+    token_ids = _parse_ids(arguments.token_ids) if chat is None else None
+    with ExitStack() as files:
+        trace = files.enter_context(_open_trace(arguments.trace)) if arguments.trace else None
+        session = Session(load_options(arguments), quiet=arguments.json)
+        prompt = session.engine.encode_chat(chat) if chat is not None else token_ids or []
+        documents = [_answer(session, prompt, each, trace, live=not arguments.json) for each in options]
+    if arguments.json:
+        json.dump(documents[0] if arguments.samples == 1 else {"samples": documents}, sys.stdout)
+        sys.stdout.write("\n")
+
+
+def _answer(
+    session: Session, prompt: Sequence[int], options: GenerateOptions, trace: TextIO | None, live: bool
+) -> dict[str, Any]:
+    answer = Answer()
+    for text, so_far in session.answer(prompt, options):
+        answer = so_far
+        if live:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    if live:
+        sys.stdout.write("\n")
+        say(_summary(answer))
+    if trace:
+        trace.writelines(json.dumps(_trace_line(event)) + "\n" for event in answer.rounds)
+    return _document(session, answer)
+
+
+def _document(session: Session, answer: Answer) -> dict[str, Any]:
+    """The fields of one answer; a pass is a target forward after prefill."""
+    statistics = answer.statistics
+    assert session.loaded
+    return {
+        "text": answer.text,
+        "token_ids": answer.token_ids,
+        "prompt_tokens": statistics.prompt_tokens,
+        "new_tokens": statistics.new_tokens,
+        "finish_reason": answer.reason,
+        "method": statistics.method,
+        "budget": statistics.budget,
+        "passes": statistics.passes,
+        "tokens_per_pass": statistics.tokens_per_pass,
+        "tokens_per_second": statistics.tokens_per_second,
+        "drafted_nodes": statistics.drafted_nodes,
+        "first_token_seconds": statistics.first_token_seconds,
+        "seconds": {**asdict(statistics.seconds), "load": session.load_seconds},
+        "placement": {"device": session.loaded.target.layers, "ram": 0, "ssd": 0},
+        "bytes_streamed": 0,
+        "stream_gb_per_second": 0.0,
+        "peak_rss_bytes": peak_rss_bytes(),
+        "peak_vram_bytes": peak_vram_bytes(),
+    }
+
+
+def _trace_line(event: Round) -> dict[str, Any]:
+    tree = event.tree
+    parents = memoryview(tree.parents).cast("i").tolist()
+    depths = [0]
+    for parent in parents[1:]:
+        depths.append(depths[parent] + 1)
+    return {
+        "round": event.index,
+        "tokens": memoryview(tree.tokens).cast("i").tolist(),
+        "parents": parents,
+        "log_probs": memoryview(tree.log_probs).cast("f").tolist(),
+        "depths": depths,
+        "accepted": list(event.accepted),
+        "bonus": event.bonus,
+        "seconds": asdict(event.seconds),
+    }
+
+
+def _summary(answer: Answer) -> str:
+    statistics = answer.statistics
+    note = f" ({statistics.note})" if statistics.note else ""
+    return (
+        f"{statistics.new_tokens} tokens in {statistics.passes} passes: {statistics.tokens_per_pass:.1f} tokens/pass, "
+        f"{statistics.tokens_per_second:.1f} tokens/s, {statistics.method}{note}; ended by {answer.reason}"
+    )
+
+
+def _read_chat(arguments: argparse.Namespace) -> list[ChatMessage]:
+    if arguments.messages is not None:
+        return read_messages(read_json(arguments.messages), arguments.messages)
+    if not arguments.prompt.strip():
+        raise InputError("The prompt is empty.", "Write something first.")
+    return [ChatMessage("user", arguments.prompt)]
+
+
+def _parse_ids(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError as error:
+        raise InputError(f"'{text[:80]}' is not a list of token ids.", "Give whole numbers like 1,2,3.") from error
+
+
+def _open_trace(path: str) -> TextIO:
+    try:
+        return open(path, "w", encoding="utf-8")  # noqa: PTH123  # entered by the caller
+    except OSError as error:
+        raise InputError(f"The trace cannot be written to {path}: {error.strerror}.", "Choose another file.") from error

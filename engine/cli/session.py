@@ -1,0 +1,121 @@
+"""A pair loaded on behalf of the terminal, with progress on stderr."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.cancellation import Cancellation
+from engine.engine import Engine, load, open_pair
+from engine.errors import InputError
+from engine.messages import ChatMessage, Finished, Loaded, Loading, Round, Statistics
+from engine.options import GenerateOptions, LoadOptions
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer, collected. `rounds` holds every round's event, in order."""
+
+    rounds: list[Round] = field(default_factory=list)
+    text: str = ""
+    reason: str = ""
+    statistics: Statistics = field(default_factory=Statistics)
+
+    @property
+    def token_ids(self) -> list[int]:
+        """The answer's tokens: of every round the accepted nodes behind the root, then the bonus token."""
+        return [token for event in self.rounds for token in round_tokens(event)]
+
+
+def round_tokens(event: Round) -> list[int]:
+    """The tokens the answer grew by in this round."""
+    tokens = memoryview(event.tree.tokens).cast("i")
+    return [*(tokens[node] for node in event.accepted[1:]), event.bonus]
+
+
+class Session:
+    """One engine for the length of one command."""
+
+    def __init__(self, options: LoadOptions, quiet: bool) -> None:
+        """Load the pair; `quiet` keeps stderr empty. Raises `CoppiceError`."""
+        begin = time.perf_counter()
+        self.loaded: Loaded | None = None
+        self.engine = self._load(options, quiet)
+        self.load_seconds = time.perf_counter() - begin
+
+    def _load(self, options: LoadOptions, quiet: bool) -> Engine:
+        steps = load(0, open_pair(options), Cancellation())
+        while True:
+            try:
+                event = next(steps)
+            except StopIteration as end:
+                engine: Engine = end.value
+                return engine
+            if isinstance(event, Loading) and not quiet:
+                say(f"{event.stage} ({event.done + 1} of {event.total})")
+            if isinstance(event, Loaded):
+                self.loaded = event
+
+    def answer(self, prompt: Sequence[int], options: GenerateOptions) -> Iterator[tuple[str, Answer]]:
+        """Yields each piece of text with the answer so far; the last one is complete."""
+        answer = Answer()
+        for event in self.engine.generate(0, prompt, options):
+            if isinstance(event, Round):
+                answer.rounds.append(event)
+                answer.text += event.text
+                yield event.text, answer
+            elif isinstance(event, Finished):
+                assert event.statistics
+                answer.text += event.text
+                answer.reason, answer.statistics = event.reason, event.statistics
+                yield event.text, answer
+
+    def collect(self, prompt: Sequence[int], options: GenerateOptions) -> Answer:
+        """The complete answer."""
+        *_, (_, answer) = self.answer(prompt, options)
+        return answer
+
+
+def say(line: str) -> None:
+    """A line of progress for the person, out of the way of what a program reads."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job
+
+
+def read_messages(value: Any, origin: str) -> list[ChatMessage]:
+    """Checked messages from parsed JSON; raises `InputError` naming `origin`."""
+    shape = 'a list like [{"role": "user", "content": "Hello"}]'
+    if not isinstance(value, list) or not value:
+        raise InputError(f"{origin} holds no messages.", f"Give {shape}.")
+    messages = []
+    for item in value:
+        fields = item if isinstance(item, dict) else {}
+        role, content = fields.get("role"), fields.get("content")
+        if role not in ("system", "user", "assistant") or not isinstance(content, str):
+            raise InputError(f"{origin} holds something that is not a message.", f"Give {shape}.")
+        messages.append(ChatMessage(role, content))
+    return messages
+
+
+def read_json(path: str) -> Any:
+    """The parsed content of a JSON file; raises `InputError` if there is none."""
+    return parse_json(read_text(path), path)
+
+
+def parse_json(text: str, origin: str) -> Any:
+    """Parsed JSON; raises `InputError` naming `origin`."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{origin} is not valid JSON: {error}.", "Check the file.") from error
+
+
+def read_text(path: str) -> str:
+    """The content of a UTF-8 file; raises `InputError` if it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
+        raise InputError(f"{path} cannot be read: {reason}.", "Check the path.") from error

@@ -1,0 +1,31 @@
+"""On which device, and in which number type, a model's weights are held."""
+
+import torch
+
+from engine.errors import InputError
+from engine.model.checkpoint import Checkpoint
+from engine.model.resident import DTYPES
+
+FLOAT32_ON_CPU_BYTES = 2 << 30  # up to this size a CPU runs float32, exact and as fast as bfloat16
+
+
+def choose_device(name: str) -> torch.device:
+    """The device called `auto`, `cpu` or `cuda`; raises `InputError` if it is not there."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            "There is no CUDA device that torch can use.",
+            "Choose device 'cpu', or install an NVIDIA driver and a CUDA build of torch.",
+        )
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
+
+
+def choose_dtype(weights: str, checkpoint: Checkpoint, device: torch.device) -> torch.dtype:
+    """The number type called `weights`; `auto` is the checkpoint's own, but float32 for small models on a CPU."""
+    if weights != "auto":
+        return DTYPES[weights]
+    if device.type == "cpu" and checkpoint.parameters * 4 <= FLOAT32_ON_CPU_BYTES:
+        return torch.float32
+    own = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
+    return DTYPES.get(own, torch.bfloat16)

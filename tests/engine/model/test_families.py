@@ -1,0 +1,75 @@
+"""What cannot hold a tree is refused in a sentence; what is not known is tried on the model itself."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+from engine.errors import ModelError
+from engine.model.context import Context
+from engine.model.families import attention_implementation, layer_windows, require_tree
+from engine.model.masks import TreeMasks
+from engine.model.network import wrap
+from engine.model.probe import require_faithful_tree
+from tests.engine.tiny_models import BASE, FAMILIES, WINDOW, tiny_config, tiny_network
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_of_the_tests_is_accepted(family: str) -> None:
+    config = tiny_config(family)
+    require_tree(config, MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], family)
+    assert len(layer_windows(config, family)) == BASE["num_hidden_layers"]
+
+
+def test_windows_are_read_per_layer() -> None:
+    assert layer_windows(tiny_config("gemma3"), "") == (WINDOW, None, WINDOW, None)
+    assert layer_windows(tiny_config("qwen3_mixed"), "") == (None, None, WINDOW, WINDOW)
+    assert layer_windows(tiny_config("mistral_sliding"), "") == (WINDOW,) * 4
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (transformers.MambaConfig(), "recurrent state"),
+        (transformers.Qwen3NextConfig(), "recurrent state"),
+        (transformers.Llama4TextConfig(), "chunked attention"),
+        (transformers.T5Config(), "encoder-decoder"),
+        (transformers.Gemma3nTextConfig(), "share their key/value cache"),
+    ],
+)
+def test_models_that_cannot_branch_are_refused_with_the_reason(config: Any, reason: str) -> None:
+    model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), SimpleNamespace())
+    with pytest.raises(ModelError, match=reason) as refusal:
+        require_tree(config, model_class, "some-model")
+    assert "'some-model' cannot hold a token tree" in refusal.value.message
+    assert refusal.value.hint
+
+
+def test_attention_is_eager_where_sdpa_would_compute_something_else() -> None:
+    expected = {"llama": "sdpa", "gemma2": "eager", "gpt_oss": "eager", "gemma3": "sdpa"}
+    for family, attention in expected.items():
+        config = tiny_config(family)
+        assert attention_implementation(config, MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]) == attention
+
+
+def test_an_unknown_family_that_holds_trees_passes_the_probe() -> None:
+    config = transformers.GraniteConfig(**BASE)
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    context = Context(wrap(model, "sdpa", "granite"), 64)
+    require_faithful_tree(context, "granite")
+    assert context.length == 0
+
+
+def test_a_family_whose_siblings_see_each_other_fails_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for a model that ignores the mask it is given."""
+    build = TreeMasks.build
+    monkeypatch.setattr(
+        TreeMasks, "build", lambda self, visible, *rest: build(self, torch.ones_like(visible).tril(), *rest)
+    )
+    monkeypatch.setattr("engine.model.probe.VERIFIED", frozenset())
+    with pytest.raises(ModelError, match="differs from its paths alone"):
+        require_faithful_tree(Context(tiny_network("llama"), 64), "odd-model")

@@ -1,0 +1,78 @@
+"""Tiny target/draft pairs and a run of the rounds over them, without tokenizer or text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from engine.model.context import Context
+from engine.model.network import Network
+from engine.options import SamplingOptions, SpeculationOptions
+from engine.sampling import Sampler, Uniforms, UniformSource
+from engine.speculation.answer import Answer
+from engine.speculation.drafter import Drafter, NoDrafter
+from engine.speculation.rounds import RoundResult, rounds
+from engine.speculation.specexec import SpecExec
+from engine.stats import Stopwatch
+from tests.engine.tiny_models import tiny_network
+
+GREEDY = SamplingOptions()
+PUBLISHED = SpeculationOptions()
+
+
+class Silent:
+    """A text sink for answers nobody reads."""
+
+    stopped = False
+
+    def push(self, token: int) -> str:
+        return ""
+
+    def flush(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    tokens: list[int]
+    rounds: list[RoundResult]
+
+
+def random_prompt(length: int, seed: int, vocabulary: int = 131) -> list[int]:
+    generator = torch.Generator().manual_seed(seed)
+    return [int(token) for token in torch.randint(3, vocabulary, (length,), generator=generator)]
+
+
+def noisy_copy(family: str, seed: int = 0, noise: float = 0.1, **overrides: Any) -> Network:
+    """A draft that often, but not always, agrees with `tiny_network(family, seed)`."""
+    network = tiny_network(family, seed, **overrides)
+    generator = torch.Generator().manual_seed(5)
+    for parameter in network.model.parameters():
+        if parameter.ndim >= 2:
+            parameter.add_(torch.randn(parameter.shape, generator=generator) * noise * parameter.std())
+    return network
+
+
+def write(
+    target: Network,
+    draft: Network | None,
+    prompt: Sequence[int],
+    max_new_tokens: int,
+    budget: int,
+    sampling: SamplingOptions = GREEDY,
+    speculation: SpeculationOptions = PUBLISHED,
+    end_tokens: frozenset[int] = frozenset(),
+    uniforms: UniformSource | None = None,
+) -> Outcome:
+    """Answer a prompt; `draft` None is plain autoregression."""
+    context = Context(target, capacity=512)
+    drafter: Drafter = NoDrafter()
+    if draft:
+        drafter = SpecExec(Context(draft, capacity=512), speculation, target.vocabulary)
+    context.prefill(prompt[:-1])
+    drafter.prefill(prompt[:-1])
+    answer = Answer(Silent(), end_tokens, max_new_tokens)
+    sampler = Sampler(sampling, prompt, uniforms or Uniforms(sampling.seed))
+    results = list(rounds(context, drafter, prompt, sampler.draw, answer, budget, Stopwatch()))
+    return Outcome(answer.tokens, results)
