@@ -20,7 +20,7 @@ def layer_windows(config: Any, name: str) -> tuple[int | None, ...]:
     window: int | None = getattr(text, "sliding_window", None)
     kinds = getattr(text, "layer_types", None)
     if kinds is None:
-        return (window,) * text.num_hidden_layers
+        return (window,) * int(text.num_hidden_layers)
     if unknown := sorted(set(kinds) - {FULL, SLIDING}):
         raise _refusal(name, f"it has {', '.join(kind.replace('_', ' ') for kind in unknown)} layers")
     return tuple(window if kind == SLIDING else None for kind in kinds)
