@@ -1,0 +1,143 @@
+"""One engine process, from its start to its end, and the private socket it is reached by."""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Any
+
+from app.paths import ROOT
+
+ADDRESS_VARIABLE = "COPPICE_ENGINE_ADDRESS"
+KEY_VARIABLE = "COPPICE_ENGINE_KEY"
+PYTHON_VARIABLE = "COPPICE_ENGINE_PYTHON"
+
+BROKEN = (EOFError, OSError, AuthenticationError)
+"""What a connection raises when the other side is gone."""
+
+_LOG_BYTES = 1_000_000
+_SECONDS_TO_EXIT = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProgram:
+    """What to start as the engine, and the file that takes what it prints."""
+
+    arguments: tuple[str, ...]
+    log: Path
+
+
+def engine_program(log: Path) -> EngineProgram:
+    """The engine in this Python, or in the one that `COPPICE_ENGINE_PYTHON` names."""
+    python = os.environ.get(PYTHON_VARIABLE) or sys.executable
+    return EngineProgram((python, "-m", "engine.process"), log)
+
+
+class EngineChild:
+    """A running engine. Raises `OSError` when it cannot be started.
+
+    The key travels in the environment, never on the command line, and the socket lies in a folder
+    that only this user can enter.
+    """
+
+    def __init__(self, program: EngineProgram) -> None:
+        self._key = secrets.token_bytes(32)
+        self._folder = tempfile.mkdtemp(prefix="coppice-")
+        try:
+            self._listener = _listen(self._folder, self._key)
+            self._address = str(self._listener.address)
+            self._process = _start(program, self._address, self._key)
+        except OSError:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        threading.Thread(target=self._watch, name="engine-watch", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the engine."""
+        return self._process.pid
+
+    def connect(self) -> "Connection[Any, Any]":
+        """Wait for the engine to call; raises one of `BROKEN` when it ends before it does."""
+        connection = self._listener.accept()
+        self._close_door()
+        return connection
+
+    def kill(self) -> None:
+        """End the process now; safe from any thread, also when it has ended already."""
+        self._process.kill()
+
+    def end(self) -> int:
+        """Wait a moment for the process to exit by itself, then kill it; returns its exit code."""
+        self._close_door()
+        try:
+            return self._process.wait(_SECONDS_TO_EXIT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def _close_door(self) -> None:
+        self._listener.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _watch(self) -> None:
+        """An engine that dies before it calls would leave `accept` waiting for ever: then we call in its place."""
+        self._process.wait()
+        try:
+            Client(self._address, authkey=self._key).close()
+        except BROKEN:
+            return  # nobody was waiting any more
+
+
+def describe_exit(code: int) -> str:
+    """What the exit code of an engine that nobody asked to end means, as a sentence."""
+    if code == 0:
+        return "The engine ended by itself."
+    if code > 0:
+        return f"The engine ended with exit code {code}."
+    if code == -signal.SIGTERM:
+        return "The engine was ended from outside."
+    if os.name == "posix" and code == -signal.SIGKILL:
+        return "The engine was killed, perhaps because memory ran out."
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"The engine crashed ({name})."
+
+
+def _listen(folder: str, key: bytes) -> Listener:
+    if os.name == "nt":
+        return Listener(family="AF_PIPE", authkey=key)
+    return Listener(str(Path(folder, "engine.sock")), family="AF_UNIX", authkey=key)
+
+
+def _start(program: EngineProgram, address: str, key: bytes) -> "subprocess.Popen[bytes]":
+    _rotate(program.log)
+    environment = os.environ | {ADDRESS_VARIABLE: address, KEY_VARIABLE: key.hex(), "PYTHONUNBUFFERED": "1"}
+    environment["PYTHONSAFEPATH"] = "1"  # a folder named `engine` where the person happens to be is not ours
+    if (ROOT / "pyproject.toml").is_file():  # run from a checkout: the engine need not be installed
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    with program.log.open("ab") as log:
+        return subprocess.Popen(
+            program.arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+
+
+def _rotate(log: Path) -> None:
+    """Keep one old log beside a new one, so that neither grows without end."""
+    if log.exists() and log.stat().st_size > _LOG_BYTES:
+        log.replace(log.with_suffix(".old.log"))

@@ -1,0 +1,225 @@
+"""The thread that starts the engine process, carries commands down to it and events up from it."""
+
+import itertools
+import threading
+import time
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from pickle import UnpicklingError
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from PySide6.QtCore import QObject, QThread, Signal
+
+from app.engine_child import BROKEN, EngineChild, EngineProgram, describe_exit
+from engine.messages import (
+    PROTOCOL,
+    Cancel,
+    ChatMessage,
+    Command,
+    Event,
+    Failed,
+    Finished,
+    Generate,
+    Load,
+    Ready,
+    Shutdown,
+)
+from engine.options import GenerateOptions, LoadOptions
+
+_UNREADABLE = (UnpicklingError, AttributeError, ImportError, TypeError, ValueError)
+_SECONDS_TO_PART = 1.0
+_MOST_EVENTS = 1000  # in one list, so that a flood cannot keep the list from being delivered
+
+
+class EngineLink(QThread):
+    """The way to the engine. Every method but `run` belongs to the GUI thread and returns at once.
+
+    Every request ends in one `Finished` or `Failed`; when the engine dies, the link writes the `Failed` itself.
+    When it dies, `engine_stopped` comes first, so that whoever sees such a `Failed` knows the reason already.
+    """
+
+    engine_starting = Signal()
+    events_arrived = Signal(list)
+    engine_stopped = Signal(Failed)
+
+    def __init__(self, program: EngineProgram, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._program = program
+        self._ids = itertools.count(1)
+        self._commands: SimpleQueue[Command] = SimpleQueue()
+        self._wake_reader, self._wake_writer = Pipe(duplex=False)
+        self._child: EngineChild | None = None
+        self._connected = False
+        self._restarting = threading.Event()
+        self._closing = threading.Event()
+        self._running: set[int] = set()
+
+    # ---- for the GUI thread -----------------------------------------------------------------------------------------
+
+    def load(self, options: LoadOptions) -> int:
+        """Ask for a pair; returns the id that the answering events carry."""
+        command = Load(next(self._ids), options)
+        self._submit(command)
+        return command.id
+
+    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
+        """Ask for the answer to a conversation; returns the id that the answering events carry."""
+        command = Generate(next(self._ids), chat, options)
+        self._submit(command)
+        return command.id
+
+    def cancel(self, through: int) -> None:
+        """Cancel every request whose id is at most `through`."""
+        self._submit(Cancel(through))
+
+    def restart(self) -> None:
+        """End the engine if it runs, and start a new one."""
+        self._restarting.set()
+        if self._child is not None:
+            self._child.kill()
+        self._wake()
+
+    def close(self) -> None:
+        """End the engine and this thread; a busy engine gets a moment, one that never called gets none."""
+        self._closing.set()
+        if self._child is not None and not self._connected:
+            self._child.kill()
+        self._wake()
+
+    def wait_closed(self) -> None:
+        """After `close`, block until the engine and the thread have ended; for when the window is gone."""
+        if not self.wait(int(_SECONDS_TO_PART * 2000)) and self._child is not None:
+            self._child.kill()
+            self.wait()
+
+    @property
+    def engine_pid(self) -> int | None:
+        """The process id of the engine, None where none runs."""
+        child = self._child
+        return None if child is None else child.pid
+
+    def _submit(self, command: Command) -> None:
+        self._commands.put(command)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._wake_writer.send_bytes(b"")
+
+    # ---- in the thread ----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Serve one engine after the other, until closed."""
+        while not self._closing.is_set():
+            self.engine_starting.emit()
+            ending = self._serve_engine()
+            if self._closing.is_set():
+                return
+            if self._restarting.is_set():
+                ending = Failed(0, "The engine was restarted.")
+            self.engine_stopped.emit(ending)
+            self._fail_requests(ending)
+            self._wait_for_restart()
+
+    def _serve_engine(self) -> Failed:
+        """Start an engine and carry messages until it is gone; returns why it went."""
+        self._restarting.clear()
+        try:
+            child = EngineChild(self._program)
+        except OSError as error:
+            return Failed(0, f"The engine could not be started: {error}.", "Check the installation, then restart it.")
+        self._child = child
+        if self._closing.is_set():
+            child.kill()
+        reason = ""
+        try:
+            with child.connect() as connection:
+                reason = self._greet(connection)
+                self._connected = not reason
+                while self._connected and self._carry(connection):
+                    pass
+        except BROKEN:
+            pass  # the exit code tells more
+        except _UNREADABLE as error:
+            reason = f"The engine sent something that cannot be read ({error})."
+        finally:
+            self._connected = False
+            if reason or self._closing.is_set():
+                child.kill()
+            code = child.end()
+            self._child = None
+        return Failed(0, reason or describe_exit(code), f"What it printed last is in {self._program.log}.")
+
+    def _greet(self, connection: "Connection[Any, Any]") -> str:
+        """Read the first message; returns what is wrong with it, or nothing."""
+        ready = connection.recv()
+        if not isinstance(ready, Ready):
+            return "The engine did not introduce itself."
+        if ready.protocol != PROTOCOL:
+            return (
+                f"The engine speaks version {ready.protocol} of the protocol, this window version {PROTOCOL}: "
+                "they come from different installations."
+            )
+        self.events_arrived.emit([ready])
+        return ""
+
+    def _carry(self, connection: "Connection[Any, Any]") -> bool:
+        """Wait for either side and pass on what is there; False when it is time to part."""
+        awake = wait([connection, self._wake_reader])
+        if self._wake_reader in awake:
+            self._drain_wakes()
+            for command in self._take_commands():
+                connection.send(command)
+        if self._closing.is_set():
+            connection.send(Shutdown())
+            _hear_out(connection)
+            return False
+        if connection in awake:
+            self._pass_events(connection)
+        return True
+
+    def _pass_events(self, connection: "Connection[Any, Any]") -> None:
+        """Emit everything that has arrived as one list, also when the connection breaks in the middle."""
+        events: list[Event] = []
+        try:
+            while len(events) < _MOST_EVENTS and connection.poll():
+                events.append(connection.recv())
+        finally:
+            self._running.difference_update(each.id for each in events if isinstance(each, Finished | Failed))
+            if events:
+                self.events_arrived.emit(events)
+
+    def _take_commands(self) -> list[Command]:
+        """Everything that waits in the queue; the requests in it run from now on."""
+        commands: list[Command] = []
+        while True:
+            try:
+                commands.append(self._commands.get_nowait())
+            except Empty:
+                break
+        self._running.update(each.id for each in commands if isinstance(each, Load | Generate))
+        return commands
+
+    def _drain_wakes(self) -> None:
+        while self._wake_reader.poll():
+            self._wake_reader.recv_bytes()
+
+    def _fail_requests(self, ending: Failed) -> None:
+        self._take_commands()
+        failed = [Failed(each, ending.message, ending.hint) for each in sorted(self._running)]
+        self._running.clear()
+        if failed:
+            self.events_arrived.emit(failed)
+
+    def _wait_for_restart(self) -> None:
+        """Without an engine every request fails at once."""
+        while not (self._restarting.is_set() or self._closing.is_set()):
+            self._wake_reader.recv_bytes()
+            self._fail_requests(Failed(0, "The engine is not running.", "Restart it."))
+
+
+def _hear_out(connection: "Connection[Any, Any]") -> None:
+    """Give an engine that was told to end a moment to do so; raises `EOFError` as soon as it has."""
+    deadline = time.monotonic() + _SECONDS_TO_PART
+    while (left := deadline - time.monotonic()) > 0 and connection.poll(left):
+        connection.recv()

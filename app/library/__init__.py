@@ -1,0 +1,1 @@
+"""Models: which pair is loaded, and the dialog that chooses another."""

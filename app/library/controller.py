@@ -1,0 +1,126 @@
+"""Keeps a pair loaded: after every start of the engine, and after a choice that could not be loaded."""
+
+from dataclasses import replace
+
+from PySide6.QtCore import QObject, Signal
+
+from app.engine_link import EngineLink
+from app.engine_state import EngineState, Phase
+from engine.messages import Event, Failed, Finished, Loaded, Loading, Ready
+from engine.options import LoadOptions
+
+
+class LibraryController(QObject):
+    """Decides what is loaded, and knows the state of the engine.
+
+    A pair that fails to load is followed by the one before it, and that by the embedded pair; so a wrong path
+    never leaves the window without a model. What was cancelled is not followed by anything new.
+    """
+
+    state_changed = Signal(EngineState)
+    pair_loaded = Signal(LoadOptions)
+    load_failed = Signal(Failed)
+
+    def __init__(self, link: EngineLink, wanted: LoadOptions, previous: LoadOptions, parent: QObject | None = None):
+        super().__init__(parent)
+        self._link = link
+        self._wanted = wanted
+        self._previous = previous
+        self._loaded: LoadOptions | None = None
+        self._failed: list[LoadOptions] = []  # since the last success or choice, so that no failure is tried twice
+        self._request = 0
+        self.state = EngineState()
+
+    @property
+    def wanted(self) -> LoadOptions:
+        """The pair that is loaded, or is to be."""
+        return self._wanted
+
+    def load(self, options: LoadOptions) -> None:
+        """Load another pair; an engine that has stopped is started for it."""
+        self._wanted = options
+        self._failed.clear()
+        self.cancel()
+        if self.state.phase is Phase.STOPPED:
+            self.restart()
+        elif self.state.phase is not Phase.STARTING:
+            self._request_load()
+
+    def cancel(self) -> None:
+        """Stop loading."""
+        if self.state.phase is Phase.LOADING:
+            self._link.cancel(self._request)
+
+    def restart(self) -> None:
+        """Start a new engine and load the pair into it."""
+        self._link.restart()
+
+    def on_engine_starting(self) -> None:
+        """A new process: nothing is loaded in it."""
+        self._change(EngineState(Phase.STARTING))
+
+    def on_engine_stopped(self, ending: Failed) -> None:
+        """The process is gone; the next one does not load what this one died of."""
+        if self.state.phase is Phase.LOADING:
+            self._wanted = self._previous
+        self._request = 0
+        self._loaded = None
+        self._change(EngineState(Phase.STOPPED))
+
+    def on_events(self, events: list[Event]) -> None:
+        """Follow the start of the engine and the loading of the pair."""
+        for event in events:
+            if isinstance(event, Ready):
+                self._request_load()
+            elif event.id == self._request:
+                self._on_answer(event)
+
+    def _on_answer(self, event: Event) -> None:
+        match event:
+            case Loading():
+                stage = EngineState(Phase.LOADING, event.stage, event.done, event.total)
+                self._change(stage)
+            case Loaded():
+                self._change(replace(self.state, pair=event))
+            case Finished(reason="loaded"):
+                self._on_loaded()
+            case Finished():
+                self._on_cancelled()
+            case Failed():
+                self._on_failed(event)
+            case _:
+                pass
+
+    def _on_loaded(self) -> None:
+        self._loaded = self._previous = self._wanted
+        self._failed.clear()
+        self._change(EngineState(Phase.READY, pair=self.state.pair))
+        self.pair_loaded.emit(self._wanted)
+
+    def _on_cancelled(self) -> None:
+        if self._loaded is None:
+            self._change(EngineState(Phase.EMPTY))
+        else:
+            self._wanted = self._loaded
+            self._request_load()
+
+    def _on_failed(self, failed: Failed) -> None:
+        """Try the pair before; if that is the one that failed, the embedded pair; if even that, none."""
+        self._loaded = None
+        self._failed.append(self._wanted)
+        self.load_failed.emit(failed)
+        untried = [each for each in (self._previous, LoadOptions()) if each not in self._failed]
+        if untried:
+            self._wanted = untried[0]
+            self._request_load()
+        else:
+            self._change(EngineState(Phase.EMPTY))
+
+    def _request_load(self) -> None:
+        self._change(EngineState(Phase.LOADING, "Loading the models"))
+        self._request = self._link.load(self._wanted)
+
+    def _change(self, state: EngineState) -> None:
+        if state != self.state:
+            self.state = state
+            self.state_changed.emit(state)

@@ -1,0 +1,117 @@
+"""Bars that tell of something that went wrong or can be undone: stacked, dismissible, never in the way."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
+
+
+class Tone(Enum):
+    """How grave a notice is; also the name that the style sheet knows it by."""
+
+    HINT = "hint"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One bar. A new one replaces the one with the same `key`; `action` is the text of its button, if it has one."""
+
+    key: str
+    message: str
+    hint: str = ""
+    action: str = ""
+    tone: Tone = Tone.ERROR
+
+    @property
+    def text(self) -> str:
+        """Everything it says, for the clipboard."""
+        return f"{self.message} {self.hint}".rstrip()
+
+
+class NoticeBar(QFrame):
+    """The bar of one notice."""
+
+    dismissed = Signal(str)
+    action_requested = Signal(str)
+
+    def __init__(self, notice: Notice, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.notice = notice
+        self.setObjectName("notice")
+        self.setProperty("tone", notice.tone.value)
+        self.setAccessibleName(notice.text)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(14, 8, 8, 8)
+        row.setSpacing(8)
+        row.addWidget(self._words(), 1)
+        if notice.action:
+            row.addWidget(self._button(notice.action, lambda: self.action_requested.emit(notice.key)))
+        if notice.tone is Tone.ERROR:
+            row.addWidget(self._button("Copy", lambda: QGuiApplication.clipboard().setText(notice.text)))
+        row.addWidget(self._closer())
+
+    def _words(self) -> QLabel:
+        words = QLabel(self.notice.text, self)
+        words.setTextFormat(Qt.TextFormat.PlainText)
+        words.setWordWrap(True)
+        words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        return words
+
+    def _button(self, text: str, action: object) -> QPushButton:
+        button = QPushButton(text, self)
+        button.setAccessibleName(f"{text}: {self.notice.message}")
+        button.clicked.connect(action)
+        return button
+
+    def _closer(self) -> QToolButton:
+        closer = QToolButton(self)
+        closer.setText("×")
+        closer.setObjectName("dismiss")
+        closer.setToolTip("Dismiss")
+        closer.setAccessibleName("Dismiss this notice")
+        closer.clicked.connect(lambda: self.dismissed.emit(self.notice.key))
+        return closer
+
+
+class NoticeStack(QWidget):
+    """The bars that are shown now, the newest at the bottom; takes no room when there is none."""
+
+    action_requested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._bars: dict[str, NoticeBar] = {}
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(6)
+        self.hide()
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What is shown, the oldest first."""
+        return tuple(bar.notice for bar in self._bars.values())
+
+    def add(self, notice: Notice) -> None:
+        """Show a notice in place of the one with the same key."""
+        self.dismiss(notice.key)
+        bar = NoticeBar(notice, self)
+        bar.dismissed.connect(self.dismiss)
+        bar.action_requested.connect(self._on_action)
+        self._bars[notice.key] = bar
+        self._column.addWidget(bar)
+        self.show()
+
+    def dismiss(self, key: str) -> None:
+        """Take a notice away; nothing happens when there is none."""
+        bar = self._bars.pop(key, None)
+        if bar is not None:
+            bar.hide()
+            bar.deleteLater()
+        self.setVisible(bool(self._bars))
+
+    def _on_action(self, key: str) -> None:
+        self.dismiss(key)
+        self.action_requested.emit(key)

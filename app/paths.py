@@ -1,0 +1,58 @@
+"""Where the application keeps its files, and where the files it ships lie."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+ROOT = Path(__file__).resolve().parent.parent
+RESOURCES = ROOT / "resources"
+
+_APP_NAME = "coppice"
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The four folders the application writes to, and nowhere else."""
+
+    config: Path
+    data: Path
+    cache: Path
+    logs: Path
+
+    @property
+    def settings_file(self) -> Path:
+        """The file that holds what a person has set."""
+        return self.config / "settings.json"
+
+    @property
+    def engine_log(self) -> Path:
+        """What the engine process printed."""
+        return self.logs / "engine.log"
+
+    @property
+    def application_log(self) -> Path:
+        """What the window's process had to report."""
+        return self.logs / "coppice.log"
+
+    def create(self) -> None:
+        """Make the folders that are missing. Raises `OSError` where that is not allowed."""
+        for folder in (self.config, self.data, self.cache, self.logs):
+            folder.mkdir(parents=True, exist_ok=True)
+
+
+def folders_below(data_dir: Path) -> Folders:
+    """All four folders inside one that was named on the command line."""
+    root = data_dir.expanduser().absolute()
+    return Folders(root / "config", root / "data", root / "cache", root / "logs")
+
+
+def platform_folders() -> Folders:
+    """The folders this platform means for settings, data, caches and logs."""
+    places = platformdirs.PlatformDirs(_APP_NAME, appauthor=False)
+    return Folders(places.user_config_path, places.user_data_path, places.user_cache_path, places.user_log_path)
+
+
+def resource(*parts: str) -> Path:
+    """The path of a shipped file, such as `resource("icons", "coppice.svg")`."""
+    return RESOURCES.joinpath(*parts)
