@@ -1,0 +1,38 @@
+"""JSON from outside, read within limits, and names from it made fit for a sentence."""
+
+import json
+from pathlib import Path
+
+from engine.errors import ModelError
+
+# Quoted text in a message; a hostile name may be a megabyte long.
+MAX_SHOWN = 80
+
+
+def read_json_object(path: Path, max_bytes: int) -> dict[str, object]:
+    """The object that the file holds; raises `ModelError` when it is unreadable, too big, or anything else."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(max_bytes + 1)
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {reason(error)}.", "Check that the file may be read.") from None
+    if len(content) > max_bytes:
+        raise ModelError(f"{path} is larger than {max_bytes >> 20} MB.", "Use the file that belongs to the model.")
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        raise ModelError(f"{path} is not valid JSON.", "Download the file again.") from None
+    if not isinstance(value, dict):
+        raise ModelError(f"{path} does not hold a JSON object.", "Download the file again.")
+    return value
+
+
+def shown(name: str) -> str:
+    """The name in quotes, cut when it is long, with everything unprintable escaped."""
+    cut = name if len(name) <= MAX_SHOWN else name[: MAX_SHOWN - 1] + "…"
+    return "'" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut) + "'"
+
+
+def reason(error: OSError) -> str:
+    """What the operating system said, without number and path."""
+    return (error.strerror or type(error).__name__).lower()

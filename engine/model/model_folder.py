@@ -1,0 +1,70 @@
+"""A folder of model files, none of which may lead out of it."""
+
+from pathlib import Path
+
+from engine.errors import ModelError
+from engine.model.json_file import reason
+
+HUB_FOLDER_PREFIX = "models--"
+
+
+class ModelFolder:
+    """Hands out the files of one folder.
+
+    A file may be a symbolic link, but only to somewhere inside the folder; in a snapshot of the hub cache, where every
+    file is a link to a blob beside it, only to somewhere inside the same `models--org--name` folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._hub_folder = _hub_folder(path)
+        self._root = self._hub_folder or path.resolve()
+
+    @property
+    def name(self) -> str:
+        """What people call the model here: `org/name` for a snapshot of the hub cache, else the folder's name."""
+        if self._hub_folder:
+            return self._hub_folder.name.removeprefix(HUB_FOLDER_PREFIX).replace("--", "/")
+        return self._root.name
+
+    def has(self, name: str) -> bool:
+        """Whether there is an entry of that name, of whatever kind."""
+        path = self.path / name
+        return path.is_symlink() or path.exists()
+
+    def names(self) -> list[str]:
+        """The names of all entries, sorted; empty when the folder may not be listed."""
+        try:
+            return sorted(entry.name for entry in self.path.iterdir())
+        except OSError:
+            return []
+
+    def file(self, name: str) -> Path:
+        """The path of a regular file; raises `ModelError` for anything else, and for a link that leads out."""
+        path = self.path / name
+        try:
+            target = path.resolve(strict=True)
+            regular = target.is_file()
+        except FileNotFoundError:
+            raise ModelError(f"{path} is missing.", "Download the model again.") from None
+        except (OSError, RuntimeError) as error:  # links in a circle are a RuntimeError before Python 3.13
+            why = reason(error) if isinstance(error, OSError) else "its links go in a circle"
+            raise ModelError(f"{path} cannot be opened: {why}.", "Check the folder.") from None
+        if not target.is_relative_to(self._root):
+            raise ModelError(f"{path} is a link that leads out of its folder.", "Put the file itself there.")
+        if not regular:
+            raise ModelError(f"{path} is not an ordinary file.", "Put the model's own file there.")
+        return path
+
+
+def is_file_name(name: str) -> bool:
+    """Whether the name can only mean an entry of the folder itself, on every platform."""
+    return name not in ("", ".", "..") and not any(character in name for character in "/\\:\0")
+
+
+def _hub_folder(path: Path) -> Path | None:
+    """The `models--org--name` folder that a snapshot belongs to; None for any other folder."""
+    around = path.resolve().parent
+    if around.name == "snapshots" and around.parent.name.startswith(HUB_FOLDER_PREFIX):
+        return around.parent
+    return None

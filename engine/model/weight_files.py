@@ -1,0 +1,91 @@
+"""The weight files of a model folder, and where each tensor lies in them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import ModelError
+from engine.model.json_file import read_json_object, shown
+from engine.model.model_folder import ModelFolder, is_file_name
+from engine.model.safetensors_header import TensorInfo, read_header
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+MAX_INDEX_BYTES = 64 << 20
+MAX_TENSORS = 1_000_000
+
+DOWNLOAD_AGAIN = "Download the model again."
+ONLY_SAFETENSORS = "Choose a version of the model in the safetensors format."
+
+
+@dataclass(frozen=True, slots=True)
+class WeightFiles:
+    """The shards in the index's order, and every tensor that counts, by name."""
+
+    shards: tuple[Path, ...]
+    tensors: dict[str, TensorInfo]
+
+
+def read_weight_files(folder: ModelFolder) -> WeightFiles:
+    """Read the tables of all shards; a single file comes before an index, as it does for transformers.
+
+    Raises `ModelError` when a shard is missing, damaged or outside the folder, or when index and shards disagree.
+    """
+    if folder.has(SINGLE):
+        shard = folder.file(SINGLE)
+        files = WeightFiles((shard,), read_header(shard))
+    elif folder.has(INDEX):
+        files = _read_shards(folder, _read_index(folder.file(INDEX)))
+    else:
+        raise _no_weights(folder)
+    if not files.tensors:
+        raise ModelError(f"The weight files in {folder.path} hold no tensors.", DOWNLOAD_AGAIN)
+    return files
+
+
+def _read_index(path: Path) -> dict[str, str]:
+    """The file name of the shard that holds each tensor."""
+    weight_map = read_json_object(path, MAX_INDEX_BYTES).get("weight_map")
+    if not isinstance(weight_map, dict):
+        raise ModelError(f"{path} has no weight_map.", DOWNLOAD_AGAIN)
+    if len(weight_map) > MAX_TENSORS:
+        raise ModelError(f"{path} lists more than {MAX_TENSORS} tensors.", "Choose another model.")
+    for name in weight_map.values():
+        if not isinstance(name, str):
+            raise ModelError(f"{path} has a weight_map that does not name files.", DOWNLOAD_AGAIN)
+        if not is_file_name(name):
+            raise ModelError(f"{path} names a file outside its folder, {shown(name)}.", "Do not use this model.")
+        if not name.endswith(".safetensors"):
+            raise ModelError(f"{path} names {shown(name)}, but only safetensors are opened.", ONLY_SAFETENSORS)
+    return weight_map
+
+
+def _read_shards(folder: ModelFolder, index: dict[str, str]) -> WeightFiles:
+    names = list(dict.fromkeys(index.values()))
+    missing = [name for name in names if not folder.has(name)]
+    if missing:
+        raise ModelError(
+            f"{len(missing)} of {len(names)} weight files are missing in {folder.path}, first {shown(missing[0])}.",
+            DOWNLOAD_AGAIN,
+        )
+    shards = {name: folder.file(name) for name in names}
+    tensors: dict[str, TensorInfo] = {}
+    for shard_name, shard in shards.items():
+        # Of a tensor that two shards hold, the index says which one counts.
+        tensors |= {name: tensor for name, tensor in read_header(shard).items() if index.get(name) == shard_name}
+    for name in index.keys() - tensors.keys():
+        raise ModelError(f"{shards[index[name]]} lacks the tensor {shown(name)} of the index.", DOWNLOAD_AGAIN)
+    return WeightFiles(tuple(shards.values()), tensors)
+
+
+def _no_weights(folder: ModelFolder) -> ModelError:
+    """Why there is nothing to open, told from what lies there instead."""
+    names = folder.names()
+    if any(name.endswith(".gguf") for name in names):
+        return ModelError(f"{folder.path} holds GGUF weights; only safetensors are opened.", ONLY_SAFETENSORS)
+    if any(name.startswith("adapter_model.") for name in names):
+        return ModelError(f"{folder.path} holds an adapter, not a whole model.", "Merge it into its base model first.")
+    if any(name.endswith((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")) for name in names):
+        return ModelError(
+            f"{folder.path} holds weights in a format that can run code; only safetensors are opened.", ONLY_SAFETENSORS
+        )
+    return ModelError(f"{folder.path} holds no weights: {SINGLE} is missing.", DOWNLOAD_AGAIN)
