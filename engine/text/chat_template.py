@@ -1,0 +1,75 @@
+"""A conversation written out as the one text that a model continues."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jinja2 import TemplateError
+
+from engine.errors import InputError
+from engine.messages import ChatMessage
+
+# A template is a program that came with the model: it can refuse with a sentence of its own, and fail in these ways.
+TEMPLATE_FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+Render = Callable[[list[dict[str, str]]], str]
+
+PLAIN_STOP = "\nUser:"
+
+
+def template_of(library: Any) -> str:
+    """The source of the default chat template of a transformers tokenizer; empty when it has none."""
+    try:
+        return str(library.get_chat_template())
+    except ValueError:
+        return ""
+
+
+def require_question(messages: Sequence[ChatMessage]) -> None:
+    """Raise `InputError` unless the conversation ends with something to answer."""
+    if not messages:
+        raise InputError("The conversation is empty.", "Write a message first.")
+    if messages[-1].role != "user":
+        raise InputError("The conversation does not end with a message to answer.", "Write a message first.")
+    if not messages[-1].content.strip():
+        raise InputError("The message is empty.", "Write something first.")
+
+
+def write_chat(messages: Sequence[ChatMessage], render: Render) -> str:
+    """The conversation in the words of the model's template, up to where the answer begins.
+
+    A template that refuses a system message, or leaves it out, gets it as the beginning of the first user message.
+    Raises `InputError` with the template's own sentence when it refuses the conversation all the same.
+    """
+    refusal = ""
+    for turns in (list(messages), _without_system(messages)):
+        try:
+            text = render([{"role": turn.role, "content": turn.content} for turn in turns])
+        except TEMPLATE_FAILURES as error:
+            refusal = refusal or _sentence(error)
+            continue
+        if all(turn.content.strip() in text for turn in turns if turn.role == "system"):
+            return text
+    raise InputError(
+        f"The model's chat template refuses this conversation: {refusal}", "Start a new chat, or choose another model."
+    )
+
+
+def write_plain(messages: Sequence[ChatMessage]) -> str:
+    """The conversation as a play in prose, for a model that has no template."""
+    names = {"system": "", "user": "User: ", "assistant": "Assistant: "}
+    return "\n".join([names[turn.role] + turn.content for turn in messages] + ["Assistant:"])
+
+
+def _without_system(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The conversation with all system messages put before the text of the first user message."""
+    system = [turn.content for turn in messages if turn.role == "system"]
+    others = [turn for turn in messages if turn.role != "system"]
+    first = next(index for index, turn in enumerate(others) if turn.role == "user")
+    others[first] = ChatMessage("user", "\n\n".join([*system, others[first].content]))
+    return others
+
+
+def _sentence(error: Exception) -> str:
+    """What the template said, as one line that ends like a sentence."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200].rstrip(".") + "."

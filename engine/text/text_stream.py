@@ -1,0 +1,70 @@
+"""The text of an answer, token by token: only what can no longer change is shown."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from engine.text.stop_strings import StopStrings
+
+# What a decoder writes for bytes that are not (yet) a character.
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+# Tokens kept to decode the next one behind. An incomplete character is at most three bytes, so three tokens, long; a
+# window that begins inside a character is right again from its fourth byte on. Eight leave room to spare.
+WINDOW = 8
+
+
+class Decoder(Protocol):
+    """What a stream needs of a tokenizer."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of the tokens."""
+
+    def writes_text(self, token: int) -> bool:
+        """Whether the token can appear in text at all."""
+
+
+class TextStream:
+    """Turns tokens into text, at a cost per token that does not depend on the length of the answer.
+
+    All texts returned, put together, are the decoded answer up to its first stop string.
+    """
+
+    def __init__(self, decoder: Decoder, stop: Sequence[str] = ()) -> None:
+        """Begin an empty text that ends at any of the `stop` strings."""
+        self.stopped = False
+        self._decoder = decoder
+        self._stop = StopStrings(stop)
+        self._window: list[int] = []
+        self._settled = 0
+
+    def push(self, token: int) -> str:
+        """Take the next token; return the text that can be shown now, which may be empty.
+
+        Held back are a character whose bytes are incomplete, and what may be the beginning of a stop string. After
+        `stopped` everything is ignored, so a round of several tokens can be pushed one by one and left in the middle.
+        """
+        if self.stopped or not self._decoder.writes_text(token):
+            return ""
+        self._window.append(token)
+        settled = self._settled_text()
+        new = settled[self._settled :]
+        if len(self._window) >= 2 * WINDOW:
+            del self._window[:-WINDOW]
+            settled = self._settled_text()
+        self._settled = len(settled)
+        return self._let_through(new)
+
+    def flush(self) -> str:
+        """End the text: return what was held back, an incomplete character as U+FFFD."""
+        rest = self._decoder.decode(self._window)[self._settled :]
+        self._window.clear()
+        self._settled = 0
+        return self._let_through(rest) + self._stop.release()
+
+    def _settled_text(self) -> str:
+        """The window's text without a last character that more bytes could still complete."""
+        return self._decoder.decode(self._window).removesuffix(REPLACEMENT)
+
+    def _let_through(self, text: str) -> str:
+        text = self._stop.let_through(text)
+        self.stopped = self._stop.completed
+        return text

@@ -1,0 +1,129 @@
+"""A model's tokenizer: text to tokens, tokens to text, and a conversation to the prompt it stands for."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from engine.messages import ChatMessage
+from engine.text.byte_tokens import BYTE_OF_TOKEN, mend_bytes
+from engine.text.chat_template import PLAIN_STOP, require_question, template_of, write_chat, write_plain
+from engine.text.control_tokens import ControlTokens
+from engine.text.end_tokens import read_end_tokens
+from engine.text.tokenizer_files import load_tokenizer
+
+# Texts to encode another text behind, so that it is not taken for the beginning of a text.
+LEADS = ("\n", "a", ".")
+
+
+class Tokenizer:
+    """The fast tokenizer of a model folder. Ids outside its vocabulary, as a padded model has some, write nothing."""
+
+    def __init__(self, library: Any, end_tokens: frozenset[int] = frozenset()) -> None:
+        """`library` is a fast tokenizer of transformers; its own end token is added to `end_tokens`."""
+        self._library = library
+        self._fast = library.backend_tokenizer
+        # What a tokenizer.json may ask for, but a prompt must never suffer.
+        self._fast.no_truncation()
+        self._fast.no_padding()
+        self._template = template_of(library)
+        self.vocabulary: Mapping[str, int] = MappingProxyType(self._fast.get_vocab(with_added_tokens=True))
+        self.eos_ids: frozenset[int] = end_tokens | ({library.eos_token_id} - {None})
+        added = self._fast.get_added_tokens_decoder()
+        self._specials: dict[int, str] = {token: entry.content for token, entry in added.items() if entry.special}
+        self._names = {
+            token: self._fast.id_to_token(token) for token in set(self.vocabulary.values()) - set(self._specials)
+        }
+        self._controls = ControlTokens({entry.content: entry.special for entry in added.values()}, self._template)
+        self._has_byte_tokens = self._writes_byte_tokens()
+        self._lead = self.encode(LEADS[1])
+        self._pieces: dict[int, str] = {}
+
+    @classmethod
+    def open(cls, folder: Path) -> "Tokenizer":
+        """The tokenizer of a model folder; raises `ModelError` when there is none that can be used."""
+        return cls(load_tokenizer(folder), read_end_tokens(folder))
+
+    @property
+    def chat_stop(self) -> tuple[str, ...]:
+        """What ends an answer to `encode_chat` besides the end tokens; nothing where the model has a template."""
+        return () if self._template else (PLAIN_STOP,)
+
+    def same_as(self, other: "Tokenizer") -> bool:
+        """Whether every id stands for the same token in both."""
+        return self.vocabulary == other.vocabulary
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text, with none added around it; the name of a special token becomes that token."""
+        ids: list[int] = self._fast.encode(_well_formed(text), add_special_tokens=False).ids
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of the tokens without special ones, nothing cleaned up; what is no character becomes U+FFFD."""
+        ids = [token for token in ids if token in self._names]
+        if self._has_byte_tokens:
+            return str(self._fast.decoder.decode(list(mend_bytes([self._names[token] for token in ids]))))
+        return str(self._fast.decode(ids, skip_special_tokens=True))
+
+    def writes_text(self, token: int) -> bool:
+        """Whether the token can appear in decoded text: it is in the vocabulary and not special."""
+        return token in self._names
+
+    def piece(self, token: int) -> str:
+        """One token as it looks inside a text: special ones by name, lone bytes as U+FFFD, unknown ids in brackets."""
+        piece = self._pieces.get(token)
+        if piece is None:
+            piece = self._pieces[token] = self._describe(token)
+        return piece
+
+    def encode_chat(self, messages: Sequence[ChatMessage]) -> list[int]:
+        """The prompt for an answer to the last message, written by the model's own chat template.
+
+        What people typed never becomes a control token, whatever it looks like. Raises `InputError` when there is
+        nothing to answer or the template refuses the conversation.
+        """
+        messages = [ChatMessage(message.role, _well_formed(message.content)) for message in messages]
+        require_question(messages)
+        seam = self._controls.choose_seam(messages)
+        broken = [self._controls.break_up(message, seam) for message in messages]
+        text = write_chat(broken, self._render) if self._template else write_plain(broken)
+        first, *rest = text.split(seam)
+        ids = self.encode(first) if self._template else self._opening() + self.encode(first)
+        return ids + [token for part in rest for token in self._encode_onward(part)]
+
+    def _render(self, turns: list[dict[str, str]]) -> str:
+        return str(self._library.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+
+    def _encode_onward(self, text: str) -> list[int]:
+        """The tokens of a text that others precede: without the space that some tokenizers put at the beginning."""
+        for lead in LEADS:
+            before, both = self.encode(lead), self.encode(lead + text)
+            if before and both[: len(before)] == before:
+                return both[len(before) :]
+        return self.encode(text)
+
+    def _opening(self) -> list[int]:
+        """The tokens that the tokenizer itself puts before every text."""
+        framed = self._fast.encode(LEADS[1], add_special_tokens=True).ids
+        starts = (at for at in range(len(framed)) if framed[at : at + len(self._lead)] == self._lead)
+        return list(framed[: next(starts, 0)])
+
+    def _describe(self, token: int) -> str:
+        if token in self._specials:
+            return self._specials[token]
+        if token not in self._names:
+            return f"[{token}]"
+        return self.decode([*self._lead, token])[len(self.decode(self._lead)) :]
+
+    def _writes_byte_tokens(self) -> bool:
+        """Whether tokens such as `<0x41>` are decoded to the bytes they name."""
+        return any(
+            name in self.vocabulary and self._fast.decode([self.vocabulary[name]]) == chr(byte)
+            for name, byte in BYTE_OF_TOKEN.items()
+            if 0x41 <= byte < 0x5B
+        )
+
+
+def _well_formed(text: str) -> str:
+    """The text with halves of surrogate pairs joined, or replaced where the other half is missing."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
