@@ -93,7 +93,7 @@ check() {
     elif is_installed run; then
         item ok "packages: installed, for running; 'test' adds its own"
     else
-        item missing "packages: 'run' and 'test' install them, $(gib "$(kib_needed)") on disk"
+        item missing "packages: 'run' and 'test' install them, up to $(gib "$(kib_needed)") more on disk"
         if [ "$(kib_free)" -lt "$(kib_needed)" ]; then item missing "disk: only $(gib "$(kib_free)") are free"; fi
     fi
     missing=$(missing_libraries xcb offscreen)

@@ -105,12 +105,21 @@ ensure_torch() {
     pip install -c packaging/constraints.txt ${options[@]+"${options[@]}"} "$wanted" >&2
 }
 
+# A package that an interrupted start left half unpacked looks installed; pip names itself in it at the very end.
+forget_unfinished_packages() {
+    local folder
+    for folder in "$venv"/lib/python3.*/site-packages/*.dist-info; do
+        [ -e "$folder/INSTALLER" ] || rm -rf "$folder"
+    done
+}
+
 install() { # run or dev
     local choice project=.
     choice=$(torch_choice)
     [ "$1" = run ] || project=".[$1]"
     ensure_disk
     ensure_venv
+    forget_unfinished_packages
     rm -rf "$stamp" "$venv/tmp"
     mkdir "$venv/tmp"
     say "installing packages into $venv; this takes some minutes the first time"
