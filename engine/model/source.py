@@ -16,6 +16,8 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 def find_folder(source: str, role: ModelRole) -> Path:
     """The folder behind a source; raises `ModelError` when there is none."""
+    if not source:
+        raise ModelError("No model is given.", "Give a model folder, a hub id or 'embedded'.")
     if source == EMBEDDED:
         return EMBEDDED_MODELS / f"demo-{role}"
     try:
