@@ -59,7 +59,7 @@ class LibraryController(QObject):
         """A new process: nothing is loaded in it."""
         self._change(EngineState(Phase.STARTING))
 
-    def on_engine_stopped(self, ending: Failed) -> None:
+    def on_engine_stopped(self) -> None:
         """The process is gone; the next one does not load what this one died of."""
         if self.state.phase is Phase.LOADING:
             self._wanted = self._previous

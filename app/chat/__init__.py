@@ -1,0 +1,1 @@
+"""Chat: the conversation, how it is shown, and how it is answered."""

@@ -1,0 +1,136 @@
+"""A text document made of blocks: each is written once, only the open tail is written again."""
+
+from PySide6.QtGui import (
+    QColor,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextFrame,
+    QTextFrameFormat,
+    QTextLength,
+)
+
+from app.chat.blocks import Block, BlockStream
+from app.chat.rendering import BlockRenderer
+from app.theme import Colors, monospace_family
+
+_CODE_PADDING = 12
+_GAP = 12  # between blocks
+_LINE_HEIGHT_PERCENT = 140
+
+# The first paragraph that is inserted takes on the look of the place it comes to: this one does, and is taken away.
+_PLACEHOLDER = "<p>-</p>"
+
+
+class MarkdownDocument:
+    """Writes growing Markdown into a `QTextDocument`, one frame a block.
+
+    `blocks_written` counts the frames that will never be written again in this theme.
+    """
+
+    def __init__(self, document: QTextDocument, colors: Colors) -> None:
+        self._document = document
+        self._text = ""
+        self._tail: QTextFrame | None = None
+        self.blocks_written = 0
+        document.setDocumentMargin(0)
+        document.setUndoRedoEnabled(False)
+        self.set_theme(colors)
+
+    @property
+    def text(self) -> str:
+        """The Markdown so far."""
+        return self._text
+
+    def set_theme(self, colors: Colors) -> None:
+        """Write everything anew in other colours."""
+        self._renderer = BlockRenderer(colors)
+        self._document.setDefaultStyleSheet(_style_sheet(colors))
+        self._document.clear()
+        self._stream = BlockStream()
+        self._tail = None
+        self.blocks_written = 0
+        text, self._text = self._text, ""
+        _squash(QTextCursor(self._document))
+        self.append(text)
+
+    def append(self, text: str) -> None:
+        """Add Markdown: what it closes is written for good, what is open is written for now."""
+        self._text += text
+        closed = self._stream.feed(text)
+        cursor = QTextCursor(self._document)
+        cursor.beginEditBlock()
+        self._erase_tail(cursor)
+        for block in closed:
+            self._write(cursor, block)
+            self.blocks_written += 1
+        if self._stream.tail.source.strip():
+            self._tail = self._write(cursor, self._stream.tail)
+        cursor.endEditBlock()
+
+    def _erase_tail(self, cursor: QTextCursor) -> None:
+        if self._tail is None:
+            return
+        cursor.setPosition(self._tail.firstPosition() - 1)
+        cursor.setPosition(self._tail.lastPosition() + 1, QTextCursor.MoveMode.KeepAnchor)
+        cursor.removeSelectedText()
+        self._tail = None
+
+    def _write(self, cursor: QTextCursor, block: Block) -> QTextFrame:
+        html, is_code = self._renderer.render(block)
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        frame = cursor.insertFrame(_frame_format(self._renderer.colors, is_code, block.continues))
+        cursor.insertHtml(_PLACEHOLDER + html)
+        _take_away_placeholder(cursor, frame.firstPosition())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        _squash(cursor)
+        return frame
+
+
+def _frame_format(colors: Colors, is_code: bool, continues: bool) -> QTextFrameFormat:
+    layout = QTextFrameFormat()
+    layout.setWidth(QTextLength(QTextLength.Type.PercentageLength, 100))
+    layout.setTopMargin(0 if continues else _GAP)
+    if is_code:
+        layout.setBackground(QColor(colors.code))
+        layout.setPadding(_CODE_PADDING)
+    return layout
+
+
+def _take_away_placeholder(cursor: QTextCursor, start: int) -> None:
+    cursor.setPosition(start)
+    cursor.deleteChar()
+    cursor.movePosition(QTextCursor.MoveOperation.NextBlock)
+    needed = cursor.currentTable() is not None  # a table cannot be the first thing in a frame
+    cursor.setPosition(start)
+    if needed:
+        _squash(cursor)
+    else:
+        cursor.deleteChar()
+
+
+def _squash(cursor: QTextCursor) -> None:
+    """A document keeps an empty paragraph around every frame: make it so low that nobody sees it."""
+    low, tiny = QTextBlockFormat(), QTextCharFormat()
+    low.setLineHeight(0, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+    tiny.setFontPointSize(1)
+    cursor.setBlockFormat(low)
+    cursor.setBlockCharFormat(tiny)
+
+
+def _style_sheet(colors: Colors) -> str:
+    mono = monospace_family()
+    return f"""
+        p, li {{ line-height: {_LINE_HEIGHT_PERCENT}%; }}
+        p, ul, ol, pre, blockquote, table {{ margin-top: 0; margin-bottom: 0; }}
+        h1, h2, h3, h4, h5, h6 {{ margin-top: 10px; margin-bottom: 0; font-weight: 600; }}
+        h1 {{ font-size: x-large; }}
+        h2 {{ font-size: large; }}
+        h3, h4, h5, h6 {{ font-size: medium; }}
+        code, pre {{ font-family: '{mono}', monospace; }}
+        pre {{ white-space: pre-wrap; }}
+        code {{ background-color: {colors.code}; }}
+        blockquote {{ color: {colors.muted}; margin-left: 16px; }}
+        a {{ color: {colors.link}; }}
+    """

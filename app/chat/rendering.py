@@ -1,0 +1,50 @@
+"""Turns the Markdown of one block into the HTML that a text document shows; raw HTML stays visible as text."""
+
+from html import escape
+
+from markdown_it.token import Token
+from pygments import highlight  # type: ignore[import-untyped]
+from pygments.formatters.html import HtmlFormatter  # type: ignore[import-untyped]
+from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+from pygments.util import ClassNotFound  # type: ignore[import-untyped]
+
+from app.chat.blocks import Block, markdown_parser
+from app.theme import Colors
+
+
+class BlockRenderer:
+    """Renders blocks in the colours of one theme."""
+
+    def __init__(self, colors: Colors) -> None:
+        self.colors = colors
+        self._parser = markdown_parser()
+        self._parser.options["highlight"] = self._highlight
+        self._formatter = HtmlFormatter(nowrap=True, noclasses=True, style=colors.code_style)
+
+    def render(self, block: Block) -> tuple[str, bool]:
+        """The HTML of the block, and whether it is a block of code."""
+        tokens = self._parser.parse(block.source)
+        for token in tokens:
+            self._dress(token)
+        html = self._parser.renderer.render(tokens, self._parser.options, {})
+        return str(html).strip("\n"), len(tokens) == 1 and tokens[0].type == "fence"
+
+    def _dress(self, token: Token) -> None:
+        """Give tables the borders that a text document knows, and all code one form."""
+        match token.type:
+            case "table_open":
+                style = f"border-style: solid; border-color: {self.colors.border}; border-collapse: collapse"
+                token.attrs |= {"border": 1, "cellspacing": 0, "cellpadding": 6, "style": style}
+            case "th_open":
+                token.attrSet("bgcolor", self.colors.raised)
+            case "code_block":
+                token.type = "fence"
+
+    def _highlight(self, code: str, language: str, _attributes: str) -> str:
+        """The code with colours; a language that pygments does not know stays plain."""
+        code = code.rstrip("\n")
+        try:
+            lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        except ClassNotFound:
+            return f"<pre>{escape(code)}</pre>"
+        return f"<pre>{highlight(code, lexer, self._formatter)}</pre>"
