@@ -1,0 +1,203 @@
+"""The picture of one tree inside a view that zooms, pans and follows."""
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtGui import QCursor, QMouseEvent, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
+
+from app.tree.chips import ChipsItem
+from app.tree.drawing import draw
+from app.tree.explanation import explain_bonus, explain_node
+from app.tree.grid import LARGEST_SCALE, Point, Size, confine, reveal
+from app.tree.lettering import Lettering
+from app.tree.palette import Palette
+from app.tree.picture import BONUS_NODE, Picture, compose
+from app.tree.snapshot import Snapshot
+
+ZOOM_STEP = 1.25
+_LARGEST_ZOOM = 64.0
+_WHEEL_NOTCH = 120  # eighths of a degree
+
+
+class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
+    """Shows one snapshot. One unit of the scene is one logical pixel at every zoom, so text is never stretched."""
+
+    panned = Signal()
+    """The person moved the picture by hand."""
+
+    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+        super().__init__(parent, background=palette.background)
+        self._tree: Snapshot | None = None
+        self._picture: Picture | None = None
+        self._zoom = 1.0
+        self._origin = Point(0, 0)
+        self._following = True
+        self._dragged_from: QPointF | None = None
+        self._explained: tuple[str, QRect] | None = None
+        self._letters = Lettering(self.font())
+        self._chips = ChipsItem(palette, self._letters)
+        self._box = pg.ViewBox(enableMouse=False, enableMenu=False, invertY=True, defaultPadding=0)
+        self._box.addItem(self._chips, ignoreBounds=True)
+        self.setCentralItem(self._box)
+        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.FullViewportUpdate)
+        self.setMinimumSize(120, 80)
+        self.setAccessibleName("Speculation tree")
+
+    @property
+    def picture(self) -> Picture | None:
+        """What is shown now."""
+        return self._picture
+
+    @property
+    def origin(self) -> Point:
+        """The part of the picture that stands in the view's top left corner."""
+        return self._origin
+
+    def show_tree(self, tree: Snapshot | None) -> None:
+        """Replace the tree; None for none."""
+        self._tree = tree
+        self._compose()
+        self._move_to(self._followed() if self._following else self._confined(self._origin))
+        self._refresh_tooltip()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Change the colours."""
+        self.setBackground(palette.background)
+        self._chips.set_palette(palette)
+
+    def set_following(self, following: bool) -> None:
+        """Whether the view moves to the end of the accepted path with every tree."""
+        self._following = following
+        if following:
+            self._move_to(self._followed())
+
+    def fit(self) -> None:
+        """Show the whole tree at a legible size, folded where it does not fit."""
+        self._zoom = 1.0
+        self._compose()
+        if self._picture:
+            self._move_to(self._picture.home())
+
+    def zoom_by(self, factor: float, at: Point | None = None) -> None:
+        """Show more or less detail; the node nearest to `at`, a point in the view, stays where it is."""
+        before = self._picture
+        if before is None or (factor > 1 and _is_exhausted(before)):
+            return
+        at = at or Point(before.view.width / 2, before.view.height / 2)
+        node = before.nearest(Point(self._origin.x + at.x, self._origin.y + at.y))
+        self._zoom = min(_LARGEST_ZOOM, max(1.0, self._zoom * factor))
+        self._compose()
+        if self._picture:
+            old, new = before.chip(node), self._picture.chip(node)
+            self._move_to(self._confined(Point(self._origin.x + new.x - old.x, self._origin.y + new.y - old.y)))
+
+    def pan_by(self, x: float, y: float) -> None:
+        """Move the view over the picture, as far as there is something to see."""
+        self._move_to(self._confined(Point(self._origin.x + x, self._origin.y + y)))
+
+    def tooltip_at(self, position: QPointF) -> tuple[str, QRect] | None:
+        """Rich text about the chip at a point of the view, and the chip's place in the view; None between chips."""
+        picture = self._picture
+        if picture is None:
+            return None
+        node = picture.node_at(Point(self._origin.x + position.x(), self._origin.y + position.y()))
+        if node is None:
+            return None
+        if node == BONUS_NODE:
+            text = explain_bonus(picture.tree)
+        else:
+            text = explain_node(picture.tree, node, picture.layout.folded.get(node, 0))
+        box = picture.chip(node)
+        place = QRectF(box.x - self._origin.x, box.y - self._origin.y, box.width, box.height)
+        return text, place.toAlignedRect()
+
+    # ---- laying out and moving ---------------------------------------------------------------------------------------
+
+    def _compose(self) -> None:
+        if self._tree is None:
+            self._picture = None
+            self._chips.show_drawing(None, self._letters)
+            return
+        if self._letters.plain != self.font():
+            self._letters = Lettering(self.font())
+        tree, letters = self._tree, self._letters
+        widths = [letters.label(*token).width for token in zip(tree.pieces, tree.tokens.tolist(), strict=True)]
+        bonus_width = letters.label(tree.bonus_piece, tree.bonus).width
+        view = Size(self.width(), self.height())
+        self._picture = compose(tree, widths, bonus_width, view=view, zoom=self._zoom, text=letters.type)
+        self._chips.show_drawing(draw(self._picture, letters), letters)
+
+    def _followed(self) -> Point:
+        """Where the view belongs so that the end of the accepted path is in it."""
+        picture = self._picture
+        if picture is None or self._zoom == 1.0:
+            return picture.home() if picture else Point(0, 0)
+        return reveal(self._origin, picture.chip(BONUS_NODE), picture.view, picture.size)
+
+    def _confined(self, origin: Point) -> Point:
+        picture = self._picture
+        return confine(origin, picture.view, picture.size) if picture else Point(0, 0)
+
+    def _move_to(self, origin: Point) -> None:
+        self._origin = Point(round(origin.x), round(origin.y))  # on whole pixels letters stay crisp
+        self._box.setRange(QRectF(*self._origin, self.width(), self.height()), padding=0)
+
+    # ---- what the person does ----------------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Lay out anew for the new size."""
+        super().resizeEvent(event)
+        if event is not None:  # the base class calls this by itself, before there is anything to lay out
+            self.show_tree(self._tree)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+        """Zoom at the pointer."""
+        position = event.position()
+        self.zoom_by(ZOOM_STEP ** (event.angleDelta().y() / _WHEEL_NOTCH), Point(position.x(), position.y()))
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Begin to drag."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._dragged_from = event.position()
+            self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Drag the picture, or explain the chip under the pointer."""
+        position = event.position()
+        if self._dragged_from is None:
+            self._explain(position)
+            return
+        before = self._origin
+        self.pan_by(self._dragged_from.x() - position.x(), self._dragged_from.y() - position.y())
+        self._dragged_from = position
+        if self._origin != before:
+            self.panned.emit()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """End to drag."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._dragged_from = None
+            self.viewport().unsetCursor()
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
+        """Explain nothing any more."""
+        super().leaveEvent(event)
+        self._explained = None
+
+    def _explain(self, position: QPointF) -> None:
+        found = self.tooltip_at(position)
+        if found != self._explained:
+            self._explained = found
+            text, place = found or ("", QRect())
+            QToolTip.showText(self.viewport().mapToGlobal(position.toPoint()), text, self.viewport(), place)
+
+    def _refresh_tooltip(self) -> None:
+        """The chip that a tooltip speaks of is gone; speak of the one that is there now."""
+        if self._explained:
+            self._explain(QPointF(self.viewport().mapFromGlobal(QCursor.pos())))
+
+
+def _is_exhausted(picture: Picture) -> bool:
+    """Whether more zoom would show nothing more."""
+    return not picture.layout.folded and picture.grid.scale >= LARGEST_SCALE

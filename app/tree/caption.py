@@ -1,0 +1,110 @@
+"""One line about the round that is shown; every figure is defined in its tooltip."""
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+
+from app.tree.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A few words with a number in them, and what the number means."""
+
+    text: str
+    definition: str
+
+
+def figures(tree: Snapshot, shown: int) -> tuple[Figure, ...]:
+    """What to say about a tree of which `shown` drafted nodes are in the picture; the most telling figures first."""
+    if not tree.drafted:
+        return (_round(tree), _tokens(tree), _NOTHING_DRAFTED)
+    return (_round(tree), _tokens(tree), _nodes(tree, shown), _depth(tree))
+
+
+_NOTHING_DRAFTED = Figure(
+    "nothing drafted",
+    "No draft model guessed ahead in this round, so the pass of the target model gave one token.",
+)
+
+
+def _round(tree: Snapshot) -> Figure:
+    return Figure(
+        f"Round {tree.number:,}",
+        "Rounds of this answer so far. In a round the draft model guesses a tree of continuations, "
+        "then one pass of the target model checks them all.",
+    )
+
+
+def _tokens(tree: Snapshot) -> Figure:
+    accepted = len(tree.accepted) - 1
+    return Figure(
+        f"{accepted} accepted + 1 bonus = {_count(tree.new_tokens, 'token')}",
+        "What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose too, "
+        "one behind the other from the root. Bonus: one more token, the target's own choice where no drafted token "
+        "matched it. Without a draft every pass gives just the bonus token.",
+    )
+
+
+def _nodes(tree: Snapshot, shown: int) -> Figure:
+    hidden = f", {shown:,} shown" if shown < tree.drafted else ""
+    return Figure(
+        _count(tree.drafted, "node") + hidden,
+        "Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the "
+        "answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: zoom in.",
+    )
+
+
+def _depth(tree: Snapshot) -> Figure:
+    return Figure(f"depth {tree.depth}", "Tokens in the longest continuation that was guessed.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+class Caption(QWidget):
+    """Figures in a row; where the width does not do, the last ones are left out."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._labels: list[QLabel] = []
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(0)
+        self._row.setAlignment(Qt.AlignmentFlag.AlignLeft)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Any width will do."""
+        return QSize(0, super().minimumSizeHint().height())
+
+    def text(self) -> str:
+        """The whole line, also what is left out."""
+        return "".join(label.text() for label in self._labels)
+
+    def show_figures(self, shown: tuple[Figure, ...]) -> None:
+        """Replace the line; an empty tuple clears it."""
+        while len(self._labels) < len(shown):
+            label = QLabel(self)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            self._labels.append(label)
+            self._row.addWidget(label)
+        for place, label in enumerate(self._labels):
+            figure = shown[place] if place < len(shown) else Figure("", "")
+            label.setText(f" · {figure.text}" if place and figure.text else figure.text)
+            label.setToolTip(figure.definition)
+        self._leave_out()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Leave out what does not fit any more."""
+        super().resizeEvent(event)
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        used = 0
+        for label in self._labels:
+            used += label.sizeHint().width()
+            label.setVisible(used <= self.width())

@@ -1,0 +1,142 @@
+"""Where every token of a tree goes: which nodes are shown, in which row, and how far right. Pure arithmetic, no pixels.
+
+Text flows from left to right: a child stands behind its parent, one gap away. A row belongs to one chain of tokens: the
+best child stands on its parent's row, so that the top row reads as the draft's most likely continuation, and every
+further child opens a row below what its elder siblings take. Unlikely nodes are folded into their nearest shown
+ancestor. Where a node stands depends on its ancestors' widths and its elder siblings alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from app.tree.snapshot import Snapshot
+
+
+class Place(NamedTuple):
+    """Of a token: its row, counted from the top, its left end, and its width; both in the unit of the widths given."""
+
+    row: int
+    left: float
+    width: float
+
+    @property
+    def right(self) -> float:
+        """The end where its children are tied on."""
+        return self.left + self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a picture has room for, and the gap between a parent and its children."""
+
+    rows: int
+    width: float
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`places` holds the shown nodes in index order, the root top left; `folded` how many nodes are folded into a node.
+
+    The bonus token follows the last accepted node on that node's own row. `width` reaches to the rightmost end.
+    """
+
+    places: Mapping[int, Place]
+    folded: Mapping[int, int]
+    bonus: Place
+    rows: int
+    width: float
+
+
+def arrange(tree: Snapshot, widths: Sequence[float], bonus_width: float, room: Room) -> Layout:
+    """Lay a tree out; `widths` [nodes] are those of the tokens.
+
+    The accepted path and the bonus token are always shown; where they need more than the room's width, so much is used.
+    """
+    lefts = _path_lefts(tree, widths, room.gap)
+    bonus_left = lefts[tree.tip] + widths[tree.tip] + room.gap
+    room = Room(room.rows, max(room.width, bonus_left + bonus_width), room.gap)
+    children = _keep(tree, widths, room, lefts)
+    rows = _rows(tree.tip, children)
+    places = {node: Place(rows[node], lefts[node], widths[node]) for node in sorted(children)}
+    bonus = Place(rows[tree.tip], bonus_left, bonus_width)
+    return Layout(
+        places=places,
+        folded=_folded(tree, children),
+        bonus=bonus,
+        rows=1 + max(rows.values()),
+        width=max(bonus.right, *(place.right for place in places.values())),
+    )
+
+
+def _path_lefts(tree: Snapshot, widths: Sequence[float], gap: float) -> dict[int, float]:
+    lefts: dict[int, float] = {}
+    left = 0.0
+    for node in tree.accepted:
+        lefts[node] = left
+        left += widths[node] + gap
+    return lefts
+
+
+def _keep(tree: Snapshot, widths: Sequence[float], room: Room, lefts: dict[int, float]) -> dict[int, list[int]]:
+    """The shown nodes with their shown children, most likely first; `lefts` grows from the path to all of them.
+
+    The accepted path comes first, then nodes by path probability. A node's first child continues its row; each further
+    one opens a row and is left out when no row is free. Where the bonus token continues the row, every child opens one.
+    Behind a node whose likelier child found no room, no less likely one is shown.
+    """
+    parents = tree.parents.tolist()
+    order = np.argsort(-tree.log_probs, kind="stable").tolist()
+    children: dict[int, list[int]] = {node: [] for node in tree.accepted}
+    for node in tree.accepted[1:]:
+        children[parents[node]].append(node)
+    closed: set[int] = set()
+    rows = 1
+    for node in order:
+        parent = parents[node]
+        if node in children or parent not in children or parent in closed:
+            continue
+        opens_row = bool(children[parent]) or parent == tree.tip
+        left = lefts[parent] + widths[parent] + room.gap
+        if left + widths[node] > room.width or (opens_row and rows >= room.rows):
+            closed.add(parent)
+            continue
+        rows += opens_row
+        children[parent].append(node)
+        children[node] = []
+        lefts[node] = left
+    rank = {node: place for place, node in enumerate(order)}
+    for siblings in children.values():
+        siblings.sort(key=rank.__getitem__)
+    return children
+
+
+def _rows(tip: int, children: Mapping[int, list[int]]) -> dict[int, int]:
+    """The row of every shown node; the subtree of a node takes the rows from its own row down, without gaps."""
+    nodes = sorted(children)
+    heights: dict[int, int] = {}
+    for node in reversed(nodes):  # children stand behind their parents
+        heights[node] = max(1, sum(heights[child] for child in children[node]) + (node == tip))
+    rows = {0: 0}
+    for node in nodes:
+        row = rows[node] + (node == tip)
+        for child in children[node]:
+            rows[child] = row
+            row += heights[child]
+    return rows
+
+
+def _folded(tree: Snapshot, shown: Mapping[int, object]) -> dict[int, int]:
+    """How many nodes are folded into each shown node that has any."""
+    nearest: list[int] = []
+    counts: dict[int, int] = {}
+    for node, parent in enumerate(tree.parents.tolist()):
+        if node in shown:
+            nearest.append(node)
+        else:
+            nearest.append(nearest[parent])
+            counts[nearest[node]] = counts.get(nearest[node], 0) + 1
+    return counts

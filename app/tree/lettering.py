@@ -1,0 +1,61 @@
+"""The fonts of the tree, and how wide its texts are."""
+
+from typing import NamedTuple
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont, QFontMetricsF
+
+from app.tree.grid import Type
+from app.tree.pieces import visible
+
+_SMALL = 0.85
+_LONGEST = 24  # mean characters in a chip; a longer token is elided
+_CACHED = 20_000
+
+
+class Label(NamedTuple):
+    """The text of a chip; its widths, and the chip's own, are in logical pixels."""
+
+    text: str
+    plain_width: float
+    bold_width: float
+    width: int
+
+
+class Lettering:
+    """Plain, bold and small letters of one family. Tokens come again and again, so what was measured is kept.
+
+    A chip is as wide as its text in bold, whether or not it is bold now: it keeps its width when it is accepted.
+    """
+
+    def __init__(self, font: QFont) -> None:
+        self.plain = font
+        self.bold = QFont(font)
+        self.bold.setBold(True)
+        self.small = QFont(font)
+        if font.pixelSize() > 0:
+            self.small.setPixelSize(round(font.pixelSize() * _SMALL))
+        else:
+            self.small.setPointSizeF(font.pointSizeF() * _SMALL)
+        self._bold, self._small = QFontMetricsF(self.bold), QFontMetricsF(self.small)
+        self._plain = QFontMetricsF(font)
+        self.type = Type(line=self._plain.height(), gap=round(self._small.horizontalAdvance("+99")) + 5)
+        self.baseline = (self._plain.ascent() - self._plain.descent()) / 2
+        self._padding = round(self._plain.height() * 0.4)
+        self._labels: dict[tuple[str, int], Label] = {}
+
+    def label(self, piece: str, token: int) -> Label:
+        """A token made visible and, if it is very long, elided."""
+        label = self._labels.get((piece, token))
+        if label is None:
+            if len(self._labels) >= _CACHED:
+                self._labels.clear()
+            label = self._labels[piece, token] = self._measured(visible(piece, token))
+        return label
+
+    def _measured(self, text: str) -> Label:
+        room = _LONGEST * self._bold.averageCharWidth()
+        fitting = self._bold.elidedText(text, Qt.TextElideMode.ElideRight, room)
+        plain, bold = self._plain.horizontalAdvance(fitting), self._bold.horizontalAdvance(fitting)
+        width = max(plain, bold, self.type.line) + 2 * self._padding  # a comma is to be hit, too
+        return Label(fitting, plain, bold, round(width))

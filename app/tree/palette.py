@@ -1,0 +1,67 @@
+"""The colours of the tree, dark and light. Hues are apart for colour-blind eyes too (blue, bluish green, orange).
+
+Colour never stands alone: accepted chips are also bold and outlined, the bonus chip is dashed.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """Colours of a chip, as #rrggbb; `line` is its outline and the edge that leads to it."""
+
+    fill: str
+    line: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """`ramp` holds the drafted nodes from likely to unlikely, one ink per step of `STEPS`."""
+
+    background: str
+    text: str
+    muted: str
+    root: Ink
+    accepted: Ink
+    bonus: Ink
+    ramp: tuple[Ink, ...]
+
+
+STEPS = (0.5, 0.2, 0.05, 0.01, 0.0)
+"""The least path probability of each step of the ramp."""
+
+EDGE_WIDTHS = (2.6, 2.1, 1.6, 1.2, 0.9)
+"""Logical pixels, one per step of the ramp."""
+
+DARK = Palette(
+    background="#14171c",
+    text="#d8dee6",
+    muted="#98a4b0",
+    root=Ink("#3a424c", "#98a4b0", "#ffffff"),
+    accepted=Ink("#0c5c44", "#34d6a2", "#ffffff"),
+    bonus=Ink("#3d2b08", "#ffb224", "#ffdc97"),
+    ramp=(
+        Ink("#21507f", "#58a6f0", "#f0f6fd"),
+        Ink("#21456a", "#4a8aca", "#dfe9f3"),
+        Ink("#213a55", "#40709f", "#c9d5e1"),
+        Ink("#212f41", "#3f6286", "#b4c0cc"),
+        Ink("#1f2732", "#40566d", "#a0aebb"),
+    ),
+)
+
+LIGHT = Palette(
+    background="#fdfdfc",
+    text="#1d2630",
+    muted="#5a6672",
+    root=Ink("#dcdfe3", "#5a6672", "#16202a"),
+    accepted=Ink("#c5eedd", "#00795a", "#00382a"),
+    bonus=Ink("#fff0cc", "#b86a00", "#553200"),
+    ramp=(
+        Ink("#bfdcfa", "#1b6ec2", "#0b2742"),
+        Ink("#d2e5f8", "#3f86cb", "#143250"),
+        Ink("#e1ecf7", "#6ba0d3", "#26415c"),
+        Ink("#eaf0f6", "#94b5d4", "#3b5064"),
+        Ink("#f1f4f7", "#b5c5d4", "#53626f"),
+    ),
+)

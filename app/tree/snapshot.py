@@ -1,0 +1,117 @@
+"""A round as the tree panel sees it: checked once, then only read."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.messages import Round, Tree
+
+
+class MalformedTreeError(ValueError):
+    """The arrays of a round do not describe a tree; the message says what is wrong with them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """One verified tree. Node 0 is the root, the last committed token; a parent stands before its children.
+
+    `tokens`, `parents` and `depths` are int32 [nodes], `log_probs` is float32 [nodes] and cumulative. `accepted` is the
+    accepted path, root first; the bonus token hangs behind its last node. `number` counts the answer's rounds from 1.
+    """
+
+    number: int
+    tokens: NDArray[np.int32]
+    parents: NDArray[np.int32]
+    log_probs: NDArray[np.float32]
+    depths: NDArray[np.int32]
+    pieces: tuple[str, ...]
+    accepted: tuple[int, ...]
+    bonus: int
+    bonus_piece: str
+    new_tokens: int
+
+    @property
+    def drafted(self) -> int:
+        """Nodes that the draft added: all but the root."""
+        return len(self.pieces) - 1
+
+    @property
+    def depth(self) -> int:
+        """Tokens of the longest guess, the root not counted."""
+        return int(self.depths.max())
+
+    @property
+    def tip(self) -> int:
+        """The last accepted node, behind which the bonus token stands."""
+        return self.accepted[-1]
+
+    def path_probability(self, node: int) -> float:
+        """How likely the draft found everything from the root to `node` together."""
+        return float(np.exp(self.log_probs[node]))
+
+    def draft_probability(self, node: int) -> float:
+        """How likely the draft found `node` behind its parent; 1 for the root."""
+        if node == 0:
+            return 1.0
+        parent = self.log_probs[self.parents[node]]
+        return 0.0 if np.isneginf(parent) else float(np.exp(self.log_probs[node] - parent))
+
+
+def snapshot(of: Round) -> Snapshot:
+    """Decode and check a round. Raises `MalformedTreeError`."""
+    tree = of.tree
+    tokens = _array(tree.tokens, np.dtype("<i4"), "tokens")
+    parents = _array(tree.parents, np.dtype("<i4"), "parents")
+    log_probs = _array(tree.log_probs, np.dtype("<f4"), "probabilities")
+    _check_tree(tree, tokens, parents, log_probs)
+    _check_path(of.accepted, parents)
+    return Snapshot(
+        number=of.index + 1,
+        tokens=tokens,
+        parents=parents,
+        log_probs=log_probs,
+        depths=_depths(parents),
+        pieces=tree.pieces,
+        accepted=of.accepted,
+        bonus=of.bonus,
+        bonus_piece=of.bonus_piece,
+        new_tokens=of.new_tokens,
+    )
+
+
+def _array(data: bytes, kind: "np.dtype[Any]", what: str) -> NDArray[Any]:
+    if len(data) % kind.itemsize:
+        raise MalformedTreeError(f"the {what} end in the middle of a number")
+    return np.frombuffer(data, kind)
+
+
+def _check_tree(tree: Tree, tokens: NDArray[Any], parents: NDArray[Any], log_probs: NDArray[Any]) -> None:
+    if not len(tokens):
+        raise MalformedTreeError("it has no nodes, not even the root")
+    if not len(tokens) == len(parents) == len(log_probs) == len(tree.pieces):
+        raise MalformedTreeError(
+            f"it has {len(tokens)} tokens, {len(parents)} parents, {len(log_probs)} probabilities "
+            f"and {len(tree.pieces)} texts"
+        )
+    if parents[0] != -1 or (parents[1:] < 0).any() or (parents[1:] >= np.arange(1, len(parents))).any():
+        raise MalformedTreeError("a node stands before its parent")
+    if np.isnan(log_probs).any() or np.isposinf(log_probs).any():
+        raise MalformedTreeError("a probability is not a number")
+
+
+def _check_path(accepted: tuple[int, ...], parents: NDArray[Any]) -> None:
+    if not accepted or accepted[0] != 0:
+        raise MalformedTreeError("the accepted path does not begin at the root")
+    for parent, node in pairwise(accepted):
+        if not 0 < node < len(parents) or parents[node] != parent:
+            raise MalformedTreeError(f"the accepted path does not lead from node {parent} to node {node}")
+
+
+def _depths(parents: NDArray[np.int32]) -> NDArray[np.int32]:
+    depths = [0]
+    for parent in parents[1:].tolist():
+        depths.append(depths[parent] + 1)
+    return np.array(depths, np.int32)
