@@ -179,12 +179,11 @@ def _after(answer: Message, event: Event) -> Message:
         case Prefilled():
             return replace(answer, statistics=replace(count, prompt_tokens=event.prompt_tokens))
         case Round():
-            spent = event.seconds.draft + event.seconds.target + event.seconds.other
             count = replace(
                 count,
                 new_tokens=count.new_tokens + event.new_tokens,
                 passes=count.passes + 1,
-                seconds=replace(count.seconds, decode=count.seconds.decode + spent),
+                seconds=replace(count.seconds, decode=count.seconds.decode + event.seconds.decode),
             )
             return replace(answer, statistics=count)
         case Finished():

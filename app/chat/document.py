@@ -12,12 +12,13 @@ from PySide6.QtGui import (
 )
 
 from app.chat.blocks import Block, BlockStream
-from app.chat.rendering import BlockRenderer
+from app.chat.rendering import BlockRenderer, Rendered
 from app.theme import Colors, monospace_family
 
 _CODE_PADDING = 12
 _GAP = 12  # between blocks
-_LINE_HEIGHT_PERCENT = 140
+_GAP_ABOVE_HEADING = 20
+_LINE_HEIGHT_PERCENT = 125
 
 # The first paragraph that is inserted takes on the look of the place it comes to: this one does, and is taken away.
 _PLACEHOLDER = "<p>-</p>"
@@ -45,15 +46,20 @@ class MarkdownDocument:
 
     def set_theme(self, colors: Colors) -> None:
         """Write everything anew in other colours."""
+        text = self._text
         self._renderer = BlockRenderer(colors)
         self._document.setDefaultStyleSheet(_style_sheet(colors))
+        self.clear()
+        self.append(text)
+
+    def clear(self) -> None:
+        """Take everything away."""
         self._document.clear()
         self._stream = BlockStream()
+        self._text = ""
         self._tail = None
         self.blocks_written = 0
-        text, self._text = self._text, ""
         _squash(QTextCursor(self._document))
-        self.append(text)
 
     def append(self, text: str) -> None:
         """Add Markdown: what it closes is written for good, what is open is written for now."""
@@ -78,24 +84,24 @@ class MarkdownDocument:
         self._tail = None
 
     def _write(self, cursor: QTextCursor, block: Block) -> QTextFrame:
-        html, is_code = self._renderer.render(block)
+        rendered = self._renderer.render(block)
         cursor.movePosition(QTextCursor.MoveOperation.End)
-        frame = cursor.insertFrame(_frame_format(self._renderer.colors, is_code, block.continues))
-        cursor.insertHtml(_PLACEHOLDER + html)
+        frame = cursor.insertFrame(self._frame_format(rendered, block.continues))
+        cursor.insertHtml(_PLACEHOLDER + rendered.html)
         _take_away_placeholder(cursor, frame.firstPosition())
         cursor.movePosition(QTextCursor.MoveOperation.End)
         _squash(cursor)
         return frame
 
-
-def _frame_format(colors: Colors, is_code: bool, continues: bool) -> QTextFrameFormat:
-    layout = QTextFrameFormat()
-    layout.setWidth(QTextLength(QTextLength.Type.PercentageLength, 100))
-    layout.setTopMargin(0 if continues else _GAP)
-    if is_code:
-        layout.setBackground(QColor(colors.code))
-        layout.setPadding(_CODE_PADDING)
-    return layout
+    def _frame_format(self, rendered: Rendered, continues: bool) -> QTextFrameFormat:
+        layout = QTextFrameFormat()
+        layout.setWidth(QTextLength(QTextLength.Type.PercentageLength, 100))
+        if self.blocks_written and not continues:
+            layout.setTopMargin(_GAP_ABOVE_HEADING if rendered.is_heading else _GAP)
+        if rendered.is_code:
+            layout.setBackground(QColor(self._renderer.colors.code))
+            layout.setPadding(_CODE_PADDING)
+        return layout
 
 
 def _take_away_placeholder(cursor: QTextCursor, start: int) -> None:
@@ -124,7 +130,7 @@ def _style_sheet(colors: Colors) -> str:
     return f"""
         p, li {{ line-height: {_LINE_HEIGHT_PERCENT}%; }}
         p, ul, ol, pre, blockquote, table {{ margin-top: 0; margin-bottom: 0; }}
-        h1, h2, h3, h4, h5, h6 {{ margin-top: 10px; margin-bottom: 0; font-weight: 600; }}
+        h1, h2, h3, h4, h5, h6 {{ margin-top: 0; margin-bottom: 0; font-weight: 600; }}
         h1 {{ font-size: x-large; }}
         h2 {{ font-size: large; }}
         h3, h4, h5, h6 {{ font-size: medium; }}

@@ -1,5 +1,6 @@
 """Turns the Markdown of one block into the HTML that a text document shows; raw HTML stays visible as text."""
 
+from dataclasses import dataclass
 from html import escape
 
 from markdown_it.token import Token
@@ -12,6 +13,15 @@ from app.chat.blocks import Block, markdown_parser
 from app.theme import Colors
 
 
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The HTML of a block, and what a document has to know to place it."""
+
+    html: str
+    is_code: bool
+    is_heading: bool
+
+
 class BlockRenderer:
     """Renders blocks in the colours of one theme."""
 
@@ -21,13 +31,14 @@ class BlockRenderer:
         self._parser.options["highlight"] = self._highlight
         self._formatter = HtmlFormatter(nowrap=True, noclasses=True, style=colors.code_style)
 
-    def render(self, block: Block) -> tuple[str, bool]:
-        """The HTML of the block, and whether it is a block of code."""
+    def render(self, block: Block) -> Rendered:
+        """The block as HTML."""
         tokens = self._parser.parse(block.source)
         for token in tokens:
             self._dress(token)
         html = self._parser.renderer.render(tokens, self._parser.options, {})
-        return str(html).strip("\n"), len(tokens) == 1 and tokens[0].type == "fence"
+        first = tokens[0].type if tokens else ""
+        return Rendered(str(html).strip("\n"), is_code=first == "fence", is_heading=first == "heading_open")
 
     def _dress(self, token: Token) -> None:
         """Give tables the borders that a text document knows, and all code one form."""

@@ -1,0 +1,71 @@
+"""What an empty chat shows: what this is, and a few questions to begin with."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.chat.conversation_view import COLUMN_WIDTH
+from app.engine_state import EngineState
+from app.labels import label
+from app.theme import application_icon
+from engine.options import EMBEDDED
+
+EXAMPLES = (
+    "Tell me a story about a dragon.",
+    "What is the capital of France?",
+    "List five fruits.",
+    "Explain speculative decoding.",
+)
+
+_DEMO = (
+    "The embedded demo is a tiny model: it chats a little and tells short stories, and it is often wrong. "
+    "Load your own in Models (Ctrl+M)."
+)
+_OWN = "A draft model guesses ahead, the target checks its guesses. Ctrl+T shows them as a tree."
+_ICON_SIZE = 72
+
+
+class Welcome(QWidget):
+    """The empty chat; an example that is clicked is asked."""
+
+    example_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._about = label("welcome-about", _DEMO, self)
+        self.examples = [self._example(text) for text in EXAMPLES]
+        title = label("welcome-title", "What shall we talk about?", self)
+        for words in (title, self._about):
+            words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        picture = QLabel(self)
+        picture.setPixmap(application_icon().pixmap(_ICON_SIZE, _ICON_SIZE))
+        picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        grid = QGridLayout()
+        grid.setSpacing(10)
+        for index, button in enumerate(self.examples):
+            grid.addWidget(button, index // 2, index % 2)
+        inner = QWidget(self)
+        inner.setMaximumWidth(COLUMN_WIDTH - 120)
+        column = QVBoxLayout(inner)
+        column.setSpacing(10)
+        column.addWidget(picture)
+        column.addWidget(title)
+        column.addWidget(self._about)
+        column.addSpacing(18)
+        column.addLayout(grid)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(24, 24, 24, 24)
+        outer.addStretch(2)
+        outer.addWidget(inner, 0, Qt.AlignmentFlag.AlignHCenter)
+        outer.addStretch(3)
+
+    def show_engine_state(self, state: EngineState) -> None:
+        """Be honest about the model that would answer."""
+        if state.pair is not None:
+            self._about.setText(_DEMO if state.pair.target.source == EMBEDDED else _OWN)
+
+    def _example(self, text: str) -> QPushButton:
+        button = QPushButton(text, self)
+        button.setObjectName("example")
+        button.setAccessibleName(f"Ask: {text}")
+        button.clicked.connect(lambda: self.example_chosen.emit(text))
+        return button

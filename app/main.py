@@ -1,0 +1,99 @@
+"""Reads the command line and puts the application together; everything heavy is imported after the command line."""
+
+import argparse
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn
+
+from PySide6.QtWidgets import QApplication
+
+from app.engine_child import engine_program
+from app.engine_link import EngineLink
+from app.paths import Folders, folders_below, platform_folders
+from app.settings import Settings, SettingsFile
+from app.theme import Theme, application_icon
+from app.window import MainWindow
+from engine import __version__
+from engine.options import LoadOptions
+
+_log = logging.getLogger("coppice")
+_LOG_BYTES = 500_000
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2."""
+        self.exit(2, f"error: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Open the window and return when it has been closed."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    folders = folders_below(options.data_dir) if options.data_dir else platform_folders()
+    try:
+        folders.create()
+        _keep_log(folders)
+    except OSError as error:
+        parser.error(f"the folder for settings and logs cannot be used: {error}; give another with --data-dir")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C on a terminal ends the window, and with it the engine
+    application = _application()
+    settings = SettingsFile(folders.settings_file)
+    link = EngineLink(engine_program(folders.engine_log))
+    window = MainWindow(link, settings, folders, Theme(application), wanted_pair(options, settings.current))
+    window.show()
+    code = application.exec()
+    link.close()
+    link.wait_closed()
+    return code
+
+
+def wanted_pair(options: argparse.Namespace, settings: Settings) -> LoadOptions:
+    """The pair of the command line, else the last one; a draft that was not named does not outlive its target."""
+    if options.target is None:
+        return LoadOptions(settings.target, _absolute(options.draft or settings.draft))
+    return LoadOptions(_absolute(options.target), _absolute(options.draft or LoadOptions().draft))
+
+
+def _absolute(source: str) -> str:
+    """A folder keeps its meaning when the application is started from elsewhere; other sources stay as they are."""
+    path = Path(source).expanduser()
+    return str(path.absolute()) if path.is_dir() else source
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="coppice", description="Chat with a language model that is bigger than your GPU.")
+    parser.add_argument("--target", metavar="SOURCE", help="'embedded', a model folder, or a hub id in the local cache")
+    parser.add_argument("--draft", metavar="SOURCE", help="the same for the draft model; 'none' for no speculation")
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="holds everything the application writes")
+    parser.add_argument("--version", action="version", version=f"coppice {__version__}")
+    return parser
+
+
+def _application() -> QApplication:
+    application = QApplication(sys.argv[:1])
+    application.setApplicationName("coppice")
+    application.setApplicationDisplayName("Coppice")
+    application.setDesktopFileName("coppice")
+    application.setWindowIcon(application_icon())
+    return application
+
+
+def _keep_log(folders: Folders) -> None:
+    """What goes wrong in the window goes to a file; a person at a terminal sees it too."""
+    file = RotatingFileHandler(folders.application_log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
+    logging.basicConfig(
+        level=logging.INFO, handlers=[file, logging.StreamHandler()], format="%(asctime)s %(levelname)s %(message)s"
+    )
+    sys.excepthook = _log_exception
+
+
+def _log_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    _log.error("An error was not handled", exc_info=(kind, error, trace))
