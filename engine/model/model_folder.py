@@ -1,5 +1,6 @@
 """A folder of model files, none of which may lead out of it."""
 
+import os
 from pathlib import Path
 
 from engine.errors import ModelError
@@ -29,8 +30,7 @@ class ModelFolder:
 
     def has(self, name: str) -> bool:
         """Whether there is an entry of that name, of whatever kind."""
-        path = self.path / name
-        return path.is_symlink() or path.exists()
+        return os.path.lexists(self.path / name)
 
     def names(self) -> list[str]:
         """The names of all entries, sorted; empty when the folder may not be listed."""

@@ -71,5 +71,4 @@ def _without_system(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 def _sentence(error: Exception) -> str:
     """What the template said, as one line that ends like a sentence."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:200].rstrip(".") + "."
+    return (" ".join(str(error).split()) or type(error).__name__)[:200].rstrip(".") + "."

@@ -23,7 +23,7 @@ def load_tokenizer(folder: Path) -> Any:
         )
     except Exception as error:  # damaged files raise anything here, the tokenizers library even a bare Exception
         hint = "Models that bring their own code are not run." if "trust_remote_code" in str(error) else DOWNLOAD_AGAIN
-        raise ModelError(f"The tokenizer in {folder} cannot be opened: {_first_line(error)}.", hint) from error
+        raise ModelError(f"The tokenizer in {folder} cannot be opened: {_reason(error)}.", hint) from error
     if not getattr(library, "is_fast", False):
         raise ModelError(f"The tokenizer in {folder} is not of the fast kind.", "Choose a model with a tokenizer.json.")
     if not library.backend_tokenizer.get_vocab_size(with_added_tokens=False):
@@ -42,6 +42,6 @@ def _require_files(folder: Path) -> None:
             raise ModelError(f"{path} is larger than {MAX_BYTES >> 20} MB.", "Use the file that belongs to the model.")
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:200].rstrip(". ")
+def _reason(error: Exception) -> str:
+    """What the library said, as one line of moderate length."""
+    return (" ".join(str(error).split()) or type(error).__name__)[:200].rstrip(". ")
