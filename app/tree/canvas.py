@@ -25,6 +25,9 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     panned = Signal()
     """The person moved the picture by hand."""
 
+    composed = Signal()
+    """The picture was laid out anew: another tree, size or zoom."""
+
     def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent, background=palette.background)
         self._tree: Snapshot | None = None
@@ -126,6 +129,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         view = Size(self.width(), self.height())
         self._picture = compose(tree, widths, bonus_width, view=view, zoom=self._zoom, text=letters.type)
         self._chips.show_drawing(draw(self._picture, letters), letters)
+        self.composed.emit()
 
     def _followed(self) -> Point:
         """Where the view belongs so that the end of the accepted path is in it."""

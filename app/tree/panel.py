@@ -91,6 +91,7 @@ class TreePanel(QWidget):
         self._fit.clicked.connect(self._canvas.fit)
         self._follow.toggled.connect(self._canvas.set_following)
         self._canvas.panned.connect(self._on_panned)
+        self._canvas.composed.connect(self._on_composed)
         for key, slot in (
             ("F", self._canvas.fit),
             ("+", lambda: self._canvas.zoom_by(ZOOM_STEP)),
@@ -117,10 +118,12 @@ class TreePanel(QWidget):
             return
         self._pages.setCurrentWidget(self._canvas)
         self._canvas.show_tree(tree)
+
+    def _on_composed(self) -> None:
         picture = self._canvas.picture
-        shown = len(picture.layout.places) - 1 if picture else 0
-        self._caption.show_figures(figures(tree, shown))
-        self._canvas.setAccessibleDescription(self._caption.text())
+        if picture:
+            self._caption.show_figures(figures(picture.tree, shown=len(picture.layout.places) - 1))
+            self._canvas.setAccessibleDescription(self._caption.text())
 
     def _show_message(self, text: str) -> None:
         self._canvas.show_tree(None)

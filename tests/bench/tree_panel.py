@@ -21,6 +21,10 @@ from tests.app.tree.trees import random_round
 
 WIDTH, HEIGHT = 1100, 760
 _WARM_UP = 5
+_LINE = (
+    "{nodes:>6} nodes, {shown:>4} shown: median {median_ms:6.2f} ms, p95 {p95_ms:6.2f} ms; "
+    "of processor time {median_cpu_ms:6.2f} ms, {p95_cpu_ms:6.2f} ms"
+)
 
 
 def main() -> None:
@@ -36,12 +40,7 @@ def main() -> None:
         print(json.dumps({"width": WIDTH, "height": HEIGHT, "updates": arguments.updates, "rows": rows}, indent=1))
         return
     for row in rows:
-        print(
-            "{nodes:>6} nodes, {shown:>4} shown: "
-            "median {median_ms:6.2f} ms, p95 {p95_ms:6.2f} ms (of processor time {median_cpu_ms:.2f}, {p95_cpu_ms:.2f})".format(
-                **row
-            )
-        )
+        print(_LINE.format(**row))
 
 
 def _parse() -> argparse.Namespace:

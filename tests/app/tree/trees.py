@@ -34,7 +34,7 @@ TEXTS = (*WORDS * 4, *ODDITIES)
 def random_round(nodes: int, seed: int = 0, *, agreement: float = 0.8, sharpness: float = 1.6, index: int = 0) -> Round:
     """A round over a tree of `nodes` drafted nodes: those a draft finds most probable, in the order it finds them.
 
-    `agreement` is the chance that the target takes one of the shown children, `sharpness` how sure the draft is.
+    `agreement` is the chance that the target takes one of a node's children, `sharpness` how sure the draft is.
     """
     random = Random(seed)
     tokens, parents, log_probs = [random.randrange(len(TEXTS))], [-1], [0.0]
@@ -48,7 +48,8 @@ def random_round(nodes: int, seed: int = 0, *, agreement: float = 0.8, sharpness
         for candidate in _children(random, len(tokens) - 1, -cost, sharpness):
             heapq.heappush(frontier, candidate)
     accepted = _accepted(random, parents, log_probs, agreement)
-    bonus = random.randrange(len(TEXTS))
+    missed = {token for token, parent in zip(tokens, parents, strict=True) if parent == accepted[-1]}
+    bonus = random.choice([token for token in range(len(TEXTS)) if token not in missed])
     return round_of(tokens, parents, log_probs, accepted, bonus=bonus, index=index)
 
 

@@ -1,0 +1,58 @@
+"""A tooltip says what a node is, and why it was or was not accepted."""
+
+from app.tree.explanation import explain_bonus, explain_node
+from app.tree.snapshot import snapshot
+from tests.app.tree.trees import round_of
+
+#   root ─ a ─ b ─ (bonus)      a and b accepted
+#        │   └ c ─ d
+#        └ e
+TREE = snapshot(
+    round_of(
+        [10, 11, 12, 13, 14, 15, 16],
+        [-1, 0, 1, 1, 3, 0, 2],
+        [0.0, -0.1, -0.3, -1.0, -1.5, -12.0, -2.0],
+        (0, 1, 2),
+        bonus=17,
+        pieces=("root", " a", "<b>", "c", "d", "e", "f"),
+        bonus_piece="\n",
+    )
+)
+
+
+def test_accepted_node_tells_its_probabilities() -> None:
+    text = explain_node(TREE, 2, folded=0)
+    assert "Accepted" in text
+    assert "81.9 %" in text  # exp(-0.2), behind its parent
+    assert "74.1 %" in text  # exp(-0.3), along the path
+    assert "12" in text
+
+
+def test_token_is_text_never_markup() -> None:
+    assert "&lt;b&gt;" in explain_node(TREE, 2, folded=0)
+
+
+def test_rejected_node_names_the_targets_choice() -> None:
+    assert "the target chose <b>&lt;b&gt;</b> here" in explain_node(TREE, 3, folded=0)
+    assert "the target chose <b>·a</b> here" in explain_node(TREE, 5, folded=0)
+    assert "the target chose <b>⏎</b> here" in explain_node(TREE, 6, folded=0)
+
+
+def test_node_behind_a_rejected_one_says_so() -> None:
+    assert "behind a token that the target did not choose" in explain_node(TREE, 4, folded=0)
+
+
+def test_drafted_token_that_ends_the_answer_is_not_called_rejected() -> None:
+    tree = snapshot(round_of([1, 2], [-1, 0], [0.0, -0.1], (0,), bonus=2))
+    assert "it ends the answer" in explain_node(tree, 1, folded=0)
+
+
+def test_root_bonus_and_folded_nodes_are_explained() -> None:
+    assert "Root" in explain_node(TREE, 0, folded=0)
+    assert "1,234 (zoom in" in explain_node(TREE, 0, folded=1234)
+    assert "Bonus" in explain_bonus(TREE)
+    assert "⏎" in explain_bonus(TREE)
+
+
+def test_tiny_probability_is_not_zero() -> None:
+    assert "below 0.01 %" in explain_node(TREE, 5, folded=0)

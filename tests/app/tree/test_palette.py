@@ -1,0 +1,70 @@
+"""Both themes are legible, and the three kinds of chip stay apart for colour-blind eyes."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.tree.palette import DARK, EDGE_WIDTHS, LIGHT, STEPS, Palette
+
+PALETTES = pytest.mark.parametrize("palette", [DARK, LIGHT], ids=["dark", "light"])
+
+# Linear RGB as dichromats see it: Viénot, Brettel and Mollon 1999 (protan, deutan); tritan after Machado et al. 2009.
+VISION = {
+    "full": np.eye(3),
+    "protan": np.array([[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]]),
+    "deutan": np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]]),
+    "tritan": np.array([[1.25553, -0.07675, -0.17878], [-0.07841, 0.93081, 0.1476], [0.00473, 0.69137, 0.3039]]),
+}
+
+
+def linear(colour: str) -> NDArray[np.float64]:
+    parts = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def luminance(colour: str) -> float:
+    return float(linear(colour) @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one: str, other: str) -> float:
+    """As in WCAG 2: from 1 to 21."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def lab(colour: str, vision: str) -> NDArray[np.float64]:
+    """CIELAB under D65."""
+    rgb = np.clip(VISION[vision] @ linear(colour), 0, 1)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ rgb
+    x, y, z = np.cbrt(np.maximum(xyz / [0.9505, 1.0, 1.089], 1e-6))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@PALETTES
+def test_text_is_legible_on_every_chip(palette: Palette) -> None:
+    for ink in (palette.root, palette.accepted, palette.bonus, *palette.ramp):
+        assert contrast(ink.text, ink.fill) >= 4.5
+    assert contrast(palette.text, palette.background) >= 7
+    assert contrast(palette.muted, palette.background) >= 4.5
+
+
+@PALETTES
+def test_every_edge_can_be_seen_and_likelier_ones_stand_out(palette: Palette) -> None:
+    strengths = [contrast(ink.line, palette.background) for ink in palette.ramp]
+    assert strengths == sorted(strengths, reverse=True)
+    assert strengths[-1] >= 1.7
+
+
+@PALETTES
+@pytest.mark.parametrize("vision", VISION)
+def test_kinds_stay_apart(palette: Palette, vision: str) -> None:
+    kinds = (palette.accepted.line, palette.bonus.line, palette.ramp[0].line)
+    for one, other in combinations(kinds, 2):
+        assert np.linalg.norm(lab(one, vision) - lab(other, vision)) >= 20
+
+
+def test_ramp_has_an_ink_and_a_width_per_step() -> None:
+    assert len(DARK.ramp) == len(LIGHT.ramp) == len(STEPS) == len(EDGE_WIDTHS)
+    assert list(EDGE_WIDTHS) == sorted(EDGE_WIDTHS, reverse=True)

@@ -1,0 +1,105 @@
+"""Pictures are legible at every size of the panel, and points lead back to nodes."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.tree.grid import Point, Size, Type, confine, reveal
+from app.tree.picture import BONUS_NODE, Picture, compose
+from app.tree.snapshot import snapshot
+from tests.app.tree.trees import random_round, round_of
+
+TEXT = Type(line=15.0, gap=20.0)
+SMALLEST, LARGE = Size(350, 215), Size(1100, 760)
+
+
+def picture_of(nodes: int, view: Size, zoom: float = 1.0, seed: int = 3) -> Picture:
+    tree = snapshot(random_round(nodes, seed))
+    widths = [30 + 10 * (node % 6) for node in range(nodes + 1)]
+    return compose(tree, widths, 40, view=view, zoom=zoom, text=TEXT)
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 16, 64, 256, 1024, 2048])
+@pytest.mark.parametrize("view", [SMALLEST, Size(500, 400), LARGE])
+def test_fitted_picture_is_legible_and_whole(nodes: int, view: Size) -> None:
+    picture = picture_of(nodes, view)
+    assert 18 <= picture.grid.row <= 30
+    assert picture.grid.scale == 1.0
+    assert TEXT.line <= picture.grid.chip_height < picture.grid.row
+    assert picture.size.height <= view.height
+    if picture.layout.bonus.right + TEXT.gap <= view.width - 12:
+        assert picture.size.width <= view.width
+
+
+@settings(deadline=None)
+@given(st.integers(0, 200), st.integers(60, 1500), st.integers(60, 1500), st.floats(1, 64))
+def test_end_of_the_path_is_in_view(nodes: int, width: int, height: int, zoom: float) -> None:
+    picture = picture_of(nodes, Size(width, height), zoom)
+    home, end = picture.home(), picture.chip(BONUS_NODE)
+    if picture.grid.scale == 1.0 and zoom == 1.0:
+        assert home.x <= end.x
+        assert end.x + end.width <= home.x + width
+
+
+def test_long_path_moves_the_view_to_a_whole_chip() -> None:
+    chain = snapshot(round_of(list(range(12)), list(range(-1, 11)), [0.0] * 12, tuple(range(12))))
+    picture = compose(chain, [50] * 12, 50, view=SMALLEST, zoom=1.0, text=TEXT)
+    home = picture.home()
+    assert home.x > 0
+    assert picture.node_at(Point(home.x + 7, picture.chip(5).y + 2)) is not None
+    assert picture.chip(BONUS_NODE).x + 50 <= home.x + SMALLEST.width
+
+
+@pytest.mark.parametrize("zoom", [1.0, 3.0, 40.0])
+def test_middle_of_every_chip_leads_back_to_its_node(zoom: float) -> None:
+    picture = picture_of(120, SMALLEST, zoom)
+    for node in (*picture.layout.places, BONUS_NODE):
+        box = picture.chip(node)
+        middle = Point(box.x + box.width / 2, box.y + box.height / 2)
+        assert picture.node_at(middle) == node
+        assert picture.node_at(Point(box.x - 1, middle.y)) is None
+        assert node == BONUS_NODE or picture.nearest(middle) == node
+
+
+def test_outside_is_nothing() -> None:
+    picture = picture_of(20, LARGE)
+    assert picture.node_at(Point(-5, -5)) is None
+    assert picture.node_at(Point(5000, 5000)) is None
+
+
+def test_folded_node_stands_with_its_nearest_shown_ancestor() -> None:
+    picture = picture_of(1024, SMALLEST)
+    hidden = next(node for node in range(1025) if node not in picture.layout.places)
+    ancestor = int(picture.tree.parents[hidden])
+    while ancestor not in picture.layout.places:
+        ancestor = int(picture.tree.parents[ancestor])
+    assert picture.chip(hidden) == picture.chip(ancestor)
+
+
+def test_zoom_unfolds_before_it_magnifies() -> None:
+    shown = [len(picture_of(1024, LARGE, zoom).layout.places) for zoom in (1, 2, 4, 64)]
+    assert shown == sorted(set(shown))
+    assert shown[-1] == 1025
+    assert picture_of(1024, LARGE, 4).grid.scale == 1.0
+    assert picture_of(1024, LARGE, 64).grid.scale > 1.0
+    assert picture_of(6, LARGE, 2).grid.scale == pytest.approx(2.0)
+
+
+def test_large_letters_get_high_rows() -> None:
+    assert Type(line=40.0, gap=50.0).least_row > 40
+
+
+@settings(deadline=None)
+@given(st.integers(-500, 3000), st.integers(-500, 3000))
+def test_view_never_leaves_the_picture(x: int, y: int) -> None:
+    origin = confine(Point(x, y), Size(400, 300), Size(1000, 200))
+    assert 0 <= origin.x <= 600
+    assert origin.y == 0
+
+
+def test_reveal_moves_no_further_than_needed() -> None:
+    picture = picture_of(400, SMALLEST, 6.0)
+    box = picture.chip(BONUS_NODE)
+    inside = Point(max(0.0, box.x - 100), max(0.0, box.y - 100))
+    inside = confine(inside, picture.view, picture.size)
+    assert reveal(inside, box, picture.view, picture.size) == inside
