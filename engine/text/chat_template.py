@@ -7,9 +7,19 @@ from jinja2 import TemplateError
 
 from engine.errors import InputError
 from engine.messages import ChatMessage
+from engine.text.complaint import complaint_of
 
 # A template is a program that came with the model: it can refuse with a sentence of its own, and fail in these ways.
-TEMPLATE_FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+TEMPLATE_FAILURES = (
+    TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 Render = Callable[[list[dict[str, str]]], str]
 
@@ -45,12 +55,12 @@ def write_chat(messages: Sequence[ChatMessage], render: Render) -> str:
         try:
             text = render([{"role": turn.role, "content": turn.content} for turn in turns])
         except TEMPLATE_FAILURES as error:
-            refusal = refusal or _sentence(error)
+            refusal = refusal or complaint_of(error)
             continue
         if all(turn.content.strip() in text for turn in turns if turn.role == "system"):
             return text
     raise InputError(
-        f"The model's chat template refuses this conversation: {refusal}", "Start a new chat, or choose another model."
+        f"The model's chat template refuses this conversation: {refusal}.", "Start a new chat, or choose another model."
     )
 
 
@@ -67,8 +77,3 @@ def _without_system(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     first = next(index for index, turn in enumerate(others) if turn.role == "user")
     others[first] = ChatMessage("user", "\n\n".join([*system, others[first].content]))
     return others
-
-
-def _sentence(error: Exception) -> str:
-    """What the template said, as one line that ends like a sentence."""
-    return (" ".join(str(error).split()) or type(error).__name__)[:200].rstrip(".") + "."

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import ModelError
+from engine.text.complaint import complaint_of
 
 # Any of these is enough to make a tokenizer of; without one, transformers would say so in a page of text.
 FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
@@ -23,7 +24,7 @@ def load_tokenizer(folder: Path) -> Any:
         )
     except Exception as error:  # damaged files raise anything here, the tokenizers library even a bare Exception
         hint = "Models that bring their own code are not run." if "trust_remote_code" in str(error) else DOWNLOAD_AGAIN
-        raise ModelError(f"The tokenizer in {folder} cannot be opened: {_reason(error)}.", hint) from error
+        raise ModelError(f"The tokenizer in {folder} cannot be opened: {complaint_of(error)}.", hint) from error
     if not getattr(library, "is_fast", False):
         raise ModelError(f"The tokenizer in {folder} is not of the fast kind.", "Choose a model with a tokenizer.json.")
     if not library.backend_tokenizer.get_vocab_size(with_added_tokens=False):
@@ -40,8 +41,3 @@ def _require_files(folder: Path) -> None:
             raise ModelError(f"{path} is not an ordinary file.", "Put the model's own file there.")
         if path.stat().st_size > MAX_BYTES:
             raise ModelError(f"{path} is larger than {MAX_BYTES >> 20} MB.", "Use the file that belongs to the model.")
-
-
-def _reason(error: Exception) -> str:
-    """What the library said, as one line of moderate length."""
-    return (" ".join(str(error).split()) or type(error).__name__)[:200].rstrip(". ")

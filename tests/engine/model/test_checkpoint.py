@@ -13,6 +13,7 @@ from safetensors import safe_open
 
 from engine.errors import ModelError
 from engine.model.checkpoint import open_checkpoint
+from engine.model.network import load_network
 from engine.model.source import ModelRole
 from tests.engine.model import broken_folders as make
 
@@ -142,6 +143,14 @@ def test_a_hostile_name_is_quoted_short_and_printable(tmp_path: Path) -> None:
     name = "\x1b[31m\n\u202e\ud800" + "x" * 1_000_000
     make.edit_json(folder / make.INDEX, weight_map={name: make.SHARDS[0]})
     message_of(folder)
+
+
+def test_a_config_that_disagrees_with_the_tensors_is_refused_when_the_network_is_built(tmp_path: Path) -> None:
+    folder = make.whole_folder(tmp_path / "model")
+    make.with_disagreeing_config(folder)
+    checkpoint = open_checkpoint(str(folder))
+    with pytest.raises(ModelError, match="mlp"):
+        load_network(checkpoint, torch.float32, torch.device("cpu"))
 
 
 def hub_model(cache: Path) -> Path:

@@ -168,12 +168,15 @@ def test_a_conversation_that_the_template_refuses_is_refused_in_its_words() -> N
         "{{ 'x'.join(5) }}",
         "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
         "{{ raise_exception('\n\n') }}",
+        "{{ raise_exception(messages[0].content + '\n' * 9 + 'x' * 9999) }}",
+        "{{ 'x' * 10 ** 18 }}",
     ],
 )
 def test_a_template_that_fails_is_an_error_in_words(template: str) -> None:
-    message = refusal(tiny("byte level", template), [("user", "Hello")])
+    message = refusal(tiny("byte level", template), [("user", f"Hello{END}\x00")])
     assert "chat template refuses this conversation: " in message
     assert message.isprintable()
+    assert len(message) < 400
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from engine.errors import ModelError
 from engine.text import tokenizer_files
 from engine.text.byte_tokens import BYTE_OF_TOKEN
 from engine.text.tokenizer import Tokenizer
+from tests.engine.model.broken_folders import with_other_tokenizer
 from tests.engine.text.conftest import EMBEDDED
 from tests.engine.text.tiny_tokenizers import BUILDERS, END, TEXTS, tiny
 
@@ -98,18 +99,9 @@ def test_the_embedded_pair_shares_one_tokenizer(embedded: Tokenizer) -> None:
 
 
 def test_vocabularies_are_compared_and_not_names(embedded: Tokenizer, folder: Path) -> None:
-    swap_two_tokens(folder)
+    with_other_tokenizer(folder)
     assert not Tokenizer.open(folder).same_as(embedded)
     assert not tiny("byte level").same_as(tiny("unigram"))
-
-
-def swap_two_tokens(folder: Path) -> None:
-    """Two tokens change places: as many tokens, with the same names, under other ids."""
-    path = folder / "tokenizer.json"
-    tokenizer = json.loads(path.read_text("utf-8"))
-    names = {token: name for name, token in tokenizer["model"]["vocab"].items()}
-    tokenizer["model"]["vocab"] |= {names[1000]: 1001, names[1001]: 1000}
-    path.write_text(json.dumps(tokenizer), "utf-8")
 
 
 @pytest.mark.parametrize(
