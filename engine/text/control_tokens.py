@@ -30,9 +30,12 @@ class ControlTokens:
         ]
 
     def choose_seam(self, messages: Iterable[ChatMessage]) -> str:
-        """A character that occurs neither in the messages nor in the template."""
+        """A character that occurs neither in the messages nor in the template.
+
+        A conversation that has every private character in it loses the first of them: it is taken for the seam.
+        """
         used = set(self._template).union(*(message.content for message in messages))
-        return next(character for character in map(chr, PRIVATE_USE) if character not in used)
+        return next((character for character in map(chr, PRIVATE_USE) if character not in used), chr(PRIVATE_USE[0]))
 
     def break_up(self, message: ChatMessage, seam: str) -> ChatMessage:
         """The message with a seam in every control token in its text."""

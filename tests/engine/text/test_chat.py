@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from engine.errors import InputError
 from engine.messages import ChatMessage, Role
+from engine.text.control_tokens import PRIVATE_USE
 from engine.text.tokenizer import Tokenizer
 from tests.engine.text.templates import CHATML, FAMILIES, GEMMA, LLAMA_3, MISTRAL, Family
 from tests.engine.text.tiny_tokenizers import (
@@ -212,6 +213,14 @@ def test_without_a_template_the_tokenizers_own_beginning_comes_first(kind: str) 
     ids = prompt(tokenizer, [("user", f"a{BEGIN}b")])
     assert ids[0] == tokenizer.vocabulary[BEGIN]
     assert tokenizer.vocabulary[BEGIN] not in ids[1:]
+
+
+def test_a_conversation_of_every_private_character_can_still_not_steer() -> None:
+    tokenizer = tokenizer_of(LLAMA_3)
+    typed = "".join(map(chr, PRIVATE_USE)) + "<|eot|>"
+    ids = prompt(tokenizer, [("user", typed)])
+    assert controls_in(tokenizer, ids, LLAMA_3.control).count("<|eot|>") == 1
+    assert typed[1:] in visible(tokenizer, ids)
 
 
 def test_half_a_surrogate_pair_is_replaced_and_a_whole_one_joined(embedded: Tokenizer) -> None:
