@@ -35,7 +35,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._zoom = 1.0
         self._origin = Point(0, 0)
         self._following = True
-        self._dragged_from: QPointF | None = None
+        self._grip: Point | None = None  # the point of the picture that is being dragged
         self._explained: tuple[str, QRect] | None = None
         self._letters = Lettering(self.font())
         self._chips = ChipsItem(palette, self._letters)
@@ -81,29 +81,24 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         if self._picture:
             self._move_to(self._picture.home())
 
-    def zoom_by(self, factor: float, at: Point | None = None) -> None:
-        """Show more or less detail; the node nearest to `at`, a point in the view, stays where it is."""
+    def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
+        """Show more or less detail; the node nearest to `at`, a point of the view, stays where it is."""
         before = self._picture
         if before is None or (factor > 1 and _is_exhausted(before)):
             return
-        at = at or Point(before.view.width / 2, before.view.height / 2)
-        node = before.nearest(Point(self._origin.x + at.x, self._origin.y + at.y))
+        node = before.nearest(self._in_picture(at or QPointF(self.viewport().rect().center())))
         self._zoom = min(_LARGEST_ZOOM, max(1.0, self._zoom * factor))
         self._compose()
         if self._picture:
             old, new = before.chip(node), self._picture.chip(node)
             self._move_to(self._confined(Point(self._origin.x + new.x - old.x, self._origin.y + new.y - old.y)))
 
-    def pan_by(self, x: float, y: float) -> None:
-        """Move the view over the picture, as far as there is something to see."""
-        self._move_to(self._confined(Point(self._origin.x + x, self._origin.y + y)))
-
     def tooltip_at(self, position: QPointF) -> tuple[str, QRect] | None:
         """Rich text about the chip at a point of the view, and the chip's place in the view; None between chips."""
         picture = self._picture
         if picture is None:
             return None
-        node = picture.node_at(Point(self._origin.x + position.x(), self._origin.y + position.y()))
+        node = picture.node_at(self._in_picture(position))
         if node is None:
             return None
         if node == BONUS_NODE:
@@ -142,6 +137,9 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         picture = self._picture
         return confine(origin, picture.view, picture.size) if picture else Point(0, 0)
 
+    def _in_picture(self, position: QPointF) -> Point:
+        return Point(self._origin.x + position.x(), self._origin.y + position.y())
+
     def _move_to(self, origin: Point) -> None:
         self._origin = Point(round(origin.x), round(origin.y))  # on whole pixels letters stay crisp
         self._box.setRange(QRectF(*self._origin, self.width(), self.height()), padding=0)
@@ -156,32 +154,30 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
         """Zoom at the pointer."""
-        position = event.position()
-        self.zoom_by(ZOOM_STEP ** (event.angleDelta().y() / _WHEEL_NOTCH), Point(position.x(), position.y()))
+        self.zoom_by(ZOOM_STEP ** (event.angleDelta().y() / _WHEEL_NOTCH), event.position())
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Begin to drag."""
         if event.button() == Qt.MouseButton.LeftButton:
-            self._dragged_from = event.position()
+            self._grip = self._in_picture(event.position())
             self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Drag the picture, or explain the chip under the pointer."""
         position = event.position()
-        if self._dragged_from is None:
+        if self._grip is None:
             self._explain(position)
             return
         before = self._origin
-        self.pan_by(self._dragged_from.x() - position.x(), self._dragged_from.y() - position.y())
-        self._dragged_from = position
+        self._move_to(self._confined(Point(self._grip.x - position.x(), self._grip.y - position.y())))
         if self._origin != before:
             self.panned.emit()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """End to drag."""
         if event.button() == Qt.MouseButton.LeftButton:
-            self._dragged_from = None
+            self._grip = None
             self.viewport().unsetCursor()
 
     def leaveEvent(self, event: QEvent) -> None:  # noqa: N802

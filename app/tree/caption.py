@@ -95,7 +95,7 @@ class Caption(QWidget):
         for place, label in enumerate(self._labels):
             figure = shown[place] if place < len(shown) else Figure("", "")
             label.setText(f" · {figure.text}" if place and figure.text else figure.text)
-            label.setToolTip(figure.definition)
+            label.setToolTip(f"<qt>{figure.definition}</qt>" if figure.definition else "")  # rich text is wrapped
         self._leave_out()
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802

@@ -15,7 +15,7 @@ from app.tree.snapshot import Snapshot
 ROOT, ACCEPTED, BONUS = range(len(STEPS), len(STEPS) + 3)
 """Styles beside the steps of the ramp."""
 
-_ABOVE_EDGE = 3  # logical pixels between the middle of a row and the foot of a count
+_ABOVE_EDGE = 2  # logical pixels between the middle of a row and the foot of a count
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,9 @@ DARK = Palette(
     accepted=Ink("#0d5a3c", "#44e08a", "#ffffff"),
     bonus=Ink("#3d2b08", "#ffb224", "#ffdc97"),
     ramp=(
-        Ink("#21507f", "#5b9cf5", "#f0f6fd"),
-        Ink("#21456a", "#4a8aca", "#dfe9f3"),
-        Ink("#213a55", "#40709f", "#c9d5e1"),
+        Ink("#1f466d", "#5b9cf5", "#dce7f2"),
+        Ink("#203e5d", "#4a86c4", "#d0dbe6"),
+        Ink("#21364d", "#406f9d", "#c1cdd9"),
         Ink("#212f41", "#3f6286", "#b4c0cc"),
         Ink("#1f2732", "#40566d", "#a0aebb"),
     ),
@@ -58,8 +58,8 @@ LIGHT = Palette(
     accepted=Ink("#c8efd9", "#006b3c", "#003a20"),
     bonus=Ink("#fff0cc", "#b86a00", "#553200"),
     ramp=(
-        Ink("#c2d9fb", "#3b78d8", "#0b2742"),
-        Ink("#d2e5f8", "#5a90d8", "#143250"),
+        Ink("#cfe1fa", "#3b78d8", "#1a3552"),
+        Ink("#dae8f8", "#5a90d8", "#223d59"),
         Ink("#e1ecf7", "#82abdc", "#26415c"),
         Ink("#eaf0f6", "#94b5d4", "#3b5064"),
         Ink("#f1f4f7", "#b5c5d4", "#53626f"),

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDockWidget, QLabel, QMainWindow, QToolButton
+from PySide6.QtWidgets import QApplication, QDockWidget, QLabel, QMainWindow, QToolButton, QToolTip
 from pytestqt.qtbot import QtBot
 
 from app.tree.canvas import TreeCanvas
@@ -17,7 +17,7 @@ from app.tree.picture import BONUS_NODE, Picture
 from engine.messages import Round, Tree
 from tests.app.tree.trees import random_round, round_of
 
-pytestmark = pytest.mark.qt_log_ignore("propagateSizeHints")  # the offscreen platform says so of every window
+pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (propagateSizeHints|raise)")  # of every window
 
 EMPTY = "The speculation tree appears here while an answer is written."
 
@@ -96,7 +96,7 @@ def test_round_is_shown_with_its_figures(qtbot: QtBot, panel: TreePanel) -> None
     accepted = len(newest.accepted) - 1
     assert message(panel) == ""
     assert caption(panel).text().startswith(f"Round 12 · {accepted} accepted + 1 bonus = {accepted + 1} token")
-    assert f"64 nodes, {len(shown(panel).layout.places) - 1} shown · depth" in caption(panel).text()
+    assert caption(panel).text().endswith(f" · 64 nodes · depth {shown(panel).tree.depth}")
     assert canvas(panel).accessibleDescription() == caption(panel).text()
 
 
@@ -281,3 +281,15 @@ def test_narrow_panel_keeps_the_telling_figures(qtbot: QtBot, panel: TreePanel) 
     labels = caption(panel).findChildren(QLabel)
     assert panel.width() == 350
     assert [label.isVisible() for label in labels] == [True, True, False, False]
+
+
+def test_tooltip_follows_the_pointer_and_goes_with_the_tree(qtbot: QtBot, panel: TreePanel) -> None:
+    show(qtbot, panel, round_of([0, 1, 2], [-1, 0, 0], [0, -0.1, -3], (0, 1)))
+    view = canvas(panel)
+    box = shown(panel).chip(1)
+    inside = QPoint(round(box.x + box.width / 2), round(box.y + box.height / 2))
+    QTest.mouseMove(view.viewport(), QPoint(400, 300))
+    QTest.mouseMove(view.viewport(), inside)
+    qtbot.waitUntil(lambda: "Accepted" in QToolTip.text())
+    QTest.mouseMove(view.viewport(), QPoint(400, 300))
+    qtbot.waitUntil(lambda: not QToolTip.isVisible())
