@@ -4,12 +4,13 @@ from dataclasses import asdict, dataclass
 from functools import cache
 
 from PySide6.QtCore import QByteArray, QObject, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontDatabase, QIcon, QImage, QPainter, QPalette, QPixmap
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QImage, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 
 from app.paths import resource
 
+_READING_SCALE = 1.15
 _ICON_SIZES = (16, 20, 24, 32, 40, 48)
 _APP_ICON_SIZES = (16, 24, 32, 48, 64, 128, 256)
 
@@ -92,14 +93,18 @@ class Theme(QObject):
     def __init__(self, application: QApplication) -> None:
         super().__init__(application)
         self._application = application
+        self._dark_by_palette = application.palette().color(QPalette.ColorRole.Window).lightness() < 128
         application.setStyle("Fusion")
         self.colors = self._wanted()
         self._apply()
         application.styleHints().colorSchemeChanged.connect(self._on_scheme_changed)
 
     def _wanted(self) -> Colors:
-        dark = self._application.styleHints().colorScheme() == Qt.ColorScheme.Dark
-        return DARK if dark else LIGHT
+        """What the system says; where it says nothing, what its palette looked like."""
+        scheme = self._application.styleHints().colorScheme()
+        if scheme == Qt.ColorScheme.Unknown:
+            return DARK if self._dark_by_palette else LIGHT
+        return DARK if scheme == Qt.ColorScheme.Dark else LIGHT
 
     def _on_scheme_changed(self) -> None:
         wanted = self._wanted()
@@ -111,6 +116,14 @@ class Theme(QObject):
     def _apply(self) -> None:
         self._application.setPalette(_palette(self.colors))
         self._application.setStyleSheet(_style_sheet(self.colors))
+
+
+def reading_font() -> QFont:
+    """The font of questions and answers: the system's, somewhat larger."""
+    font = QApplication.font()
+    if font.pointSizeF() > 0:
+        font.setPointSizeF(font.pointSizeF() * _READING_SCALE)
+    return font
 
 
 def monospace_family() -> str:
@@ -144,8 +157,11 @@ def _drawn(svg: bytes, sizes: tuple[int, ...]) -> QIcon:
 
 
 def _style_sheet(colors: Colors) -> str:
-    """The shipped style sheet with `@name` replaced by the colour of that name."""
+    """The shipped style sheet with `@name` replaced by the colour of that name, and `@icons` by their folder."""
     sheet = resource("styles", "coppice.qss").read_text(encoding="utf-8")
+    sheet = sheet.replace("@icons", resource("icons").as_posix()).replace(
+        "@scheme", "dark" if colors.is_dark else "light"
+    )
     for name, value in sorted(asdict(colors).items(), key=lambda item: -len(item[0])):
         sheet = sheet.replace(f"@{name}", str(value))
     return sheet

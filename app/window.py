@@ -1,6 +1,6 @@
 """The main window: it lays the rooms out and connects them; what they do is theirs."""
 
-from PySide6.QtCore import QByteArray, Qt, QUrl
+from PySide6.QtCore import QByteArray, QSize, Qt, QUrl
 from PySide6.QtGui import QCloseEvent, QDesktopServices, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QToolBar, QToolButton, QWidget
 
@@ -77,6 +77,7 @@ class MainWindow(QMainWindow):
         bar = QToolBar("Tools", self)
         bar.setObjectName("tools")
         bar.setMovable(False)
+        bar.setIconSize(QSize(18, 18))
         bar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         gap = QWidget(bar)
         gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)

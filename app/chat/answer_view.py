@@ -11,6 +11,8 @@ from app.chat.message_text import MessageText
 from app.theme import Colors, icon
 from app.throttle import Throttle
 
+_TOOL_SIZE = 26
+
 
 class AnswerView(QWidget):
     """Shows one answer, and follows it while it grows: at most once a frame, whatever comes in."""
@@ -55,6 +57,7 @@ class AnswerView(QWidget):
     def _tool(self, name: str, action: object) -> QToolButton:
         tool = QToolButton(self)
         tool.setObjectName("quiet")
+        tool.setFixedSize(_TOOL_SIZE, _TOOL_SIZE)
         tool.setToolTip(name)
         tool.setAccessibleName(name)
         tool.clicked.connect(action)

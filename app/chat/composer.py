@@ -4,7 +4,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QSizePolicy, QToolButton, QWidget
 
-from app.theme import Colors, icon
+from app.theme import Colors, icon, reading_font
 
 _MOST_LINES = 8
 _BUTTON_SIZE = 34
@@ -17,6 +17,7 @@ class QuestionField(QPlainTextEdit):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setFont(reading_font())
         self.setAccessibleName("Message")
         self.setPlaceholderText("Ask something")
         self.setTabChangesFocus(True)

@@ -10,6 +10,7 @@ from app.chat.question_view import QuestionView
 from app.theme import Colors, icon
 
 COLUMN_WIDTH = 760
+SIDE_MARGIN = 24
 _AT_BOTTOM = 8  # pixels from the end that still count as the end
 _BUTTON_MARGIN = 14
 
@@ -45,11 +46,11 @@ class ConversationView(QScrollArea):
         self._column.setContentsMargins(0, 28, 0, 20)
         self._column.setSpacing(22)
         self._column.addStretch(1)
-        row = QHBoxLayout(page)
-        row.setContentsMargins(24, 0, 24, 0)
-        row.addStretch(1)
-        row.addWidget(column, 1000)  # takes all the room up to its largest width
-        row.addStretch(1)
+        self._row = QHBoxLayout(page)
+        self._row.setContentsMargins(SIDE_MARGIN, 0, SIDE_MARGIN, 0)
+        self._row.addStretch(1)
+        self._row.addWidget(column, 1000)  # takes all the room up to its largest width
+        self._row.addStretch(1)
         return page
 
     def _build_to_bottom(self) -> QToolButton:
@@ -119,6 +120,8 @@ class ConversationView(QScrollArea):
 
     def _on_range_changed(self) -> None:
         bar = self.verticalScrollBar()
+        taken = bar.sizeHint().width() if bar.maximum() else 0
+        self._row.setContentsMargins(SIDE_MARGIN, 0, SIDE_MARGIN - taken, 0)  # the column stays above the composer
         if self._follows:
             bar.setValue(bar.maximum())
         self._show_button()

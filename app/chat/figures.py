@@ -40,6 +40,8 @@ def _describe_ending(message: Message) -> Figure | None:
             f"Cut off at {tokens} tokens",
             "The answer reached the length limit or filled the context. The limit is in Generation settings.",
         )
+    if message.ending is Ending.OPEN and not (message.statistics and message.statistics.passes):
+        return Figure("Reading the question", "The models take in the conversation before the first token comes")
     words = _ENDINGS.get(message.ending)
     return Figure(words, "Why there is no more of this answer") if words else None
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 from app.chat.composer import Composer
 from app.chat.controller import ChatController
 from app.chat.conversation import Conversation, Message
-from app.chat.conversation_view import COLUMN_WIDTH, ConversationView
+from app.chat.conversation_view import COLUMN_WIDTH, SIDE_MARGIN, ConversationView
 from app.chat.welcome import Welcome
 from app.engine_state import EngineState
 from app.notices import NoticeStack
@@ -49,7 +49,7 @@ class ChatPanel(QWidget):
         stack.addWidget(notices)
         stack.addWidget(self.composer)
         foot = QHBoxLayout()
-        foot.setContentsMargins(24, 0, 24, 0)
+        foot.setContentsMargins(SIDE_MARGIN, 0, SIDE_MARGIN, 0)
         foot.addStretch(1)
         foot.addWidget(inner, 1000)
         foot.addStretch(1)

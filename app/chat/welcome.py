@@ -1,7 +1,7 @@
 """What an empty chat shows: what this is, and a few questions to begin with."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.chat.conversation_view import COLUMN_WIDTH
 from app.engine_state import EngineState
@@ -52,10 +52,14 @@ class Welcome(QWidget):
         column.addWidget(self._about)
         column.addSpacing(18)
         column.addLayout(grid)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(inner, 1000)
+        row.addStretch(1)
         outer = QVBoxLayout(self)
-        outer.setContentsMargins(24, 24, 24, 24)
+        outer.setContentsMargins(24, 12, 24, 12)
         outer.addStretch(2)
-        outer.addWidget(inner, 0, Qt.AlignmentFlag.AlignHCenter)
+        outer.addLayout(row)
         outer.addStretch(3)
 
     def show_engine_state(self, state: EngineState) -> None:

@@ -96,7 +96,15 @@ class ModelsDialog(QDialog):
 
     def _on_edited(self) -> None:
         self.load.setEnabled(bool(self.target.source and self.draft.source))
+        self._fit()
 
     def _show_error(self, text: str) -> None:
         self.error.setText(text)
         self.error.setVisible(bool(text))
+        self._fit()
+
+    def _fit(self) -> None:
+        """Give every row the height it needs, now that there are more or fewer of them."""
+        width = self.width()
+        self.adjustSize()
+        self.resize(max(width, self.minimumWidth()), self.height())
