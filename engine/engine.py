@@ -91,6 +91,14 @@ def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Even
     return Engine(pair.tokenizer, contexts[0], contexts[1] if pair.draft else None, context_tokens, cancellation)
 
 
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the target reads, and what besides its end tokens ends an answer to it."""
+
+    tokens: tuple[int, ...]
+    stop: tuple[str, ...] = ()
+
+
 class Engine:
     """One loaded pair."""
 
@@ -113,21 +121,22 @@ class Engine:
         """The tokens that end an answer."""
         return self._tokenizer.eos_ids
 
-    def encode_chat(self, chat: Sequence[ChatMessage]) -> list[int]:
+    def prompt(self, chat: Sequence[ChatMessage]) -> Prompt:
         """The conversation as the target's chat template puts it, up to where its answer begins."""
-        return self._tokenizer.encode_chat(chat)
+        return Prompt(tuple(self._tokenizer.encode_chat(chat)), self._tokenizer.chat_stop)
 
-    def generate(self, request: int, prompt: Sequence[int], options: GenerateOptions) -> Iterator[Event]:
+    def generate(self, request: int, prompt: Prompt, options: GenerateOptions) -> Iterator[Event]:
         """Answer `prompt`: yields `Prefilled`, a `Round` per target pass, and `Finished`.
 
         A cancelled request finishes too, with what it has. Raises `InputError` before anything is computed.
         """
         options.check()
-        self._check_prompt(prompt)
+        tokens = prompt.tokens
+        self._check_prompt(tokens)
         drafter, method, note = self._drafter(options.speculation)
         clock = Stopwatch()
-        sink = TextStream(self._tokenizer, options.stop)
-        room = min(options.max_new_tokens, self._context_tokens - len(prompt))
+        sink = TextStream(self._tokenizer, (*options.stop, *prompt.stop))
+        room = min(options.max_new_tokens, self._context_tokens - len(tokens))
         answer = Answer(sink, frozenset() if options.ignore_eos else self.end_tokens, room)
         events = RoundEvents(request, self._tokenizer.piece, clock)
         budget = (options.speculation.budget or AUTO_BUDGET) if method != "none" else 0
@@ -135,11 +144,11 @@ class Engine:
         reason: FinishReason = "cancelled"
         try:
             with clock.measure("prefill"):
-                cached = self.target.prefill(prompt[:-1])
-                drafter.prefill(prompt[:-1])
-            yield Prefilled(request, len(prompt), cached, clock["prefill"])
-            draw = Sampler(options.sampling, prompt, Uniforms(options.sampling.seed)).draw
-            steps = rounds(self.target, drafter, prompt, draw, answer, budget, clock)
+                cached = self.target.prefill(tokens[:-1])
+                drafter.prefill(tokens[:-1])
+            yield Prefilled(request, len(tokens), cached, clock["prefill"])
+            draw = Sampler(options.sampling, tokens, Uniforms(options.sampling.seed)).draw
+            steps = rounds(self.target, drafter, tokens, draw, answer, budget, clock)
             yield from events.follow(steps, answer.take_text)
             reason = answer.reason
         except Cancelled:
@@ -147,7 +156,7 @@ class Engine:
         statistics = Statistics(
             method=method,
             budget=budget,
-            prompt_tokens=len(prompt),
+            prompt_tokens=len(tokens),
             cached_tokens=cached,
             new_tokens=events.new_tokens,
             passes=events.passes,

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from multiprocessing.connection import Client, Connection
 from typing import TYPE_CHECKING
 
+import psutil
+
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, CoppiceError, InputError
 from engine.messages import PROTOCOL, Cancel, Command, Event, Failed, Finished, Generate, Load, Ready, Shutdown
@@ -76,8 +78,7 @@ class EngineProcess:
             return
         if self._engine is None:
             raise InputError("No model is loaded.", "Choose a model first.")
-        prompt = self._engine.encode_chat(request.chat)
-        yield from self._engine.generate(request.id, prompt, request.options)
+        yield from self._engine.generate(request.id, self._engine.prompt(request.chat), request.options)
 
 
 def _failed(request: int, error: Exception) -> Failed:
@@ -96,6 +97,8 @@ def _failed(request: int, error: Exception) -> Failed:
 def _settle_in() -> None:
     """Stay out of the application's way, off the network, and not alive without a parent."""
     os.environ["HF_HUB_OFFLINE"] = "1"
+    cores = psutil.cpu_count(logical=False) or 2
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - 1)))  # the window needs a core of its own
     if sys.platform == "win32":
         return
     os.nice(5)  # a CPU-bound pass must not take the window's turn

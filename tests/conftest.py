@@ -14,7 +14,7 @@ import pytest
 # Read when Qt, torch and the hub client start, here and in every process a test starts.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["OMP_NUM_THREADS"] = "2"
+os.environ["OMP_NUM_THREADS"] = "1"  # tiny models: threads would only wait for each other, long on a busy machine
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 PERSONAL_FOLDERS = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HF_HOME")

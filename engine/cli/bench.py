@@ -15,6 +15,7 @@ import transformers
 from engine.cli.arguments import generate_options, load_options
 from engine.cli.baselines import BASELINES
 from engine.cli.session import Session, parse_json, read_messages, read_text, say
+from engine.engine import Prompt
 from engine.errors import InputError
 from engine.messages import ChatMessage, Seconds
 from engine.options import METHODS
@@ -34,7 +35,7 @@ class Run:
     seconds: Seconds = field(default_factory=Seconds)
 
 
-Contender = Callable[[Sequence[int], int], Run]
+Contender = Callable[[Prompt, int], Run]
 """(prompt, max new tokens) -> one answer."""
 
 
@@ -44,7 +45,7 @@ def bench(arguments: argparse.Namespace) -> None:
     chats = _read_prompts(arguments.prompts or str(PROMPTS), arguments.prompt_count)
     session = Session(load_options(arguments), quiet=arguments.json)
     contenders = _contenders(arguments, session)
-    prompts = [session.engine.encode_chat(chat) for chat in chats]
+    prompts = [session.engine.prompt(chat) for chat in chats]
     runs: dict[str, list[Run]] = {name: [] for name in contenders}
     for name, contender in contenders.items():
         contender(prompts[0], WARM_UP_TOKENS)
@@ -80,7 +81,7 @@ def _contenders(arguments: argparse.Namespace, session: Session) -> dict[str, Co
     def ours(method: str, budget: int) -> Contender:
         options = generate_options(arguments, method, budget, arguments.seed)
 
-        def run(prompt: Sequence[int], max_new_tokens: int) -> Run:
+        def run(prompt: Prompt, max_new_tokens: int) -> Run:
             answer = session.collect(prompt, replace(options, max_new_tokens=max_new_tokens))
             seconds = answer.statistics.seconds
             tokens = tuple(answer.token_ids)
@@ -96,7 +97,7 @@ def _contenders(arguments: argparse.Namespace, session: Session) -> dict[str, Co
     options = generate_options(arguments, "none", 0, arguments.seed)
     for name in arguments.baselines:
         baseline = BASELINES[name](session.engine, options)
-        contenders[name] = lambda prompt, count, baseline=baseline: Run(*baseline(prompt, count))  # type: ignore[misc]
+        contenders[name] = lambda prompt, count, baseline=baseline: Run(*baseline(prompt.tokens, count))  # type: ignore[misc]
     return contenders
 
 

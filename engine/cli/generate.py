@@ -3,13 +3,13 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any, TextIO
 
 from engine.cli.arguments import generate_options, load_options
 from engine.cli.session import Answer, Session, read_json, read_messages, say
+from engine.engine import Prompt
 from engine.errors import InputError
 from engine.messages import ChatMessage, Round
 from engine.options import GenerateOptions
@@ -31,7 +31,7 @@ def generate(arguments: argparse.Namespace) -> None:
     with ExitStack() as files:
         trace = files.enter_context(_open_trace(arguments.trace)) if arguments.trace else None
         session = Session(load_options(arguments), quiet=arguments.json)
-        prompt = session.engine.encode_chat(chat) if chat is not None else token_ids or []
+        prompt = session.engine.prompt(chat) if chat is not None else Prompt(tuple(token_ids or ()))
         documents = [_answer(session, prompt, each, trace, live=not arguments.json) for each in options]
     if arguments.json:
         json.dump(documents[0] if arguments.samples == 1 else {"samples": documents}, sys.stdout)
@@ -39,7 +39,7 @@ def generate(arguments: argparse.Namespace) -> None:
 
 
 def _answer(
-    session: Session, prompt: Sequence[int], options: GenerateOptions, trace: TextIO | None, live: bool
+    session: Session, prompt: Prompt, options: GenerateOptions, trace: TextIO | None, live: bool
 ) -> dict[str, Any]:
     answer = Answer()
     for text, so_far in session.answer(prompt, options):

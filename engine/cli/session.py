@@ -3,13 +3,13 @@
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engine.cancellation import Cancellation
-from engine.engine import Engine, load, open_pair
+from engine.engine import Engine, Prompt, load, open_pair
 from engine.errors import InputError
 from engine.messages import ChatMessage, Finished, Loaded, Loading, Round, Statistics
 from engine.options import GenerateOptions, LoadOptions
@@ -59,7 +59,7 @@ class Session:
             if isinstance(event, Loaded):
                 self.loaded = event
 
-    def answer(self, prompt: Sequence[int], options: GenerateOptions) -> Iterator[tuple[str, Answer]]:
+    def answer(self, prompt: Prompt, options: GenerateOptions) -> Iterator[tuple[str, Answer]]:
         """Yields each piece of text with the answer so far; the last one is complete."""
         answer = Answer()
         for event in self.engine.generate(0, prompt, options):
@@ -73,7 +73,7 @@ class Session:
                 answer.reason, answer.statistics = event.reason, event.statistics
                 yield event.text, answer
 
-    def collect(self, prompt: Sequence[int], options: GenerateOptions) -> Answer:
+    def collect(self, prompt: Prompt, options: GenerateOptions) -> Answer:
         """The complete answer."""
         *_, (_, answer) = self.answer(prompt, options)
         return answer

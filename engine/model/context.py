@@ -67,8 +67,11 @@ class Context:
     def keep(self, nodes: Sequence[int]) -> None:
         """Commit the path of pending nodes, first to last, and forget every other pending node."""
         assert self._pending.is_path(nodes), "only a path can be kept"
-        slots = torch.tensor(nodes, dtype=torch.int64) + self.length
-        self._cache.keep(self.length, slots.to(self.network.device))
+        if list(nodes) == list(range(len(nodes))):  # as after every pass without a tree: they stand where they belong
+            self._cache.crop_to(self.length + len(nodes))
+        else:
+            slots = torch.tensor(nodes, dtype=torch.int64) + self.length
+            self._cache.keep(self.length, slots.to(self.network.device))
         self.tokens.extend(self._pending.tokens[node] for node in nodes)
         self._pending.clear()
 

@@ -96,7 +96,8 @@ def test_the_search_ends_with_the_same_tree_whatever_the_batch() -> None:
         return best.values, best.indices
 
     def grow(batch: int) -> dict[Prefix, float]:
-        search, known = BestFirst(0, 40, 8, 0.95), {0: ()}
+        search = BestFirst(0, 40, 8, 0.95)
+        known: dict[int, Prefix] = {}
         while len(frontier := search.frontier(batch)):
             paths = []
             for node, parent, token in zip(

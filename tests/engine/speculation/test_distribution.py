@@ -1,6 +1,7 @@
 """Sampling through trees has exactly the target's distribution: every outcome of a tiny vocabulary is enumerated."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network
 
 VOCABULARY, LENGTH = 5, 3
-SMALL = {"vocab_size": VOCABULARY, "num_hidden_layers": 2}
+SMALL: dict[str, Any] = {"vocab_size": VOCABULARY, "num_hidden_layers": 2}
 INSIDE = 1e-2  # of an interval's width: how far inside its ends the uniform numbers are put
 
 

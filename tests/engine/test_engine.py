@@ -1,0 +1,166 @@
+"""The engine with the embedded pair: what a conversation yields, from loading to the last event."""
+
+from dataclasses import replace
+
+import pytest
+
+from engine.cancellation import Cancellation
+from engine.engine import Engine, Prompt, load, open_pair
+from engine.errors import InputError
+from engine.messages import ChatMessage, Event, Finished, Loaded, Loading, Prefilled, Round, Statistics
+from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+
+STORY = (ChatMessage("user", "Tell me a story about a dragon."),)
+
+
+class Loads:
+    """An engine that stays loaded for the module, and the events of its loading."""
+
+    def __init__(self) -> None:
+        self.cancellation = Cancellation()
+        self.cancellation.begin(1)
+        self.events: list[Event] = []
+        steps = load(1, open_pair(LoadOptions(weights="float32")), self.cancellation)
+        while True:
+            try:
+                self.events.append(next(steps))
+            except StopIteration as end:
+                self.engine: Engine = end.value
+                return
+
+
+@pytest.fixture(scope="module")
+def loads() -> Loads:
+    return Loads()
+
+
+def answer(loads: Loads, chat: tuple[ChatMessage, ...], options: GenerateOptions, request: int = 1) -> list[Event]:
+    loads.cancellation.begin(request)
+    return list(loads.engine.generate(request, loads.engine.prompt(chat), options))
+
+
+def text_of(events: list[Event]) -> str:
+    return "".join(event.text for event in events if isinstance(event, Round | Finished))
+
+
+def statistics_of(events: list[Event]) -> Statistics:
+    assert isinstance(events[-1], Finished)
+    assert events[-1].statistics
+    return events[-1].statistics
+
+
+def method(name: str, **sampling: float) -> GenerateOptions:
+    return GenerateOptions(
+        SamplingOptions(**sampling),  # type: ignore[arg-type]
+        SpeculationOptions(method=name),
+        max_new_tokens=120,
+    )
+
+
+def test_loading_tells_its_steps_and_what_was_loaded(loads: Loads) -> None:
+    kinds = [type(event) for event in loads.events]
+    assert kinds == [Loading, Loading, Loaded, Finished]
+    loaded = loads.events[2]
+    assert isinstance(loaded, Loaded)
+    assert loaded.draft
+    assert loaded.target.parameters > loaded.draft.parameters > 0
+    assert (loaded.target.family, loaded.target.weights, loaded.target.device) == ("llama", "float32", "cpu")
+
+
+def test_an_answer_is_prefilled_then_rounds_then_one_ending(loads: Loads) -> None:
+    events = answer(loads, STORY, method("specexec"))
+    kinds = [type(event) for event in events]
+    assert kinds[0] is Prefilled
+    assert set(kinds[1:-1]) == {Round}
+    statistics = statistics_of(events)
+    rounds = [event for event in events if isinstance(event, Round)]
+    assert statistics.passes == len(rounds)
+    assert statistics.new_tokens == sum(event.new_tokens for event in rounds)
+    assert statistics.tokens_per_pass > 4, "the embedded draft hardly ever agrees with its target"
+    assert statistics.first_token_seconds > 0
+    seconds = statistics.seconds
+    assert seconds.draft + seconds.target + seconds.other == pytest.approx(seconds.decode)
+
+
+@pytest.mark.parametrize("sampling", [{}, {"temperature": 0.8, "top_p": 0.9, "seed": 11}])
+def test_speculation_does_not_change_the_text(loads: Loads, sampling: dict[str, float]) -> None:
+    texts = {name: text_of(answer(loads, STORY, method(name, **sampling))) for name in ("none", "specexec")}
+    assert texts["none"] == texts["specexec"]
+    assert len(texts["none"]) > 100
+
+
+def test_a_second_turn_reads_only_what_is_new(loads: Loads) -> None:
+    first = answer(loads, STORY, method("specexec"))
+    chat = (*STORY, ChatMessage("assistant", text_of(first)), ChatMessage("user", "Thank you!"))
+    prefilled = answer(loads, chat, method("specexec"))[0]
+    assert isinstance(prefilled, Prefilled)
+    assert prefilled.cached_tokens >= statistics_of(first).prompt_tokens + statistics_of(first).new_tokens - 2
+    assert prefilled.prompt_tokens - prefilled.cached_tokens < 15
+
+
+def test_a_stop_string_ends_the_answer_and_is_not_shown(loads: Loads) -> None:
+    full = text_of(answer(loads, STORY, method("specexec")))
+    stop = full[40:52]
+    events = answer(loads, STORY, replace(method("specexec"), stop=(stop,)))
+    assert text_of(events) == full[: full.index(stop)]
+    assert isinstance(events[-1], Finished)
+    assert events[-1].reason == "stop"
+
+
+def test_a_limit_ends_the_answer_as_too_long(loads: Loads) -> None:
+    events = answer(loads, STORY, replace(method("specexec"), max_new_tokens=17))
+    assert isinstance(events[-1], Finished)
+    assert events[-1].reason == "length"
+    assert statistics_of(events).new_tokens == 17
+
+
+def test_a_cancelled_answer_finishes_with_what_it_has_and_the_next_is_whole(loads: Loads) -> None:
+    expected = text_of(answer(loads, STORY, method("specexec")))
+    loads.cancellation.begin(20)
+    events: list[Event] = []
+    for event in loads.engine.generate(20, loads.engine.prompt(STORY), method("specexec")):
+        events.append(event)
+        if isinstance(event, Round) and event.index == 2:
+            loads.cancellation.cancel(20)
+    assert isinstance(events[-1], Finished)
+    assert events[-1].reason == "cancelled"
+    assert statistics_of(events).passes == 3
+    assert expected.startswith(text_of(events))
+    assert text_of(answer(loads, STORY, method("specexec"), request=21)) == expected
+
+
+def test_a_request_cancelled_before_it_began_still_has_its_ending(loads: Loads) -> None:
+    loads.cancellation.cancel(30)
+    loads.engine.target.rewind(0)
+    events = answer(loads, STORY, method("specexec"), request=30)
+    assert [type(event) for event in events] == [Finished]
+
+
+def test_a_prompt_that_fills_the_context_is_refused_with_both_figures(loads: Loads) -> None:
+    with pytest.raises(InputError, match=r"3000 tokens, and the context holds 2048"):
+        list(loads.engine.generate(40, Prompt((5,) * 3000), GenerateOptions()))
+
+
+def test_an_answer_never_outgrows_the_context(loads: Loads) -> None:
+    loads.cancellation.begin(41)
+    prompt = Prompt((*loads.engine.prompt(STORY).tokens, *([40] * 2020)))
+    options = replace(method("specexec"), ignore_eos=True, max_new_tokens=500)
+    events = list(loads.engine.generate(41, prompt, options))
+    assert statistics_of(events).new_tokens == 2048 - len(prompt.tokens)
+
+
+def test_without_a_draft_speculation_is_off_and_says_why() -> None:
+    cancellation = Cancellation()
+    cancellation.begin(1)
+    steps = load(1, open_pair(LoadOptions(draft="none")), cancellation)
+    engine: Engine | None = None
+    while engine is None:
+        try:
+            next(steps)
+        except StopIteration as end:
+            engine = end.value
+    events = list(engine.generate(1, engine.prompt(STORY), replace(method("auto"), max_new_tokens=5)))
+    assert statistics_of(events).method == "none"
+    assert "draft" in statistics_of(events).note
+    with pytest.raises(InputError, match="needs a draft model"):
+        list(engine.generate(1, engine.prompt(STORY), method("specexec")))

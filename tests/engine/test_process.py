@@ -1,0 +1,157 @@
+"""The engine process as the application sees it: a real child, a real socket, and every way to end it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.messages import (
+    PROTOCOL,
+    Cancel,
+    ChatMessage,
+    Failed,
+    Finished,
+    Generate,
+    Load,
+    Loaded,
+    Ready,
+    Round,
+    Shutdown,
+)
+from engine.options import GenerateOptions, LoadOptions
+
+STORY = (ChatMessage("user", "Tell me a story about a dragon."),)
+ENDLESS = GenerateOptions(max_new_tokens=1900, ignore_eos=True)
+PATIENCE_SECONDS = 120
+
+
+class Child:
+    """An engine process and its connection."""
+
+    def __init__(self, folder: Path) -> None:
+        address, key = str(folder / "engine"), os.urandom(32)
+        with Listener(address, authkey=key) as listener:
+            environment = {**os.environ, "COPPICE_ENGINE_ADDRESS": address, "COPPICE_ENGINE_KEY": key.hex()}
+            self.process = subprocess.Popen([sys.executable, "-m", "engine.process"], env=environment)
+            self.connection: Connection[Any, Any] = listener.accept()
+
+    def receive(self) -> Any:
+        assert self.connection.poll(PATIENCE_SECONDS), "the engine says nothing"
+        return self.connection.recv()
+
+    def until_the_end(self, request: int) -> list[Any]:
+        events = [self.receive()]
+        while not (isinstance(events[-1], Finished | Failed) and events[-1].id == request):
+            events.append(self.receive())
+        return events
+
+    def load(self, request: int, **options: Any) -> list[Any]:
+        self.connection.send(Load(request, LoadOptions(**options)))
+        return self.until_the_end(request)
+
+    def start_endless(self, request: int) -> None:
+        """Ask for a long answer and wait until it is being written."""
+        self.connection.send(Generate(request, STORY, ENDLESS))
+        while not isinstance(self.receive(), Round):
+            pass
+
+    def close(self) -> None:
+        self.connection.close()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[Child]:
+    child = Child(tmp_path)
+    try:
+        assert child.receive() == Ready(PROTOCOL, child.process.pid)
+        yield child
+    finally:
+        child.close()
+
+
+def test_a_conversation_from_load_to_shutdown(child: Child) -> None:
+    events = child.load(1)
+    assert isinstance(events[-2], Loaded)
+    assert events[-1] == Finished(1, "loaded")
+    child.connection.send(Generate(2, STORY, GenerateOptions(max_new_tokens=30)))
+    events = child.until_the_end(2)
+    assert {event.id for event in events} == {2}
+    assert sum(isinstance(event, Finished | Failed) for event in events) == 1
+    assert "".join(event.text for event in events if isinstance(event, Round | Finished))
+    child.connection.send(Shutdown())
+    assert child.process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_cancel_ends_the_running_answer_and_those_waiting(child: Child) -> None:
+    child.load(1)
+    child.start_endless(2)
+    child.connection.send(Generate(3, STORY, ENDLESS))
+    child.connection.send(Cancel(through=3))
+    ending = child.until_the_end(2)[-1]
+    assert ending.reason == "cancelled"
+    assert ending.statistics.new_tokens < ENDLESS.max_new_tokens
+    assert child.until_the_end(3)[-1] == Finished(3, "cancelled")
+    child.connection.send(Generate(4, STORY, GenerateOptions(max_new_tokens=5)))
+    assert child.until_the_end(4)[-1].reason == "length"
+
+
+def test_failures_are_events_and_keep_what_is_loaded(child: Child) -> None:
+    child.connection.send(Generate(1, STORY, GenerateOptions()))
+    assert child.until_the_end(1)[-1].message == "No model is loaded."
+    child.load(2)
+    failure = child.load(3, target="/no/such/folder")[-1]
+    assert isinstance(failure, Failed)
+    assert "/no/such/folder" in failure.message
+    child.connection.send(Generate(4, (), GenerateOptions()))
+    assert isinstance(child.until_the_end(4)[-1], Failed)
+    child.connection.send(Generate(5, STORY, GenerateOptions(max_new_tokens=5)))
+    assert isinstance(child.until_the_end(5)[-1], Finished)
+
+
+@pytest.mark.parametrize("goodbye", ["shutdown", "connection closed"])
+def test_a_busy_engine_ends_when_the_application_does(child: Child, goodbye: str) -> None:
+    child.load(1)
+    child.start_endless(2)
+    if goodbye == "shutdown":
+        child.connection.send(Shutdown())
+    else:
+        child.connection.close()
+    assert child.process.wait(PATIENCE_SECONDS) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child together with its parent")
+def test_a_parent_that_is_killed_takes_a_stopped_engine_with_it(tmp_path: Path) -> None:
+    """Even an engine that cannot read its connection any more."""
+    script = (
+        "import pathlib, sys, time; from tests.engine.test_process import Child\n"
+        "child = Child(pathlib.Path(sys.argv[1])); child.receive()\n"
+        "print(child.process.pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        engine = int(parent.stdout.readline())
+        os.kill(engine, signal.SIGSTOP)
+        parent.kill()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while Path(f"/proc/{engine}").exists() and "Z" not in Path(f"/proc/{engine}/stat").read_text().split(")")[-1]:
+        assert time.monotonic() < deadline, "the engine outlived its parent"
+        time.sleep(0.05)
+
+
+def test_on_a_terminal_it_says_what_to_use_instead() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COPPICE_ENGINE_")}
+    command = [sys.executable, "-m", "engine.process"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode != 0
+    assert result.stderr.startswith("error: ")
+    assert "coppice-engine" in result.stderr
