@@ -1,13 +1,14 @@
 """Runs one command of the terminal and turns its failures into one line and an exit code."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from engine.cli.arguments import build_parser
 from engine.errors import CoppiceError
 
-EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
+EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_READER_GONE = 2, 130, 141
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -16,6 +17,12 @@ def run(arguments: Sequence[str]) -> int:
         _dispatch(build_parser().parse_args(arguments))
     except CoppiceError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201  # a terminal's job
+        return EXIT_BAD_INPUT
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_READER_GONE
+    except OSError as error:  # a full disk, say, while the trace is written
+        print(f"error: {error.strerror or error}", file=sys.stderr)  # noqa: T201
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

@@ -33,7 +33,7 @@ def generate(arguments: argparse.Namespace) -> None:
         session = Session(load_options(arguments), quiet=arguments.json)
         prompt = session.engine.prompt(chat) if chat is not None else Prompt(tuple(token_ids or ()))
         documents = [_answer(session, prompt, each, trace, live=not arguments.json) for each in options]
-    if arguments.json:
+    if arguments.json:  # only now: whatever failed until here left stdout empty
         json.dump(documents[0] if arguments.samples == 1 else {"samples": documents}, sys.stdout)
         sys.stdout.write("\n")
 

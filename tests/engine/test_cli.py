@@ -1,0 +1,225 @@
+"""The terminal: documents and traces as promised, and one clear line for everything that cannot be."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.__main__ import main
+from tests.engine.model.broken_folders import (
+    EMBEDDED_DRAFT,
+    whole_folder,
+    with_disagreeing_config,
+    with_other_tokenizer,
+)
+
+GENERATE = {
+    "text", "token_ids", "prompt_tokens", "new_tokens", "finish_reason", "method", "budget", "passes",
+    "tokens_per_pass", "tokens_per_second", "drafted_nodes", "seconds", "placement", "bytes_streamed", 
+    "stream_gb_per_second", "peak_rss_bytes", "peak_vram_bytes",
+}  # fmt: skip
+QUESTION = ["--prompt", "Tell me a story about a dragon.", "--max-new-tokens", "40"]
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_generate_prints_one_document_with_every_promised_field(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "generate", *QUESTION, "--budget", "32")
+    assert found.keys() >= GENERATE
+    assert found["seconds"].keys() >= {"load", "prefill", "draft", "target", "other", "decode"}
+    assert found["placement"] == {"device": 8, "ram": 0, "ssd": 0}
+    assert found["budget"] == 32
+    assert found["method"] == "specexec"
+    assert found["finish_reason"] == "length"
+    assert found["new_tokens"] == len(found["token_ids"]) == 40
+    assert found["tokens_per_pass"] == pytest.approx(40 / found["passes"])
+    assert found["tokens_per_second"] == pytest.approx(40 / found["seconds"]["decode"])
+    assert found["peak_rss_bytes"] > 50 << 20
+
+
+def test_the_trace_tells_the_answer_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    found = document(capsys, "generate", *QUESTION, "--budget", "16", "--trace", str(trace))
+    rounds = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert [line["round"] for line in rounds] == list(range(found["passes"]))
+    told = []
+    for line in rounds:
+        assert len(line["tokens"]) == len(line["parents"]) == len(line["log_probs"]) == len(line["depths"]) <= 17
+        assert line["parents"][0] == -1
+        assert all(0 <= parent < node for node, parent in enumerate(line["parents"]) if node)
+        assert all(
+            line["parents"][child] == node for node, child in zip(line["accepted"], line["accepted"][1:], strict=False)
+        )
+        assert line["accepted"][0] == 0
+        told += [*(line["tokens"][node] for node in line["accepted"][1:]), line["bonus"]]
+    assert told == found["token_ids"]
+    assert sum(len(line["tokens"]) - 1 for line in rounds) == found["drafted_nodes"]
+    # A round's root is the last token of the round before.
+    assert [line["tokens"][0] for line in rounds[1:]] == [line["bonus"] for line in rounds[:-1]]
+
+
+def test_samples_use_successive_seeds_after_one_load(capsys: pytest.CaptureFixture[str]) -> None:
+    sampled = ["generate", *QUESTION, "--temperature", "1.0"]
+    both = document(capsys, *sampled, "--seed", "5", "--samples", "2")["samples"]
+    alone = document(capsys, *sampled, "--seed", "6", "--method", "none")
+    assert both[1]["token_ids"] == alone["token_ids"] != both[0]["token_ids"]
+
+
+def test_messages_and_raw_token_ids(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    chat = tmp_path / "chat.json"
+    chat.write_text(json.dumps([{"role": "user", "content": QUESTION[1]}]))
+    limit = ["--max-new-tokens", "10"]
+    by_prompt = document(capsys, "generate", "--prompt", QUESTION[1], *limit)
+    by_messages = document(capsys, "generate", "--messages", str(chat), *limit)
+    assert by_messages["token_ids"] == by_prompt["token_ids"]
+    raw = document(capsys, "generate", "--token-ids", "1,5,6", *limit, "--ignore-eos")
+    assert (raw["prompt_tokens"], raw["new_tokens"]) == (3, 10)
+
+
+def test_text_goes_to_stdout_and_figures_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", *QUESTION]) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out) > 50
+    assert "tokens/pass" in captured.err
+    assert "tokens/pass" not in captured.out
+
+
+def test_bench_measures_all_contenders_on_the_same_prompts(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(
+        capsys, "bench", "--prompt-count", "2", "--max-new-tokens", "16", "--budgets", "4,16", "--methods", "specexec"
+    )
+    rows = {row["method"]: row for row in found["rows"]}
+    assert list(rows) == ["none", "specexec 4", "specexec 16", "transformers", "assisted"]
+    assert {row["same_text_as_none"] for row in rows.values()} == {2}, "greedy text differs between methods"
+    assert rows["none"]["speedup"] == 1.0
+    assert rows["none"]["tokens_per_pass"] == 1.0
+    assert rows["specexec 16"]["tokens_per_pass"] > rows["specexec 4"]["tokens_per_pass"] > 1.5
+    assert found["machine"]["target"]["name"] == "demo-target"
+
+
+def truncated(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+
+
+def without_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+@pytest.mark.parametrize(
+    ("break_it", "words"),
+    [
+        (shutil.rmtree, "There is no model folder"),
+        (without_weights, "safetensors"),
+        (truncated, "model.safetensors"),
+        (with_disagreeing_config, "config.json"),
+    ],
+)
+def test_a_broken_target_is_one_clear_line(
+    break_it: Callable[[Path], object], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = whole_folder(tmp_path / "model")
+    break_it(folder)
+    assert_refused(capsys, ["generate", "--prompt", "Hi", "--target", str(folder)], words)
+
+
+def test_a_draft_with_another_tokenizer_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = whole_folder(tmp_path / "draft")
+    with_other_tokenizer(folder)
+    assert_refused(capsys, ["generate", "--prompt", "Hi", "--draft", str(folder)], "another tokenizer than the target")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["generate", "--prompt", ""], "prompt is empty"),
+        (["generate", "--prompt", "  \n"], "prompt is empty"),
+        (["generate", "--token-ids", ""], "prompt is empty"),
+        (["generate", "--token-ids", "1,x"], "list of token ids"),
+        (["generate", "--token-ids", "1,99999"], "outside the model's vocabulary"),
+        (["generate", "--token-ids", ",".join(["5"] * 2048)], "2048 tokens, and the context holds 2048"),
+        (["generate", "--prompt", "Hi", "--budget", "-1"], "'-1' is not a number of nodes"),
+        (["generate", "--prompt", "Hi", "--budget", "many"], "--budget"),
+        (["generate", "--prompt", "Hi", "--budget", "100000"], "Budget 100000 is out of range"),
+        (["generate", "--prompt", "Hi", "--temperature", "nan"], "Temperature nan is out of range"),
+        (["generate", "--prompt", "Hi", "--top-p", "0"], "Top-p 0.0 is out of range"),
+        (["generate", "--prompt", "Hi", "--max-new-tokens", "0"], "Max new tokens 0 is out of range"),
+        (["generate", "--prompt", "Hi", "--samples", "0"], "0 samples are too few"),
+        (["generate", "--prompt", "Hi", "--context", "100000"], "reads at most 2048 tokens"),
+        (["generate", "--prompt", "Hi", "--draft", "none", "--method", "specexec"], "needs a draft model"),
+        (["generate", "--prompt", "Hi", "--messages", "x.json"], "not allowed with"),
+        (["generate", "--messages", "no-such-file.json"], "cannot be read"),
+        (["generate", "--prompt", "Hi", "--trace", "no/such/folder/t.jsonl"], "cannot be written"),
+        (["generate", "--prompt", "Hi", "--target", "some/where/deep"], "some/where/deep"),
+        (["bench", "--methods", "magic"], "no method 'magic'"),
+        (["bench", "--prompt-count", "999"], "prompts, not 999"),
+        (["bench", "--budgets", "0"], "Budget 0 is out of range"),
+        (["dance"], "invalid choice"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert_refused(capsys, arguments, words)
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "{", '[{"role": "robot", "content": "x"}]', '[{"role": "user"}]', "[" * 9999]
+)
+def test_a_file_of_messages_that_is_none_is_refused(
+    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat = tmp_path / "chat.json"
+    chat.write_text(content)
+    assert_refused(capsys, ["generate", "--messages", str(chat)], "chat.json")
+
+
+def assert_refused(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+    assert main([*arguments, "--json"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("error: ")
+    assert words in line
+
+
+def test_as_a_process_it_prints_the_line_and_exits_2() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "engine",
+        "generate",
+        "--prompt",
+        "Hi",
+        "--target",
+        str(EMBEDDED_DRAFT / "nowhere"),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT that one process can send another")
+def test_an_interrupt_exits_130_without_a_traceback() -> None:
+    endless = ["--max-new-tokens", "1900", "--ignore-eos", "--temperature", "1"]
+    command = [sys.executable, "-m", "engine", "generate", *QUESTION, *endless]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        process.stdout.read(1)  # it is writing
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert_refused(capsys, ["generate", *QUESTION, "--trace", "/dev/full"], "No space left on device")
