@@ -40,10 +40,11 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """Measures of the text before the picture grows, in logical pixels: height of a line, gap between two chips."""
+    """Measures before the picture grows, in logical pixels: height of a line of text, gap and link between chips."""
 
     line: float
     gap: float
+    link: float
 
     @property
     def least_row(self) -> int:
@@ -77,7 +78,8 @@ class Grid:
 def room(view: Size, zoom: float, text: Type) -> Room:
     """What is legible in a picture `zoom` times the size of the view, with a gap behind the last chips."""
     rows = (view.height * zoom - 2 * MARGIN) // text.least_row
-    return Room(rows=max(1, int(rows)), width=view.width * zoom - 2 * MARGIN - text.gap, gap=text.gap)
+    width = view.width * zoom - 2 * MARGIN - text.gap
+    return Room(rows=max(1, int(rows)), width=width, gap=text.gap, link=text.link)
 
 
 def measure(layout: Layout, view: Size, zoom: float, text: Type) -> Grid:

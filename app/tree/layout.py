@@ -1,13 +1,14 @@
 """Where every token of a tree goes: which nodes are shown, in which row, and how far right. Pure arithmetic, no pixels.
 
-Text flows from left to right: a child stands behind its parent, one gap away. A row belongs to one chain of tokens: the
-best child stands on its parent's row, so that the top row reads as the draft's most likely continuation, and every
-further child opens a row below what its elder siblings take. Unlikely nodes are folded into their nearest shown
-ancestor. Where a node stands depends on its ancestors' widths and its elder siblings alone.
+Text flows from left to right: a child stands behind its parent, one gap away, or one link where it is the only child,
+so that phrases without an alternative stay together. A row belongs to one chain of tokens: the best child stands on its
+parent's row, so that the top row reads as the draft's most likely continuation, and every further child opens a row
+below what its elder siblings take. Unlikely nodes are folded into their nearest shown ancestor.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,11 +31,12 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a picture has room for, and the gap between a parent and its children."""
+    """What a picture has room for; the gap behind a fork, and the link between a node and its only child."""
 
     rows: int
     width: float
     gap: float
+    link: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,10 @@ def arrange(tree: Snapshot, widths: Sequence[float], bonus_width: float, room: R
 
     The accepted path and the bonus token are always shown; where they need more than the room's width, so much is used.
     """
-    lefts = _path_lefts(tree, widths, room.gap)
-    bonus_left = lefts[tree.tip] + widths[tree.tip] + room.gap
-    room = Room(room.rows, max(room.width, bonus_left + bonus_width), room.gap)
-    children = _keep(tree, widths, room, lefts)
+    starts = _Starts(tree, widths, room)
+    bonus_left = starts.behind(tree.tip)
+    children = _keep(tree, starts, room.rows, max(room.width, bonus_left + bonus_width))
+    lefts = starts.lefts
     rows = _rows(tree.tip, children)
     places = {node: Place(rows[node], lefts[node], widths[node]) for node in sorted(children)}
     bonus = Place(rows[tree.tip], bonus_left, bonus_width)
@@ -72,17 +74,34 @@ def arrange(tree: Snapshot, widths: Sequence[float], bonus_width: float, room: R
     )
 
 
-def _path_lefts(tree: Snapshot, widths: Sequence[float], gap: float) -> dict[int, float]:
-    lefts: dict[int, float] = {}
-    left = 0.0
-    for node in tree.accepted:
-        lefts[node] = left
-        left += widths[node] + gap
-    return lefts
+class _Starts:
+    """Left ends of the nodes placed so far, to begin with those of the accepted path."""
+
+    def __init__(self, tree: Snapshot, widths: Sequence[float], room: Room) -> None:
+        children = np.bincount(tree.parents[1:], minlength=len(widths))
+        gaps = np.where(children > 1, room.gap, room.link)
+        gaps[tree.tip] = room.gap
+        self._advance: list[float] = (np.asarray(widths, np.float64) + gaps).tolist()
+        self._widths = widths
+        self.lefts = {0: 0.0}
+        for parent, node in pairwise(tree.accepted):
+            self.lefts[node] = self.behind(parent)
+
+    def behind(self, node: int) -> float:
+        """Where the children of a placed node begin."""
+        return self.lefts[node] + self._advance[node]
+
+    def place(self, node: int, parent: int, most: float) -> bool:
+        """Put a node behind its parent, unless it would reach farther than `most`."""
+        left = self.behind(parent)
+        fits = left + self._widths[node] <= most
+        if fits:
+            self.lefts[node] = left
+        return fits
 
 
-def _keep(tree: Snapshot, widths: Sequence[float], room: Room, lefts: dict[int, float]) -> dict[int, list[int]]:
-    """The shown nodes with their shown children, most likely first; `lefts` grows from the path to all of them.
+def _keep(tree: Snapshot, starts: _Starts, max_rows: int, max_width: float) -> dict[int, list[int]]:
+    """Place nodes until the room is used up; the shown nodes with their shown children, most likely first.
 
     The accepted path comes first, then nodes by path probability. A node's first child continues its row; each further
     one opens a row and is left out when no row is free. Where the bonus token continues the row, every child opens one.
@@ -100,14 +119,12 @@ def _keep(tree: Snapshot, widths: Sequence[float], room: Room, lefts: dict[int, 
         if node in children or parent not in children or parent in closed:
             continue
         opens_row = bool(children[parent]) or parent == tree.tip
-        left = lefts[parent] + widths[parent] + room.gap
-        if left + widths[node] > room.width or (opens_row and rows >= room.rows):
+        if (opens_row and rows >= max_rows) or not starts.place(node, parent, max_width):
             closed.add(parent)
             continue
         rows += opens_row
         children[parent].append(node)
         children[node] = []
-        lefts[node] = left
     rank = {node: place for place, node in enumerate(order)}
     for siblings in children.values():
         siblings.sort(key=rank.__getitem__)

@@ -9,7 +9,7 @@ from app.tree.grid import Type
 from app.tree.pieces import visible
 
 _SMALL = 0.85
-_LONGEST = 24  # mean characters in a chip; a longer token is elided
+_LONGEST = 16  # mean characters in a chip; a longer token is elided
 _CACHED = 20_000
 
 
@@ -39,9 +39,10 @@ class Lettering:
             self.small.setPointSizeF(font.pointSizeF() * _SMALL)
         self._bold, self._small = QFontMetricsF(self.bold), QFontMetricsF(self.small)
         self._plain = QFontMetricsF(font)
-        self.type = Type(line=self._plain.height(), gap=round(self._small.horizontalAdvance("+99")) + 5)
+        line, count = self._plain.height(), self._small.horizontalAdvance("+99")
+        self.type = Type(line=line, gap=round(count) + 5, link=round(line * 0.6))
         self.baseline = (self._plain.ascent() - self._plain.descent()) / 2
-        self._padding = round(self._plain.height() * 0.4)
+        self._padding = round(line * 0.35)
         self._labels: dict[tuple[str, int], Label] = {}
 
     def label(self, piece: str, token: int) -> Label:

@@ -11,7 +11,7 @@ from app.tree.snapshot import Snapshot, snapshot
 from engine.messages import Round
 from tests.app.tree.trees import random_round, round_of
 
-GAP = 10.0
+GAP, LINK = 10.0, 4.0
 
 
 @st.composite
@@ -32,7 +32,7 @@ def trees(draw: st.DrawFn) -> Snapshot:
 def layouts(draw: st.DrawFn) -> tuple[Snapshot, Layout, Room]:
     """A tree laid out in any room."""
     tree = draw(trees())
-    room = Room(draw(st.integers(1, 30)), draw(st.floats(0, 600)), GAP)
+    room = Room(draw(st.integers(1, 30)), draw(st.floats(0, 600)), GAP, LINK)
     widths = draw(st.lists(st.integers(5, 80), min_size=tree.drafted + 1, max_size=tree.drafted + 1))
     return tree, arrange(tree, widths, draw(st.integers(5, 80)), room), room
 
@@ -46,17 +46,18 @@ def every_place(layout: Layout) -> list[Place]:
 def test_chips_of_a_row_never_touch(case: tuple[Snapshot, Layout, Room]) -> None:
     _, layout, _ = case
     for one, other in combinations(every_place(layout), 2):
-        assert one.row != other.row or one.right + GAP <= other.left or other.right + GAP <= one.left
+        assert one.row != other.row or one.right + LINK <= other.left or other.right + LINK <= one.left
 
 
 @settings(deadline=None)
 @given(layouts())
-def test_children_stand_one_gap_behind_their_parent_and_never_above_it(case: tuple[Snapshot, Layout, Room]) -> None:
+def test_children_stand_right_behind_their_parent_and_never_above_it(case: tuple[Snapshot, Layout, Room]) -> None:
     tree, layout, _ = case
     for node, place in layout.places.items():
         if node:
             parent = layout.places[int(tree.parents[node])]
-            assert place.left == pytest.approx(parent.right + GAP)
+            forks = (tree.parents == tree.parents[node]).sum() > 1 or tree.parents[node] == tree.tip
+            assert place.left == pytest.approx(parent.right + (GAP if forks else LINK))
             assert place.row >= parent.row
     tip = layout.places[tree.tip]
     assert layout.bonus.row == tip.row
@@ -120,7 +121,7 @@ def test_no_edge_runs_under_a_chip_or_a_count(case: tuple[Snapshot, Layout, Room
 @settings(deadline=None)
 @given(trees(), st.integers(1, 8))
 def test_rows_go_to_the_likeliest_nodes(tree: Snapshot, rows: int) -> None:
-    layout = arrange(tree, [1] * (tree.drafted + 1), 1, Room(rows, 1e9, GAP))
+    layout = arrange(tree, [1] * (tree.drafted + 1), 1, Room(rows, 1e9, GAP, LINK))
     parents, path = tree.parents.tolist(), set(tree.accepted)
     opened = [
         tree.log_probs[node]
@@ -136,32 +137,32 @@ def test_rows_go_to_the_likeliest_nodes(tree: Snapshot, rows: int) -> None:
 
 
 def test_same_tree_same_layout() -> None:
-    first, second = (_arranged(random_round(300, seed=5), Room(20, 700.0, GAP)) for _ in range(2))
+    first, second = (_arranged(random_round(300, seed=5), Room(20, 700.0, GAP, LINK)) for _ in range(2))
     assert first == second
 
 
 def test_everything_is_shown_where_there_is_room() -> None:
-    layout = _arranged(random_round(200, seed=1), Room(10_000, 1e9, GAP))
+    layout = _arranged(random_round(200, seed=1), Room(10_000, 1e9, GAP, LINK))
     assert len(layout.places) == 201
     assert not layout.folded
 
 
 def test_more_room_never_moves_a_node_sideways() -> None:
-    small, large = (_arranged(random_round(400, seed=2), Room(rows, 900.0, GAP)) for rows in (15, 40))
+    small, large = (_arranged(random_round(400, seed=2), Room(rows, 900.0, GAP, LINK)) for rows in (15, 40))
     assert len(small.places) < len(large.places)
     shared = set(small.places) & set(large.places)
     assert all(small.places[node].left == large.places[node].left for node in shared)
 
 
 def test_nodes_keep_their_order_from_top_to_bottom_when_more_are_shown() -> None:
-    small, large = (_arranged(random_round(400, seed=3), Room(rows, 1e9, GAP)) for rows in (15, 40))
+    small, large = (_arranged(random_round(400, seed=3), Room(rows, 1e9, GAP, LINK)) for rows in (15, 40))
     order = sorted(small.places, key=lambda node: (small.places[node].row, small.places[node].left))
     for one, other in pairwise(order):
         assert large.places[one][:2] < large.places[other][:2]
 
 
 def test_root_alone_stands_before_the_bonus_token() -> None:
-    layout = arrange(snapshot(round_of([7], [-1], [0.0], (0,))), [30], 40, Room(10, 300.0, GAP))
+    layout = arrange(snapshot(round_of([7], [-1], [0.0], (0,))), [30], 40, Room(10, 300.0, GAP, LINK))
     assert layout.places == {0: Place(0, 0.0, 30)}
     assert layout.bonus == Place(0, 40.0, 40)
     assert (layout.rows, layout.folded) == (1, {})
@@ -169,9 +170,9 @@ def test_root_alone_stands_before_the_bonus_token() -> None:
 
 def test_path_longer_than_the_room_is_shown_in_full() -> None:
     chain = snapshot(round_of(list(range(9)), list(range(-1, 8)), [0.0] * 9, tuple(range(9))))
-    layout = arrange(chain, [50] * 9, 50, Room(3, 120.0, GAP))
+    layout = arrange(chain, [50] * 9, 50, Room(3, 120.0, GAP, LINK))
     assert list(layout.places) == list(range(9))
-    assert layout.width == 9 * 60 + 50
+    assert layout.width == 8 * (50 + LINK) + 50 + GAP + 50
 
 
 def _arranged(round: Round, room: Room) -> Layout:

@@ -9,7 +9,7 @@ from app.tree.picture import BONUS_NODE, Picture, compose
 from app.tree.snapshot import snapshot
 from tests.app.tree.trees import random_round, round_of
 
-TEXT = Type(line=15.0, gap=20.0)
+TEXT = Type(line=15.0, gap=20.0, link=9.0)
 SMALLEST, LARGE = Size(350, 215), Size(1100, 760)
 
 
@@ -86,7 +86,7 @@ def test_zoom_unfolds_before_it_magnifies() -> None:
 
 
 def test_large_letters_get_high_rows() -> None:
-    assert Type(line=40.0, gap=50.0).least_row > 40
+    assert Type(line=40.0, gap=50.0, link=20.0).least_row > 40
 
 
 @settings(deadline=None)
