@@ -20,7 +20,7 @@ from engine.messages import (
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.network import Network
-from engine.model.placement import choose_device, choose_dtype
+from engine.model.device import choose_device, choose_dtype
 from engine.model.probe import require_faithful_tree
 from engine.model.resident import load_resident
 from engine.options import EMBEDDED, NO_DRAFT, GenerateOptions, LoadOptions, SpeculationOptions
