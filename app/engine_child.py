@@ -51,12 +51,12 @@ class EngineChild:
     def __init__(self, program: EngineProgram) -> None:
         self._key = secrets.token_bytes(32)
         self._folder = tempfile.mkdtemp(prefix="coppice-")
+        self._listener = _listen(self._folder, self._key)
+        self._address = str(self._listener.address)
         try:
-            self._listener = _listen(self._folder, self._key)
-            self._address = str(self._listener.address)
             self._process = _start(program, self._address, self._key)
         except OSError:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._close_door()
             raise
         threading.Thread(target=self._watch, name="engine-watch", daemon=True).start()
 

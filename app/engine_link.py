@@ -3,6 +3,7 @@
 import itertools
 import threading
 import time
+from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pickle import UnpicklingError
@@ -166,10 +167,13 @@ class EngineLink(QThread):
     def _carry(self, connection: "Connection[Any, Any]") -> bool:
         """Wait for either side and pass on what is there; False when it is time to part."""
         awake = wait([connection, self._wake_reader])
+        if self._restarting.is_set():
+            return False  # what waits now is for the next engine
         if self._wake_reader in awake:
             self._drain_wakes()
-            for command in self._take_commands():
-                connection.send(command)
+            with suppress(OSError):  # an engine that has just died may still have said something: read on to its end
+                for command in self._take_commands():
+                    connection.send(command)
         if self._closing.is_set():
             connection.send(Shutdown())
             _hear_out(connection)
@@ -205,7 +209,9 @@ class EngineLink(QThread):
             self._wake_reader.recv_bytes()
 
     def _fail_requests(self, ending: Failed) -> None:
-        self._take_commands()
+        """End what ran in the engine that is gone; what still waits is kept only if a new engine was asked for."""
+        if not self._restarting.is_set():
+            self._take_commands()
         failed = [Failed(each, ending.message, ending.hint) for each in sorted(self._running)]
         self._running.clear()
         if failed:

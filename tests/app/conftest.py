@@ -1,0 +1,86 @@
+"""What the application's tests share: folders, settings, a theme, and windows in front of a fake link."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.engine_child import EngineProgram
+from app.engine_link import EngineLink
+from app.paths import Folders, folders_below
+from app.settings import SettingsFile
+from app.theme import Theme
+from app.window import MainWindow
+from engine.options import LoadOptions
+from tests.app.fake_link import FakeLink
+
+FAKE_ENGINE = Path(__file__).with_name("fake_engine.py")
+
+OpenWindow = Callable[[EngineLink], MainWindow]
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    """Folders of this test alone."""
+    made = folders_below(tmp_path / "data")
+    made.create()
+    return made
+
+
+@pytest.fixture
+def settings(folders: Folders) -> SettingsFile:
+    """Settings that nobody has touched."""
+    return SettingsFile(folders.settings_file)
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Iterator[Theme]:
+    """The theme, taken off again at the end."""
+    palette = qapp.palette()
+    made = Theme(qapp)
+    yield made
+    qapp.styleHints().colorSchemeChanged.disconnect(made._on_scheme_changed)
+    qapp.setStyleSheet("")
+    qapp.setPalette(palette)
+    made.deleteLater()
+
+
+@pytest.fixture
+def link() -> FakeLink:
+    """A link that only keeps what it is told."""
+    return FakeLink()
+
+
+@pytest.fixture
+def fake_program(folders: Folders) -> EngineProgram:
+    """The fake engine as a process."""
+    return EngineProgram((sys.executable, str(FAKE_ENGINE)), folders.engine_log)
+
+
+@pytest.fixture
+def open_window(qtbot: QtBot, settings: SettingsFile, folders: Folders, theme: Theme) -> Iterator[OpenWindow]:
+    """Opens windows, and ends their engines when the test is over."""
+    links: list[EngineLink] = []
+
+    def open_(link: EngineLink, wanted: LoadOptions | None = None) -> MainWindow:
+        window = MainWindow(link, settings, folders, theme, wanted or LoadOptions())
+        qtbot.addWidget(window)
+        links.append(link)
+        window.show()
+        return window
+
+    yield open_
+    for link in links:
+        link.close()
+        link.wait_closed()
+
+
+@pytest.fixture
+def window(open_window: OpenWindow, link: FakeLink) -> MainWindow:
+    """A window in front of a fake link whose engine is ready."""
+    opened = open_window(link)
+    link.become_ready()
+    return opened
