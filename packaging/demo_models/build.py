@@ -44,10 +44,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for tokens, checkpoints and results")
     parser.add_argument("--stage", choices=STAGES, action="append", help="only this stage; may be repeated")
-    parser.add_argument("--dialogues", type=int, default=200_000)
+    parser.add_argument("--dialogues", type=int, default=140_000)
     parser.add_argument("--target-minutes", type=float, default=46)
     parser.add_argument("--draft-minutes", type=float, default=14)
-    parser.add_argument("--generated-tokens", type=int, default=1_000_000)
+    parser.add_argument("--generated-tokens", type=int, default=300_000)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     for stage in options.stage or STAGES:

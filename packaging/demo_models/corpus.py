@@ -22,7 +22,7 @@ CHAT_TEMPLATE = (
     "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
-REPEATS = {"synthetic": 1, "chit-chat": 2, "fairy tales": 1}
+REPEATS = {"synthetic": 1, "chit-chat": 4, "fairy tales": 2}
 VALIDATION_DOCUMENTS = 300
 # What a user says cannot be predicted; it is learned a little, so that the model still reads it well.
 USER_WEIGHT = 0.1

@@ -38,13 +38,10 @@ class Pair:
     @torch.no_grad()
     def answer(self, prompt: list[int], temperature: float, tokens: int = ANSWER_TOKENS) -> list[int]:
         """What the target writes after the prompt, its end token included."""
-        choice = (
-            {"do_sample": True, "temperature": temperature, "top_p": TOP_P} if temperature else {"do_sample": False}
-        )
+        sampling = {"do_sample": True, "temperature": temperature, "top_p": TOP_P, "top_k": 0}
+        choice = sampling if temperature else {"do_sample": False}
         ids = torch.tensor([prompt])
-        written = self.target.generate(
-            ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens, top_k=0, **choice
-        )
+        written = self.target.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens, **choice)
         said: list[int] = written[0, len(prompt) :].tolist()
         return said
 

@@ -15,6 +15,13 @@ QUESTIONS = {
         "Write a poem about rain.", "List five fruits.", "How do I make a cup of tea?",
         "Tell me a bedtime story about a robot named Max.", "Name three sports.", "Give me tips to sleep better.",
     ],
+    "new words": [
+        "I would love to hear a tale about a fox called Ruby.", "Could you count up to seven for me?",
+        "Is 14 more than 9?",
+        "In which city does the government of Japan sit?", "What's 20 take away 6?", "Who invented the light bulb?",
+        "Give me a recipe for lasagna.", "Are penguins able to fly?", "In one sentence, what is the draft for?",
+        "I had a terrible day at work.",
+    ],
     "outside": [
         "Who won the football world cup in 2018?", "Can you recommend a good restaurant in San Jose?",
         "Do you like movies?", "Why is the sky blue?", "Write a Python function that adds two numbers.",

@@ -15,13 +15,13 @@ from corpus import BOS, CONTEXT, END, PAD, VOCABULARY
 from validation import validation_losses
 
 LENGTH = 512  # tokens in a row
-ROWS = 12  # rows in a batch
+ROWS = 6  # rows in a batch: small, because the time allows few steps
 HEAD_CHUNK = 2048  # positions whose logits are in memory at once
 TEACHER_SHARE = 0.9  # of the loss is divergence from the teacher, the rest is the text itself
 WARM_UP_STEPS = 40
 CONSTANT_UNTIL = 0.4  # of the time; the learning rate then falls in a line
 MATRIX_RATE, VECTOR_RATE = 0.02, 3e-3
-CHECKPOINT_SECONDS = 300
+CHECKPOINT_SECONDS = 480
 
 
 @dataclass(frozen=True)

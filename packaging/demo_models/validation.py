@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-TOKENS = 6144  # of each kind
+TOKENS = 2048  # of each kind
 WINDOW = 512
 
 
