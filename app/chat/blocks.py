@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+MAX_NESTING = 60  # a list within a list takes two
 _FENCE_LINES = 40  # an open code block is committed in pieces of so many lines
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
@@ -17,8 +18,11 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def markdown_parser() -> MarkdownIt:
-    """CommonMark with tables and strikethrough. HTML is text; an image is the link it is made from."""
-    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
+    """CommonMark with tables and strikethrough. HTML is text; an image is the link it is made from.
+
+    What is nested deeper than `MAX_NESTING` is dropped by the parser: whoever renders has to look for that.
+    """
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING})
     return parser.enable(["table", "strikethrough"]).disable("image")
 
 

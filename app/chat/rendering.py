@@ -9,7 +9,7 @@ from pygments.formatters.html import HtmlFormatter  # type: ignore[import-untype
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
-from app.chat.blocks import Block, markdown_parser
+from app.chat.blocks import MAX_NESTING, Block, markdown_parser
 from app.theme import Colors
 
 
@@ -34,6 +34,8 @@ class BlockRenderer:
     def render(self, block: Block) -> Rendered:
         """The block as HTML."""
         tokens = self._parser.parse(block.source)
+        if any(token.level >= MAX_NESTING - 1 for token in tokens):
+            return Rendered(f"<pre>{escape(block.source)}</pre>", is_code=False, is_heading=False)
         for token in tokens:
             self._dress(token)
         html = self._parser.renderer.render(tokens, self._parser.options, {})

@@ -126,7 +126,7 @@ class FakeEngine:
         command, _, rest = request.chat[-1].content.partition(" ")
         words = (rest if command == "say" else STORY).split(" ")
         if command == "fail":
-            yield Failed(request.id, "The conversation has 9000 tokens, and the context holds 2048.", "Start a new chat.")
+            yield Failed(request.id, "The conversation has 9000 tokens, the context 2048.", "Start a new chat.")
             return
         yield Prefilled(request.id, 12, 0, 0.01)
         for index, word in enumerate(words):

@@ -20,7 +20,7 @@ class FakeLink(EngineLink):
         """Only noted."""
         self.said.append("start")
 
-    def isRunning(self) -> bool:  # noqa: N802
+    def isRunning(self) -> bool:
         """As if the thread ran from the first start on."""
         return "start" in self.said
 

@@ -1,0 +1,86 @@
+"""Settings: kept, checked when read, and never lost to a damaged file."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.settings import RANDOM_SEED, GenerationSettings, Settings, SettingsFile
+from engine.errors import InputError
+from engine.options import GenerateOptions
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the settings lie."""
+    return tmp_path / "settings.json"
+
+
+def test_a_change_is_there_in_the_next_session(path: Path) -> None:
+    generation = GenerationSettings(method="none", budget=128, temperature=0.0, seed=7, system_prompt="Be brief.")
+    SettingsFile(path).change(target="/models/big", generation=generation)
+    assert SettingsFile(path).current == Settings(target="/models/big", generation=generation)
+
+
+def test_nothing_is_written_where_nothing_changes(path: Path) -> None:
+    SettingsFile(path).change(target=Settings().target)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", ["", "{", "\x00\xff", "[1, 2"])
+def test_a_damaged_file_is_set_aside(path: Path, content: str) -> None:
+    path.write_text(content, encoding="latin-1")
+    settings = SettingsFile(path)
+    assert settings.current == Settings()
+    assert path.with_suffix(".damaged.json").read_text(encoding="latin-1") == content
+    settings.change(draft="none")
+    assert SettingsFile(path).current.draft == "none"
+
+
+@pytest.mark.parametrize("content", [[], 5, {"target": 5}, {"generation": []}, {"generation": {"budget": True}}])
+def test_values_of_the_wrong_type_are_defaults(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content))
+    assert SettingsFile(path).current == Settings()
+
+
+@pytest.mark.parametrize("wrong", [{"temperature": -1}, {"top_p": 0}, {"seed": -7}, {"method": "magic"}])
+def test_values_out_of_range_are_defaults(path: Path, wrong: dict[str, object]) -> None:
+    path.write_text(json.dumps({"target": "/kept", "generation": wrong}))
+    assert SettingsFile(path).current == Settings(target="/kept")
+
+
+def test_unknown_names_and_whole_numbers_for_decimals_are_understood(path: Path) -> None:
+    path.write_text(json.dumps({"from_the_future": 1, "generation": {"temperature": 1, "top_k": 40}}))
+    assert SettingsFile(path).current.generation == GenerationSettings(temperature=1.0, top_k=40)
+
+
+def test_a_folder_that_cannot_be_written_is_no_crash(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = SettingsFile(tmp_path / "missing" / "settings.json")
+    settings.change(draft="none")
+    assert settings.current.draft == "none"
+    assert "could not be written" in caplog.text
+
+
+def test_a_random_seed_differs_and_a_given_one_does_not() -> None:
+    random = GenerationSettings(seed=RANDOM_SEED)
+    assert len({random.options().sampling.seed for _ in range(20)}) > 1
+    given = replace(random, seed=42)
+    assert given.options() == given.options()
+    assert given.options().sampling.seed == 42
+
+
+def test_every_setting_reaches_the_engine() -> None:
+    options = GenerationSettings("none", 32, 0.5, 0.8, 40, 0.1, 1.1, 3, 99).options()
+    assert options.speculation.method == "none"
+    assert options.speculation.budget == 32
+    sampling = options.sampling
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p) == (0.5, 0.8, 40, 0.1)
+    assert (sampling.repetition_penalty, sampling.seed, options.max_new_tokens) == (1.1, 3, 99)
+
+
+def test_the_defaults_are_legal() -> None:
+    GenerationSettings().check()
+    assert isinstance(GenerationSettings().options(), GenerateOptions)
+    with pytest.raises(InputError, match="Temperature"):
+        GenerationSettings(temperature=-0.1).check()
