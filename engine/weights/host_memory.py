@@ -1,0 +1,55 @@
+"""Page-aligned host memory: what direct reads need, and what a GPU can copy from at full speed once it is pinned."""
+
+import mmap
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.weights.layout import round_up
+
+
+class HostArena:
+    """One large block, handed out in page-aligned pieces. Few large blocks: pinning many small ones wastes memory,
+    as torch's own pinned allocator rounds every block up to a power of two.
+    """
+
+    def __init__(self, nbytes: int, pin: bool = False) -> None:
+        """`nbytes` in all; raises `MemoryError` if the system has no room for them."""
+        self._mapping = mmap.mmap(-1, max(round_up(nbytes), mmap.PAGESIZE))
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            self._mapping.madvise(mmap.MADV_HUGEPAGE)
+        self._memory = torch.frombuffer(self._mapping, dtype=torch.uint8)
+        self._used = 0
+        self._pinned = pin
+        if pin:
+            _check(_cuda_runtime().cudaHostRegister(self._memory.data_ptr(), self._memory.nbytes, 0))
+
+    def take(self, nbytes: int) -> Tensor:
+        """uint8 [nbytes], beginning on a page."""
+        begin = self._used
+        self._used += round_up(nbytes)
+        assert self._used <= self._memory.nbytes, "the arena was made too small"
+        return self._memory[begin : begin + nbytes]
+
+    def close(self) -> None:
+        """Unpin. The memory itself goes when the last tensor in it does."""
+        if self._pinned:
+            self._pinned = False
+            _check(_cuda_runtime().cudaHostUnregister(self._memory.data_ptr()))
+
+
+def arena_bytes(sizes: Sequence[int]) -> int:
+    """What an arena must hold for pieces of these sizes."""
+    return sum(round_up(size) for size in sizes)
+
+
+def _cuda_runtime() -> Any:
+    return torch.cuda.cudart()  # type: ignore[no-untyped-call]
+
+
+def _check(result: object) -> None:
+    code = int(result)  # type: ignore[call-overload]
+    if code != 0:
+        raise MemoryError(f"The system refused to pin memory for the GPU (CUDA error {code}).")
