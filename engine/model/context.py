@@ -64,16 +64,21 @@ class Context:
             prefix = torch.ones(len(tokens), self.length, dtype=torch.bool)
             return self._forward(tokens, torch.cat([prefix, visible], 1), slots[-len(tokens) :], slots, last)
 
-    def keep(self, nodes: Sequence[int]) -> None:
-        """Commit the path of pending nodes, first to last, and forget every other pending node."""
+    def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
+        """Commit the path of pending nodes, first to last; forget every other pending node but those of `rest`.
+
+        `rest`, ascending, are descendants of the path's last node, each with its ancestors up to there. They stay
+        pending and are numbered anew from 0, in their order.
+        """
         assert self._pending.is_path(nodes), "only a path can be kept"
-        if list(nodes) == list(range(len(nodes))):  # as after every pass without a tree: they stand where they belong
-            self._cache.crop_to(self.length + len(nodes))
+        kept = [*nodes, *rest]
+        if kept == list(range(len(kept))):  # as after every pass without a tree: they stand where they belong
+            self._cache.crop_to(self.length + len(kept))
         else:
-            slots = torch.tensor(nodes, dtype=torch.int64) + self.length
+            slots = torch.tensor(kept, dtype=torch.int64) + self.length
             self._cache.keep(self.length, slots.to(self.network.device))
         self.tokens.extend(self._pending.tokens[node] for node in nodes)
-        self._pending.clear()
+        self._pending.retain(rest, above=len(nodes))
 
     def rewind(self, length: int) -> None:
         """Forget all pending nodes and every committed token from `length` on."""

@@ -47,6 +47,13 @@ class PendingTree:
             self._visible[nodes, nodes] = True
         return self._visible[begin:end, :end]
 
+    def retain(self, nodes: Sequence[int], above: int) -> None:
+        """Keep only these nodes, ascending, with their ancestors but for the `above` levels that are committed now."""
+        index = torch.tensor(nodes, dtype=torch.int64)
+        self._visible[: len(nodes), : len(nodes)] = self._visible[index][:, index]
+        self.tokens = [self.tokens[node] for node in nodes]
+        self._depths = [self._depths[node] - above for node in nodes]
+
     def positions(self, base: int) -> Tensor:
         """int64 [len(self)]: the position of every pending node, `base` being the first one behind the prefix."""
         return torch.tensor(self._depths, dtype=torch.int64) + base

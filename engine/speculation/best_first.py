@@ -15,19 +15,26 @@ class BestFirst:
     takes them in. Once the frontier is empty the `budget` most probable nodes are known exactly, as far as `width` and
     `depth` let them be seen. `decay` per level orders the frontier only: a draft is the less to be trusted the deeper
     it guesses. What is kept is ranked by cumulative probability alone.
+
+    The search may go on past the budget, and begin again at one of its nodes with all that is known below it.
     """
 
-    def __init__(self, root_token: int, budget: int, depth: int, decay: float) -> None:
-        self._budget, self._depth, self._log_decay = budget, depth, math.log(decay)
+    def __init__(self, root_token: int, decay: float) -> None:
+        self._log_decay = math.log(decay)
         self._tokens = torch.tensor([root_token])
         self._parents = torch.tensor([-1])
         self._depths = torch.tensor([0])
         self._log_probs = torch.zeros(1, dtype=torch.float64)
         self._expanded = torch.zeros(1, dtype=torch.bool)
+        # Children too improbable for the budget of the moment: parent, token and cumulative log-probability.
+        self._spare: list[tuple[Tensor, Tensor, Tensor]] = []
 
-    def frontier(self, batch: int) -> Tensor:
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def frontier(self, batch: int, budget: int, depth: int) -> Tensor:
         """int64 [n <= batch]: the best nodes worth expanding, in the order of their numbers; empty when done."""
-        worthwhile = ~self._expanded & (self._depths < self._depth) & (self._log_probs >= self._threshold())
+        worthwhile = ~self._expanded & (self._depths < depth) & (self._log_probs >= self._threshold(budget))
         candidates = worthwhile.nonzero()[:, 0]
         priority = self._log_probs[candidates] + self._depths[candidates] * self._log_decay
         chosen = priority.topk(min(batch, len(candidates))).indices
@@ -41,36 +48,71 @@ class BestFirst:
         """The parents of these nodes; -1 for the root."""
         return [int(parent) for parent in self._parents[nodes]]
 
-    def expand(self, nodes: Tensor, log_probs: Tensor, tokens: Tensor) -> None:
+    def child(self, node: int, token: int) -> int | None:
+        """The child of `node` that carries `token` and is expanded, or None."""
+        found = ((self._parents == node) & (self._tokens == token) & self._expanded).nonzero()
+        return int(found[0, 0]) if len(found) else None
+
+    def expand(self, nodes: Tensor, log_probs: Tensor, tokens: Tensor, budget: int) -> None:
         """Take in the children of `nodes`: their conditional log-probabilities and tokens, both [len(nodes), width]."""
         self._expanded[nodes] = True
+        parents = nodes.repeat_interleave(log_probs.shape[1])
         cumulative = (self._log_probs[nodes, None] + log_probs.double()).flatten()
         # No child below the K-th best of all nodes known with it can be among the K best in the end.
-        hopeful = cumulative >= self._threshold(cumulative)
-        parents = nodes.repeat_interleave(log_probs.shape[1])[hopeful]
-        self._tokens = torch.cat([self._tokens, tokens.flatten()[hopeful]])
-        self._parents = torch.cat([self._parents, parents])
-        self._depths = torch.cat([self._depths, self._depths[parents] + 1])
-        self._log_probs = torch.cat([self._log_probs, cumulative[hopeful]])
-        self._expanded = torch.cat([self._expanded, torch.zeros(len(parents), dtype=torch.bool)])
+        hopeful = cumulative >= self._threshold(budget, cumulative)
+        self._append(parents[hopeful], tokens.flatten()[hopeful], cumulative[hopeful])
+        self._spare.append((parents[~hopeful], tokens.flatten()[~hopeful], cumulative[~hopeful]))
 
-    def best(self) -> Tensor:
-        """int64: the root and the `budget` most probable nodes, in the order of their numbers.
+    def best(self, budget: int, depth: int) -> Tensor:
+        """int64: the root and the `budget` most probable nodes at most `depth` deep, in the order of their numbers.
 
         A child is never more probable than its parent and stands behind it, so a stable sort keeps ancestors in.
         """
-        order = self._log_probs[1:].sort(descending=True, stable=True).indices[: self._budget] + 1
+        ranked = self._log_probs[1:].masked_fill(self._depths[1:] > depth, -torch.inf)
+        order = ranked.sort(descending=True, stable=True).indices[: min(budget, int(ranked.isfinite().sum()))] + 1
         return torch.cat([torch.tensor([0]), order.sort().values])
 
     def tree(self, nodes: Tensor) -> Tree:
         """The `Tree` of these nodes, an ancestor-closed set that begins with the root."""
-        place = torch.full((len(self._tokens),), -1)
-        place[nodes] = torch.arange(len(nodes))
+        place = self._places(nodes)
         parents = [-1, *place[self._parents[nodes[1:]]].tolist()]
         return Tree(tuple(self._tokens[nodes].tolist()), tuple(parents), tuple(self._log_probs[nodes].tolist()))
 
-    def _threshold(self, joining: Tensor | None = None) -> float:
+    def reconsider(self) -> None:
+        """Take back every child that was too improbable: the budget is about to grow."""
+        for parents, tokens, log_probs in self._spare:
+            self._append(parents, tokens, log_probs)
+        self._spare.clear()
+
+    def reroot(self, root: int) -> Tensor:
+        """Forget all but `root` and what is below it; returns the old numbers of the nodes that stay, ascending."""
+        self.reconsider()
+        below = torch.zeros(len(self), dtype=torch.bool)
+        below[root] = True
+        for _ in range(int(self._depths.max()) - int(self._depths[root])):  # a level deeper each time
+            below[1:] |= below[self._parents[1:]]
+        stay = below.nonzero()[:, 0]
+        place = self._places(stay)
+        self._parents = torch.cat([torch.tensor([-1]), place[self._parents[stay[1:]]]])
+        self._tokens, self._expanded = self._tokens[stay], self._expanded[stay]
+        self._depths = self._depths[stay] - self._depths[root]
+        self._log_probs = self._log_probs[stay] - self._log_probs[root]
+        return stay
+
+    def _append(self, parents: Tensor, tokens: Tensor, log_probs: Tensor) -> None:
+        self._tokens = torch.cat([self._tokens, tokens])
+        self._parents = torch.cat([self._parents, parents])
+        self._depths = torch.cat([self._depths, self._depths[parents] + 1])
+        self._log_probs = torch.cat([self._log_probs, log_probs])
+        self._expanded = torch.cat([self._expanded, torch.zeros(len(parents), dtype=torch.bool)])
+
+    def _places(self, nodes: Tensor) -> Tensor:
+        place = torch.full((len(self),), -1)
+        place[nodes] = torch.arange(len(nodes))
+        return place
+
+    def _threshold(self, budget: int, joining: Tensor | None = None) -> float:
         known = self._log_probs[1:] if joining is None else torch.cat([self._log_probs[1:], joining])
-        if len(known) < self._budget:
+        if len(known) < budget:
             return -math.inf
-        return float(known.kthvalue(len(known) - self._budget + 1).values)
+        return float(known.kthvalue(len(known) - budget + 1).values)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from engine.speculation.tree import Tree, root_only
+from engine.speculation.tree import Path, Tree, root_only
 
 
 class Scorer(Protocol):
@@ -21,8 +21,8 @@ class Scorer(Protocol):
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
         """Append nodes to the pending tree, run one pass, return logits [n or last, vocabulary]."""
 
-    def keep(self, nodes: Sequence[int]) -> None:
-        """Commit a path of pending nodes and forget the others."""
+    def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
+        """Commit a path of pending nodes and forget the others, but for `rest`, which are numbered anew from 0."""
 
 
 class Drafter(Protocol):
@@ -34,8 +34,11 @@ class Drafter(Protocol):
     def grow(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
         """A tree of at most `budget` drafted nodes and `depth` levels behind `tokens`, whose last one is the root."""
 
-    def keep(self, nodes: Sequence[int]) -> None:
-        """The target accepted these nodes of the last tree, root first."""
+    def extend(self) -> bool:
+        """While the target is waited for: guess on beyond the tree, one small step; False if there is nothing to do."""
+
+    def keep(self, path: Path) -> None:
+        """What the target made of the last tree."""
 
 
 class NoDrafter:
@@ -49,5 +52,9 @@ class NoDrafter:
         del budget, depth
         return root_only(tokens[-1])
 
-    def keep(self, nodes: Sequence[int]) -> None:
+    def extend(self) -> bool:
+        """Nothing to guess."""
+        return False
+
+    def keep(self, path: Path) -> None:
         """Nothing to keep."""

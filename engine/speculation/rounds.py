@@ -44,7 +44,7 @@ def rounds(
         with clock.measure("target"):
             logits = target.score(tree.tokens, tree.parents)
         path = accept(tree, logits, draw, ending.push, answer)
-        drafter.keep(path.nodes)
+        drafter.keep(path)
         target.keep(path.nodes)
         said = path.tokens(tree)
         answer.extend(said)

@@ -21,7 +21,7 @@ from tests.engine.model.broken_folders import (
 
 GENERATE = {
     "text", "token_ids", "prompt_tokens", "new_tokens", "finish_reason", "method", "budget", "passes",
-    "tokens_per_pass", "tokens_per_second", "drafted_nodes", "seconds", "placement", "bytes_streamed", 
+    "tokens_per_pass", "tokens_per_second", "drafted_nodes", "seconds", "placement", "bytes_streamed",
     "stream_gb_per_second", "peak_rss_bytes", "peak_vram_bytes",
 }  # fmt: skip
 QUESTION = ["--prompt", "Tell me a story about a dragon.", "--max-new-tokens", "40"]

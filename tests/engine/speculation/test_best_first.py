@@ -69,15 +69,15 @@ def test_every_tree_is_ancestor_closed_and_within_its_bounds(
 ) -> None:
     """`certain` gives children of probability 1: ties between parent and child must not cut a parent off."""
     generator = torch.Generator().manual_seed(seed)
-    search = BestFirst(0, budget, depth, decay)
-    while len(frontier := search.frontier(batch)):
+    search = BestFirst(0, decay)
+    while len(frontier := search.frontier(batch, budget, depth)):
         assert len(frontier) <= batch
         logits = torch.randn(len(frontier), 5, generator=generator) * 3
         if certain:
             logits[:, 0] = 1000.0
         best = logits.log_softmax(-1).topk(width)
-        search.expand(frontier, best.values, best.indices)
-    tree = search.tree(search.best())  # Tree itself refuses a child before its parent
+        search.expand(frontier, best.values, best.indices, budget)
+    tree = search.tree(search.best(budget, depth))  # Tree itself refuses a child before its parent
     assert tree.drafted <= budget
     assert max(tree.depths) <= depth
     assert len({(parent, token) for parent, token in zip(tree.parents, tree.tokens, strict=True)}) == len(tree)
@@ -96,9 +96,9 @@ def test_the_search_ends_with_the_same_tree_whatever_the_batch() -> None:
         return best.values, best.indices
 
     def grow(batch: int) -> dict[Prefix, float]:
-        search = BestFirst(0, 40, 8, 0.95)
+        search = BestFirst(0, 0.95)
         known: dict[int, Prefix] = {}
-        while len(frontier := search.frontier(batch)):
+        while len(frontier := search.frontier(batch, 40, 8)):
             paths = []
             for node, parent, token in zip(
                 frontier.tolist(), search.parents_of(frontier), search.tokens_of(frontier), strict=True
@@ -106,8 +106,8 @@ def test_the_search_ends_with_the_same_tree_whatever_the_batch() -> None:
                 known[node] = (*known[parent], token) if parent >= 0 else ()
                 paths.append(known[node])
             values, tokens = zip(*(children(path) for path in paths), strict=True)
-            search.expand(frontier, torch.stack(values), torch.stack(tokens))
-        return prefixes_of(search.tree(search.best()))
+            search.expand(frontier, torch.stack(values), torch.stack(tokens), 40)
+        return prefixes_of(search.tree(search.best(40, 8)))
 
     assert grow(1) == grow(7) == grow(128)
 
@@ -129,10 +129,10 @@ def test_the_draft_is_asked_in_batches_and_its_cache_is_kept() -> None:
 
 
 def test_scores_are_cumulative_log_probabilities() -> None:
-    search = BestFirst(9, 3, 2, 0.95)
-    search.expand(search.frontier(1), torch.tensor([[math.log(0.6), math.log(0.3)]]), torch.tensor([[4, 5]]))
-    search.expand(torch.tensor([1]), torch.tensor([[math.log(0.9), math.log(0.05)]]), torch.tensor([[6, 7]]))
-    tree = search.tree(search.best())
+    search = BestFirst(9, 0.95)
+    search.expand(search.frontier(1, 3, 2), torch.tensor([[math.log(0.6), math.log(0.3)]]), torch.tensor([[4, 5]]), 3)
+    search.expand(torch.tensor([1]), torch.tensor([[math.log(0.9), math.log(0.05)]]), torch.tensor([[6, 7]]), 3)
+    tree = search.tree(search.best(3, 2))
     assert prefixes_of(tree) == pytest.approx(
         {(): 0.0, (4,): math.log(0.6), (4, 6): math.log(0.54), (5,): math.log(0.3)}
     )

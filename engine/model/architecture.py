@@ -1,0 +1,109 @@
+"""What kind of network a checkpoint is for, and whether the checkpoint fills it; settled before weights are loaded."""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from huggingface_hub.errors import StrictDataclassError
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+from engine.errors import ModelError
+from engine.model.checkpoint import Checkpoint
+from engine.model.families import attention_implementation, require_tree
+
+transformers.utils.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
+
+# Configs are untrusted, and validated by their classes, each in its own way.
+CONFIG_FAULTS = (
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    ImportError,
+    RuntimeError,
+    StrictDataclassError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """A checkpoint's network in transformers' terms; `attention` is `sdpa` or `eager`."""
+
+    name: str
+    config: Any
+    model_class: Any
+    attention: str
+
+    @property
+    def layer_count(self) -> int:
+        """Decoder layers, as config.json says."""
+        return int(self.config.get_text_config(decoder=True).num_hidden_layers)
+
+    def build_on_meta(self, dtype: torch.dtype) -> Any:
+        """The network with shapes and number types but without weights; raises `ModelError` if it cannot be made."""
+        try:
+            config = deepcopy(self.config)  # from_config writes the number type into what it is given
+            with torch.device("meta"):
+                model = transformers.AutoModelForCausalLM.from_config(
+                    config, dtype=dtype, attn_implementation=self.attention
+                )
+        except CONFIG_FAULTS as error:
+            raise unloadable(self.name, error) from error
+        return model.eval().requires_grad_(False)
+
+
+def open_architecture(checkpoint: Checkpoint) -> Architecture:
+    """Read the config; raises `ModelError` for unknown kinds, and for those that cannot hold a token tree."""
+    config = _open_config(checkpoint)
+    model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+    if model_class is None:
+        raise ModelError(
+            f"'{checkpoint.name}' ({config.model_type}) is not a text-generation model.", "Choose another model."
+        )
+    require_tree(config, model_class, checkpoint.name)
+    return Architecture(checkpoint.name, config, model_class, attention_implementation(config, model_class))
+
+
+def require_complete(
+    architecture: Architecture, missing: Iterable[str], mismatched: Iterable[str], unexpected: Iterable[str]
+) -> None:
+    """Refuse a model some of whose weights would be random numbers, or are left over; all are the network's names."""
+    left_over = [name for name in unexpected if f".layers.{architecture.layer_count}." in name]
+    for what, names in (
+        ("lacks the weights", sorted(missing)),
+        ("has weights of another shape than its config.json says:", sorted(mismatched)),
+        ("has weights for more layers than its config.json says:", sorted(left_over)),
+    ):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise ModelError(
+                f"'{architecture.name}' {what} {names[0]}{more}.",
+                "config.json and the weights do not belong together; get both again.",
+            )
+
+
+def unloadable(name: str, error: BaseException) -> ModelError:
+    """The one sentence for whatever a library had to say."""
+    first_line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return ModelError(f"'{name}' cannot be loaded: {first_line[:300]}", "Check the folder, or download the model again.")
+
+
+def _open_config(checkpoint: Checkpoint) -> Any:
+    kind = str(checkpoint.config.get("model_type"))
+    if kind not in transformers.CONFIG_MAPPING:
+        hint = "Models that bring their own code are not run." if "auto_map" in checkpoint.config else ""
+        raise ModelError(
+            f"'{checkpoint.name}' has the architecture '{kind}', which this version of transformers does not know.",
+            hint or "Choose another model, or update Coppice.",
+        )
+    try:
+        return transformers.AutoConfig.from_pretrained(Path(checkpoint.folder), local_files_only=True)
+    except CONFIG_FAULTS as error:
+        raise unloadable(checkpoint.name, error) from error
