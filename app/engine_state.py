@@ -43,9 +43,8 @@ class EngineState:
             case Phase.STARTING:
                 return "Starting engine"
             case Phase.LOADING:
-                return (
-                    f"{self.stage or 'Loading'} {self.done} of {self.total}" if self.total else self.stage or "Loading"
-                )
+                step = f" ({min(self.done + 1, self.total)} of {self.total})" if self.total else ""
+                return f"{self.stage or 'Loading'}{step}"
             case Phase.EMPTY:
                 return "No model loaded"
             case Phase.STOPPED:

@@ -35,8 +35,10 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Open the window and return when it has been closed."""
-    parser = _parser()
+    parser = build_parser()
     options = parser.parse_args(arguments)
+    if "" in (options.target, options.draft):
+        parser.error("a model source is empty; give 'embedded', a model folder or a hub id")
     folders = folders_below(options.data_dir) if options.data_dir else platform_folders()
     try:
         folders.create()
@@ -44,15 +46,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         parser.error(f"the folder for settings and logs cannot be used: {error}; give another with --data-dir")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C on a terminal ends the window, and with it the engine
-    application = _application()
-    settings = SettingsFile(folders.settings_file)
-    link = EngineLink(engine_program(folders.engine_log))
-    window = MainWindow(link, settings, folders, Theme(application), wanted_pair(options, settings.current))
+    application = build_application()
+    window = build_window(application, folders, options)
     window.show()
     code = application.exec()
-    link.close()
-    link.wait_closed()
+    window.link.close()
+    window.link.wait_closed()
     return code
+
+
+def build_application() -> QApplication:
+    """The Qt application, by the name and the icon that a desktop knows it by."""
+    application = QApplication(sys.argv[:1])
+    application.setApplicationName("coppice")
+    application.setApplicationDisplayName("Coppice")
+    application.setDesktopFileName("coppice")
+    application.setWindowIcon(application_icon())
+    return application
+
+
+def build_window(application: QApplication, folders: Folders, options: argparse.Namespace) -> MainWindow:
+    """The window with everything behind it; the engine starts when it is shown."""
+    settings = SettingsFile(folders.settings_file)
+    link = EngineLink(engine_program(folders.engine_log))
+    return MainWindow(link, settings, folders, Theme(application), wanted_pair(options, settings.current))
 
 
 def wanted_pair(options: argparse.Namespace, settings: Settings) -> LoadOptions:
@@ -68,22 +85,14 @@ def _absolute(source: str) -> str:
     return str(path.absolute()) if path.is_dir() else source
 
 
-def _parser() -> _Parser:
+def build_parser() -> argparse.ArgumentParser:
+    """The command line; what is wrong with it is told in one line."""
     parser = _Parser(prog="coppice", description="Chat with a language model that is bigger than your GPU.")
     parser.add_argument("--target", metavar="SOURCE", help="'embedded', a model folder, or a hub id in the local cache")
     parser.add_argument("--draft", metavar="SOURCE", help="the same for the draft model; 'none' for no speculation")
     parser.add_argument("--data-dir", metavar="DIR", type=Path, help="holds everything the application writes")
     parser.add_argument("--version", action="version", version=f"coppice {__version__}")
     return parser
-
-
-def _application() -> QApplication:
-    application = QApplication(sys.argv[:1])
-    application.setApplicationName("coppice")
-    application.setApplicationDisplayName("Coppice")
-    application.setDesktopFileName("coppice")
-    application.setWindowIcon(application_icon())
-    return application
 
 
 def _keep_log(folders: Folders) -> None:

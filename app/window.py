@@ -37,7 +37,7 @@ class MainWindow(QMainWindow):
         self, link: EngineLink, settings: SettingsFile, folders: Folders, theme: Theme, wanted: LoadOptions
     ) -> None:
         super().__init__()
-        self._link = link
+        self.link = link
         self._settings = settings
         self._folders = folders
         self._theme = theme
@@ -102,7 +102,7 @@ class MainWindow(QMainWindow):
 
     def _connect_rooms(self) -> None:
         """Every connection between rooms, and between them and the engine, is made here."""
-        link, library, chat = self._link, self.library, self.chat
+        link, library, chat = self.link, self.library, self.chat
         link.engine_starting.connect(library.on_engine_starting)
         link.engine_starting.connect(self._on_engine_starting)
         link.engine_stopped.connect(library.on_engine_stopped)
@@ -138,8 +138,8 @@ class MainWindow(QMainWindow):
         do.regenerate.triggered.connect(self.chat.regenerate)
         do.copy_answer.triggered.connect(self.chat_panel.view.copy_last_answer)
         do.write.triggered.connect(self.chat_panel.setFocus)
-        do.tree.triggered.connect(self.tree_dock.setVisible)
-        self.tree_dock.visibilityChanged.connect(do.tree.setChecked)
+        do.tree.triggered.connect(self._on_tree_triggered)
+        self.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
         do.generation.triggered.connect(self.open_generation)
         do.full_screen.toggled.connect(self._on_full_screen)
         do.shortcuts.triggered.connect(lambda: shortcuts_box(do.listed, self).open())
@@ -185,6 +185,9 @@ class MainWindow(QMainWindow):
         self.actions_.stop.setEnabled(answering)
         self.actions_.regenerate.setEnabled(not answering and not self.chat.conversation.is_empty)
 
+    def _on_tree_triggered(self, shown: bool) -> None:
+        self.tree_dock.setVisible(shown)
+
     def _on_full_screen(self, full: bool) -> None:
         self.setWindowState(Qt.WindowState.WindowFullScreen if full else Qt.WindowState.WindowNoState)
 
@@ -202,13 +205,13 @@ class MainWindow(QMainWindow):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """The engine starts when the window is on its way to the screen, not before."""
         super().showEvent(event)
-        if not self._link.isRunning():
-            self._link.start()
+        if not self.link.isRunning():
+            self.link.start()
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Remember the layout and send the engine away; it may take a moment longer than the window."""
         self._settings.change(geometry=_pack(self.saveGeometry()), docks=_pack(self.saveState(_LAYOUT_VERSION)))
-        self._link.close()
+        self.link.close()
         super().closeEvent(event)
 
 

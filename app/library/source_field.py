@@ -26,7 +26,6 @@ class SourceField(QWidget):
             self.kind.addItem(name, source)
         self.place = QLineEdit(self)
         self.place.setAccessibleName(f"{title}: folder or hub id")
-        self.place.setClearButtonEnabled(True)
         self.browse = QPushButton("Browse…", self)
         self.browse.setAccessibleName(f"{title}: browse for a folder")
         row = QHBoxLayout()

@@ -20,14 +20,16 @@ from tests.app.fake_link import FakeLink
 HERE = Path(__file__).parent
 FAKE_ENGINE = HERE / "fake_engine.py"
 
-OpenWindow = Callable[[EngineLink], MainWindow]
+OpenWindow = Callable[..., MainWindow]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every window without a screen makes Qt say that it has no window manager."""
     for item in items:
         if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.qt_log_ignore(r"This plugin does not support (propagateSizeHints|raise)"))
+            item.add_marker(
+                pytest.mark.qt_log_ignore(r"This plugin does not support (propagateSizeHints|raise|grabbing)")
+            )
 
 
 @pytest.fixture

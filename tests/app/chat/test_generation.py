@@ -1,0 +1,100 @@
+"""The generation settings: every field, its range, and what is kept."""
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.chat.generation_popover import GenerationPopover
+from app.settings import GenerationSettings, SettingsFile
+
+FULL = GenerationSettings("specexec", 128, 0.8, 0.95, 40, 0.05, 1.1, 7, 64, "Be brief.")
+
+
+@pytest.fixture
+def popover(qtbot: QtBot, settings: SettingsFile) -> GenerationPopover:
+    """The settings, open below a button."""
+    button = QPushButton("Settings")
+    qtbot.addWidget(button)
+    button.show()
+    made = GenerationPopover(settings)
+    qtbot.addWidget(made)
+    made.open_below(button)
+    return made
+
+
+def test_every_field_is_kept_at_once(popover: GenerationPopover, settings: SettingsFile) -> None:
+    form = popover.form
+    form.method.setCurrentIndex(form.method.findData("specexec"))
+    form.budget.setValue(128)
+    form.temperature.setValue(0.8)
+    form.top_p.setValue(0.95)
+    form.top_k.setValue(40)
+    form.min_p.setValue(0.05)
+    form.repetition_penalty.setValue(1.1)
+    form.seed.setText("7")
+    form.max_new_tokens.setValue(64)
+    form.system_prompt.setPlainText("Be brief.")
+    assert settings.current.generation == FULL
+
+
+def test_what_is_kept_is_shown(popover: GenerationPopover, settings: SettingsFile) -> None:
+    popover.form.show_settings(FULL)
+    assert popover.form.read() == FULL
+    assert settings.current.generation == GenerationSettings(), "showing is not editing"
+
+
+@pytest.mark.parametrize("seed", ["abc", "-1", "1.5", str(2**63)])
+def test_a_seed_that_is_none_is_told_and_not_kept(
+    popover: GenerationPopover, settings: SettingsFile, seed: str
+) -> None:
+    popover.form.seed.setText(seed)
+    assert popover.error.isVisible()
+    assert "eed" in popover.error.text()
+    assert settings.current.generation.seed == GenerationSettings().seed
+    popover.form.seed.setText("12")
+    assert not popover.error.isVisible()
+    assert settings.current.generation.seed == 12
+
+
+def test_numbers_stay_in_their_range(popover: GenerationPopover) -> None:
+    form = popover.form
+    form.budget.setValue(10**6)
+    form.top_p.setValue(7)
+    form.max_new_tokens.setValue(-3)
+    assert (form.budget.value(), form.top_p.value(), form.max_new_tokens.value()) == (4096, 1.0, 1)
+
+
+def test_automatic_and_random_are_words(popover: GenerationPopover) -> None:
+    popover.form.show_settings(GenerationSettings())
+    assert popover.form.budget.text() == "Automatic"
+    assert popover.form.seed.text() == ""
+    assert popover.form.seed.placeholderText() == "Random"
+
+
+def test_reset_goes_back_to_the_defaults(popover: GenerationPopover, settings: SettingsFile) -> None:
+    settings.change(generation=FULL)
+    popover.form.show_settings(FULL)
+    popover.reset.click()
+    assert settings.current.generation == GenerationSettings()
+    assert popover.form.read() == GenerationSettings()
+
+
+def test_escape_closes(popover: GenerationPopover) -> None:
+    QTest.keyClick(popover, Qt.Key.Key_Escape)
+    assert not popover.isVisible()
+
+
+def test_every_field_has_a_name_and_an_explanation(popover: GenerationPopover) -> None:
+    form = popover.form
+    for field in (form.method, form.budget, form.temperature, form.top_p, form.top_k, form.min_p, form.seed):
+        assert field.accessibleName()
+        assert len(field.toolTip()) > 20
+
+
+def test_scrolling_over_a_number_leaves_it(popover: GenerationPopover) -> None:
+    before = popover.form.temperature.value()
+    where = popover.form.temperature.mapTo(popover, QPoint(5, 5))
+    QTest.wheelEvent(popover.windowHandle(), where, QPoint(0, 240))
+    assert popover.form.temperature.value() == before

@@ -1,0 +1,148 @@
+"""The application as a person starts it: its command line, its folders, its end."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.main import wanted_pair
+from app.paths import RESOURCES, ROOT, platform_folders
+from app.settings import Settings
+from app.theme import DARK, LIGHT, application_icon, icon
+from engine import __version__
+from engine.options import LoadOptions
+from tests.app.conftest import FAKE_ENGINE
+
+PATIENCE_MS = 30_000
+
+
+def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """The application until it ends."""
+    command = [sys.executable, "-m", "app", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def engine_python(tmp_path: Path) -> Path:
+    """Something to start as the engine's Python that is a fake engine."""
+    script = tmp_path / "engine-python"
+    script.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_ENGINE))}\n")
+    script.chmod(0o755)
+    return script
+
+
+@pytest.fixture
+def application(engine_python: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """The application in its own process, with a fake engine."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app", "--data-dir", str(tmp_path / "data")],
+        cwd=ROOT,
+        env=os.environ | {"COPPICE_ENGINE_PYTHON": str(engine_python)},
+    )
+    yield process
+    process.kill()
+    process.wait()
+
+
+def engines(application: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+    """The engine processes of an application that have come far enough to hold the connection."""
+    children = psutil.Process(application.pid).children()
+    return [each for each in children if str(FAKE_ENGINE) in each.cmdline()]
+
+
+def test_the_version_is_told() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"coppice {__version__}\n")
+
+
+@pytest.mark.parametrize("arguments", [["--no-such-option"], ["stray"], ["--target"], ["--target", ""]])
+def test_a_wrong_command_line_is_one_line_and_2(arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_data_folder_that_cannot_be_made_is_one_line_and_2(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("--data-dir", str(tmp_path / "file" / "below"))
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "--data-dir" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are a matter of POSIX")
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_an_application_that_is_killed_leaves_no_engine(
+    application: "subprocess.Popen[bytes]", qtbot: QtBot, end: signal.Signals
+) -> None:
+    qtbot.waitUntil(lambda: bool(engines(application)), timeout=PATIENCE_MS)
+    running = engines(application)
+    application.send_signal(end)
+    application.wait(timeout=30)
+    _, alive = psutil.wait_procs(running, timeout=30)
+    assert alive == []
+
+
+def test_everything_is_written_below_the_data_folder(
+    application: "subprocess.Popen[bytes]", qtbot: QtBot, tmp_path: Path
+) -> None:
+    log = tmp_path / "data" / "logs" / "engine.log"
+    qtbot.waitUntil(log.exists, timeout=PATIENCE_MS)
+    assert {each.name for each in (tmp_path / "data").iterdir()} == {"config", "data", "cache", "logs"}
+    assert not any(folder.exists() for folder in (platform_folders().logs, platform_folders().config))
+
+
+def test_importing_the_application_loads_nothing_of_the_engine_but_the_counter() -> None:
+    code = "import json, sys, app.main; print(json.dumps([each for each in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    modules = set(json.loads(done.stdout))
+    assert {each for each in modules if each.split(".")[0] == "engine"} == {
+        "engine",
+        "engine.errors",
+        "engine.messages",
+        "engine.options",
+    }
+    assert not modules & {"torch", "transformers", "tokenizers", "safetensors", "huggingface_hub"}
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "wanted"),
+    [
+        (None, None, LoadOptions("/last/target", "/last/draft")),
+        (None, "none", LoadOptions("/last/target", "none")),
+        ("embedded", None, LoadOptions("embedded", "auto")),
+        ("org/model", "org/draft", LoadOptions("org/model", "org/draft")),
+        (".", "none", LoadOptions(str(Path.cwd()), "none")),
+    ],
+)
+def test_the_command_line_goes_before_the_last_session(
+    target: str | None, draft: str | None, wanted: LoadOptions
+) -> None:
+    settings = Settings(target="/last/target", draft="/last/draft")
+    assert wanted_pair(Namespace(target=target, draft=draft), settings) == wanted
+
+
+@pytest.mark.parametrize("path", sorted((RESOURCES / "icons").glob("*.svg")), ids=lambda path: path.stem)
+def test_every_icon_can_be_drawn(qapp: QApplication, path: Path) -> None:
+    for colors in (LIGHT, DARK):
+        drawn: QIcon = icon(path.stem, colors.text)
+        image = drawn.pixmap(24, 24).toImage()
+        assert any(image.pixelColor(x, y).alpha() for x in range(24) for y in range(24))
+
+
+def test_the_application_icon_is_there_at_every_size(qapp: QApplication) -> None:
+    assert {size.width() for size in application_icon().availableSizes()} >= {16, 32, 256}

@@ -1,0 +1,321 @@
+"""The window through its widgets, in front of a fake link."""
+
+import base64
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.chat.generation_popover import GenerationPopover
+from app.engine_state import Phase
+from app.settings import SettingsFile
+from app.theme import DARK, LIGHT, Theme
+from app.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
+from engine.messages import Cancel, Failed, Generate, Round
+from engine.options import LoadOptions
+from tests.app.conftest import OpenWindow
+from tests.app.fake_link import FakeLink
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
+
+
+def press(window: MainWindow, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    """Press a key in the window, wherever its focus is."""
+    QTest.keyClick(window.focusWidget() or window, key, modifiers)
+
+
+def ask(window: MainWindow, question: str) -> None:
+    """Write a question and send it."""
+    QTest.keyClicks(window.chat_panel.composer.field, question)
+    QTest.keyClick(window.chat_panel.composer.field, Qt.Key.Key_Return)
+
+
+def shown_answer(window: MainWindow) -> str:
+    """The text of the last answer on the screen."""
+    return window.chat_panel.view.answers[-1].text.toPlainText().strip()
+
+
+def figures(window: MainWindow) -> str:
+    """The line under the last answer."""
+    return window.chat_panel.view.answers[-1].figures.text
+
+
+def notice_button(window: MainWindow, text: str) -> QPushButton:
+    """The button of a notice."""
+    return next(each for each in window.notices.findChildren(QPushButton) if each.text() == text and each.isVisible())
+
+
+def test_the_engine_starts_with_the_window_and_loads_the_pair(open_window: OpenWindow, link: FakeLink) -> None:
+    window = open_window(link, LoadOptions("embedded", "none"))
+    assert link.said == ["start"]
+    assert window.status_area.words.text() == "Starting engine"
+    assert not link.sent
+    link.become_ready()
+    assert link.last_load.options == LoadOptions("embedded", "none")
+    assert window.status_area.words.text() == "Ready: demo-target + demo-draft on cpu, float32"
+
+
+def test_writing_can_begin_at_once(window: MainWindow) -> None:
+    assert window.focusWidget() is window.chat_panel.composer.field
+
+
+def test_a_question_is_answered_on_the_screen(window: MainWindow, link: FakeLink) -> None:
+    assert window.chat_panel.welcome.isVisible()
+    ask(window, "Hello")
+    assert window.chat_panel.view.isVisible()
+    assert window.status_area.words.text() == "Answering"
+    assert figures(window) == "Reading the question"
+    link.say("Good", " **day**")
+    link.finish(passes=2)
+    assert shown_answer(window) == "Good day"
+    assert "2 passes" in figures(window)
+    assert "tokens per pass" in figures(window)
+    assert window.status_area.words.text().startswith("Ready")
+
+
+def test_an_example_is_asked_with_a_click(window: MainWindow, link: FakeLink) -> None:
+    window.chat_panel.welcome.examples[1].click()
+    assert link.last_question.chat[-1].content == "What is the capital of France?"
+
+
+def test_escape_stops_and_one_can_write_meanwhile(window: MainWindow, link: FakeLink) -> None:
+    ask(window, "Hello")
+    link.say("Good")
+    QTest.keyClicks(window.chat_panel.composer.field, "next question")
+    press(window, Qt.Key.Key_Escape)
+    assert link.sent[-1] == Cancel(link.last_question.id)
+    link.finish("cancelled", 1)
+    assert shown_answer(window) == "Good"
+    assert figures(window).startswith("Stopped")
+    assert window.chat_panel.composer.field.toPlainText() == "next question"
+
+
+def test_a_new_chat_is_undone_from_its_bar(window: MainWindow, link: FakeLink) -> None:
+    ask(window, "Hello")
+    link.say("Good day")
+    link.finish()
+    press(window, Qt.Key.Key_N, CONTROL)
+    assert window.chat_panel.welcome.isVisible()
+    notice_button(window, "Undo").click()
+    assert shown_answer(window) == "Good day"
+    assert not window.notices.notices
+
+
+def test_regenerate_by_key(window: MainWindow, link: FakeLink) -> None:
+    ask(window, "Hello")
+    link.say("Good day")
+    link.finish()
+    press(window, Qt.Key.Key_R, CONTROL)
+    link.say("Good night")
+    link.finish()
+    assert shown_answer(window) == "Good night"
+    assert len([each for each in link.sent if isinstance(each, Generate)]) == 2
+
+
+def test_copy_answer_by_key(window: MainWindow, link: FakeLink) -> None:
+    ask(window, "Hello")
+    link.say("Good **day**")
+    link.finish()
+    press(window, Qt.Key.Key_C, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+    assert QGuiApplication.clipboard().text() == "Good **day**"
+
+
+def test_what_makes_no_sense_now_is_off(window: MainWindow, link: FakeLink) -> None:
+    actions = window.actions_
+    assert not actions.stop.isEnabled()
+    assert not actions.regenerate.isEnabled()
+    ask(window, "Hello")
+    assert actions.stop.isEnabled()
+    assert not actions.regenerate.isEnabled()
+    link.finish()
+    assert not actions.stop.isEnabled()
+    assert actions.regenerate.isEnabled()
+
+
+def test_the_tree_is_closed_and_opened_again(window: MainWindow) -> None:
+    assert window.tree_dock.isVisible()
+    press(window, Qt.Key.Key_T, CONTROL)
+    assert not window.tree_dock.isVisible()
+    assert not window.actions_.tree.isChecked()
+    press(window, Qt.Key.Key_T, CONTROL)
+    assert window.tree_dock.isVisible()
+    window.tree_dock.close()
+    assert not window.actions_.tree.isChecked()
+
+
+def test_the_tree_follows_the_rounds_and_forgets_the_chat(
+    window: MainWindow, link: FakeLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(window, "Hello")
+    link.say("a", "b", "c")
+    newest = window.tree_panel._round
+    assert isinstance(newest, Round)
+    assert newest.index == 2
+    link.finish()
+    press(window, Qt.Key.Key_N, CONTROL)
+    assert window.tree_panel._round is None
+
+
+def test_a_dead_engine_is_told_and_restarted(window: MainWindow, link: FakeLink) -> None:
+    ask(window, "Hello")
+    link.say("half an answer")
+    link.die()
+    assert [each.key for each in window.notices.notices] == [ENGINE_NOTICE]
+    assert "memory ran out" in window.notices.notices[0].text
+    assert shown_answer(window) == "half an answer"
+    assert "Interrupted" in figures(window)
+    assert window.status_area.words.text() == "Engine stopped"
+    notice_button(window, "Restart engine").click()
+    assert link.said[-1] == "restart"
+    link.become_ready()
+    assert not window.notices.notices
+    ask(window, "Again")
+    link.say("whole")
+    link.finish()
+    assert shown_answer(window) == "whole"
+
+
+def test_without_an_engine_a_question_stays_in_its_field(window: MainWindow, link: FakeLink) -> None:
+    link.die()
+    ask(window, "Hello")
+    assert window.chat_panel.composer.field.toPlainText() == "Hello"
+    assert window.chat.conversation.is_empty
+
+
+def test_a_failed_request_is_told_with_its_hint(window: MainWindow, link: FakeLink) -> None:
+    ask(window, "far too long")
+    link.answer(Failed(link.last_question.id, "The conversation has 9000 tokens.", "Start a new chat."))
+    notice_button(window, "Copy").click()
+    assert QGuiApplication.clipboard().text() == "The conversation has 9000 tokens. Start a new chat."
+    ask(window, "short")
+    assert not window.notices.notices
+    assert link.last_question.chat[-1].content == "short"
+
+
+def test_a_notice_can_be_dismissed(window: MainWindow, link: FakeLink) -> None:
+    link.die()
+    bar = window.notices.findChild(QAbstractButton, "dismiss")
+    assert isinstance(bar, QAbstractButton)
+    bar.click()
+    assert not window.notices.isVisible()
+
+
+def test_a_pair_that_cannot_be_loaded_at_the_start_is_told(open_window: OpenWindow, link: FakeLink) -> None:
+    window = open_window(link, LoadOptions("/nowhere"))
+    link.become_ready = lambda: None  # type: ignore[method-assign]
+    window.library._request_load()
+    link.answer(Failed(link.last_load.id, "There is no model folder '/nowhere'.", "Check the path."))
+    assert [each.key for each in window.notices.notices] == [LOAD_NOTICE]
+    assert link.last_load.options == LoadOptions(), "the pair before takes its place"
+    link.load_what_was_asked()
+    assert window.library.state.phase is Phase.READY
+    notice_button(window, "Models…").click()
+    assert window.models_dialog.isVisible()
+
+
+def test_a_wrong_path_is_told_in_the_dialog(window: MainWindow, link: FakeLink, settings: SettingsFile) -> None:
+    press(window, Qt.Key.Key_M, CONTROL)
+    dialog = window.models_dialog
+    dialog.target.kind.setCurrentIndex(dialog.target.kind.findText("Folder"))
+    dialog.target.place.setText("/nowhere")
+    dialog.load.click()
+    link.answer(Failed(link.last_load.id, "There is no model folder '/nowhere'.", "Check the path."))
+    assert "no model folder" in dialog.error.text()
+    assert not window.notices.notices
+    link.load_what_was_asked()
+    assert dialog.isVisible()
+    assert settings.current.target == "embedded"
+
+
+def test_a_loaded_pair_is_remembered(window: MainWindow, link: FakeLink, settings: SettingsFile) -> None:
+    window.models_dialog.load_requested.emit(LoadOptions("/models/big", "none"))
+    link.load_what_was_asked()
+    assert (settings.current.target, settings.current.draft) == ("/models/big", "none")
+
+
+def test_a_load_can_be_cancelled_from_the_status_area(window: MainWindow, link: FakeLink) -> None:
+    window.library.load(LoadOptions("/models/big"))
+    assert window.status_area.progress.isVisible()
+    window.status_area.cancel.click()
+    assert link.sent[-1] == Cancel(link.last_load.id)
+
+
+def test_the_generation_settings_open_below_their_button(window: MainWindow) -> None:
+    press(window, Qt.Key.Key_G, CONTROL)
+    assert isinstance(window.generation, GenerationPopover)
+    assert window.generation.isVisible()
+    window.generation.hide()
+
+
+@pytest.mark.parametrize("name", ["about", "shortcuts"])
+def test_help_opens_a_box(window: MainWindow, name: str) -> None:
+    getattr(window.actions_, name).trigger()
+    boxes = [each for each in window.findChildren(QMessageBox) if each.isVisible()]
+    assert len(boxes) == 1
+    assert "Coppice" in boxes[0].text() or "Ctrl+N" in boxes[0].text()
+    boxes[0].close()
+
+
+def test_every_shortcut_is_used_once(window: MainWindow) -> None:
+    keys = [keys for _, keys in window.actions_.listed]
+    assert len(keys) == len(set(keys)) > 10
+
+
+def test_every_control_has_a_name(window: MainWindow) -> None:
+    unnamed = [
+        (each.objectName(), each.toolTip(), each.parent())
+        for kind in (QAbstractButton, QLineEdit, QComboBox, QPlainTextEdit)
+        for each in window.findChildren(kind)
+        if not (each.accessibleName() or getattr(each, "text", str)() or each.objectName().startswith("qt_"))
+    ]
+    assert unnamed == []
+
+
+def test_closing_ends_the_engine_and_keeps_the_layout(
+    window: MainWindow, link: FakeLink, settings: SettingsFile, open_window: OpenWindow
+) -> None:
+    window.resize(760, 640)
+    window.tree_dock.hide()
+    window.close()
+    assert link.said[-1] == "close"
+    again = open_window(FakeLink())
+    assert again.size() == window.size()
+    assert not again.tree_dock.isVisible()
+
+
+@pytest.mark.parametrize("stored", ["nonsense", base64.b64encode(b"\x00" * 40).decode()])
+def test_a_layout_that_cannot_be_read_is_the_default(
+    open_window: OpenWindow, settings: SettingsFile, stored: str
+) -> None:
+    settings.change(geometry=stored, docks=stored)
+    window = open_window(FakeLink())
+    assert window.tree_dock.isVisible()
+    assert window.width() > 600
+
+
+def test_the_window_comes_back_onto_a_screen_that_is_there(open_window: OpenWindow, settings: SettingsFile) -> None:
+    first = open_window(FakeLink())
+    first.move(QPoint(20_000, 20_000))
+    first.close()
+    second = open_window(FakeLink())
+    assert second.screen().availableGeometry().intersects(second.frameGeometry())
+
+
+def test_light_and_dark_follow_the_system(window: MainWindow, theme: Theme, monkeypatch: pytest.MonkeyPatch) -> None:
+    colors = {Qt.ColorScheme.Light: LIGHT, Qt.ColorScheme.Dark: DARK}
+    for scheme in (Qt.ColorScheme.Dark, Qt.ColorScheme.Light):
+        monkeypatch.setattr(type(theme), "_wanted", lambda _, wanted=colors[scheme]: wanted)
+        QGuiApplication.styleHints().colorSchemeChanged.emit(scheme)
+        assert window.palette().window().color().name() == colors[scheme].window
+        assert theme.colors == colors[scheme]
+
+
+def test_an_answer_scrolls_under_the_reader_s_hand_only(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    ask(window, "Hello")
+    link.say("words and words " * 600)
+    link.finish()
+    bar = window.chat_panel.view.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())

@@ -1,0 +1,145 @@
+"""The window in front of a real process that speaks the protocol: answers, deaths and ends."""
+
+import os
+import signal
+
+import psutil
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.chat.conversation import Ending
+from app.engine_child import EngineProgram
+from app.engine_link import EngineLink
+from app.engine_state import Phase
+from app.window import ENGINE_NOTICE, MainWindow
+from engine.options import LoadOptions
+from tests.app.conftest import OpenWindow
+from tests.app.fake_engine import STORY
+
+PATIENCE_MS = 20_000
+
+
+@pytest.fixture
+def link(fake_program: EngineProgram) -> EngineLink:
+    """A link to a fake engine that is really a process."""
+    return EngineLink(fake_program)
+
+
+@pytest.fixture
+def window(open_window: OpenWindow, link: EngineLink, qtbot: QtBot) -> MainWindow:
+    """A window whose engine is ready."""
+    opened = open_window(link)
+    qtbot.waitUntil(lambda: opened.library.state.ready, timeout=PATIENCE_MS)
+    return opened
+
+
+def ask(window: MainWindow, question: str) -> None:
+    """Write a question and send it."""
+    QTest.keyClicks(window.chat_panel.composer.field, question)
+    QTest.keyClick(window.chat_panel.composer.field, Qt.Key.Key_Return)
+
+
+def ending(window: MainWindow) -> Ending:
+    """How the last answer stands."""
+    answer = window.chat.conversation.last_answer
+    assert answer is not None
+    return answer.ending
+
+
+def shown_answer(window: MainWindow) -> str:
+    """The text of the last answer on the screen."""
+    return window.chat_panel.view.answers[-1].text.toPlainText().strip()
+
+
+def wait_for_text(qtbot: QtBot, window: MainWindow) -> None:
+    """Wait until the answer has begun."""
+    qtbot.waitUntil(lambda: shown_answer(window).startswith("Once"), timeout=PATIENCE_MS)
+
+
+def test_a_question_asked_before_the_engine_is_up_is_answered(
+    open_window: OpenWindow, link: EngineLink, qtbot: QtBot
+) -> None:
+    window = open_window(link)
+    ask(window, "Tell me a story")
+    assert ending(window) is Ending.WAITING
+    qtbot.waitUntil(lambda: ending(window) is Ending.COMPLETE, timeout=PATIENCE_MS)
+    assert shown_answer(window) == STORY
+
+
+def test_an_answer_that_is_cut_off_says_so(window: MainWindow, qtbot: QtBot) -> None:
+    ask(window, "long")
+    qtbot.waitUntil(lambda: ending(window) is Ending.LENGTH, timeout=PATIENCE_MS)
+    assert window.chat_panel.view.answers[-1].figures.text.startswith("Cut off at")
+
+
+def test_stop_in_mid_answer_ends_it_once(window: MainWindow, qtbot: QtBot) -> None:
+    endings: list[bool] = []
+    window.chat.answering_changed.connect(endings.append)
+    ask(window, "hang")
+    wait_for_text(qtbot, window)
+    QTest.keyClick(window.chat_panel.composer.field, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: ending(window) is Ending.STOPPED, timeout=PATIENCE_MS)
+    assert endings == [True, False]
+    ask(window, "say still here")
+    qtbot.waitUntil(lambda: shown_answer(window) == "still here", timeout=PATIENCE_MS)
+
+
+def test_kill_in_mid_answer_keeps_the_text_and_restarts(window: MainWindow, link: EngineLink, qtbot: QtBot) -> None:
+    ask(window, "hang")
+    wait_for_text(qtbot, window)
+    pid = link.engine_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    qtbot.waitUntil(lambda: ending(window) is Ending.INTERRUPTED, timeout=PATIENCE_MS)
+    assert shown_answer(window) == "Once upon"
+    notice = window.notices.notices[0]
+    assert notice.key == ENGINE_NOTICE
+    assert "killed" in notice.message
+    assert len(window.notices.notices) == 1
+    buttons = [each for each in window.notices.findChildren(QPushButton) if each.text() == "Restart engine"]
+    buttons[0].click()
+    qtbot.waitUntil(lambda: window.library.state.ready, timeout=PATIENCE_MS)
+    ask(window, "say back again")
+    qtbot.waitUntil(lambda: shown_answer(window) == "back again", timeout=PATIENCE_MS)
+    assert [each.text.toPlainText().strip() for each in window.chat_panel.view.answers] == ["Once upon", "back again"]
+
+
+@pytest.mark.parametrize("question", ["hang", "deaf"])
+def test_closing_in_mid_answer_ends_the_engine(
+    window: MainWindow, link: EngineLink, qtbot: QtBot, question: str
+) -> None:
+    ask(window, question)
+    wait_for_text(qtbot, window)
+    pid = link.engine_pid
+    assert pid is not None
+    window.close()
+    qtbot.waitUntil(link.isFinished, timeout=PATIENCE_MS)
+    assert not psutil.pid_exists(pid)
+
+
+def test_a_wrong_target_leaves_the_window_usable(open_window: OpenWindow, link: EngineLink, qtbot: QtBot) -> None:
+    window = open_window(link, LoadOptions("missing"))
+    qtbot.waitUntil(lambda: window.library.state.ready, timeout=PATIENCE_MS)
+    assert "no model folder 'missing'" in window.notices.notices[0].text
+    ask(window, "say hello")
+    qtbot.waitUntil(lambda: shown_answer(window) == "hello", timeout=PATIENCE_MS)
+
+
+def test_a_target_that_kills_the_engine_is_not_loaded_again(window: MainWindow, qtbot: QtBot) -> None:
+    window.library.load(LoadOptions("fatal"))
+    qtbot.waitUntil(lambda: window.library.state.phase is Phase.STOPPED, timeout=PATIENCE_MS)
+    assert "exit code 9" in window.notices.notices[0].message
+    window.actions_.restart_engine.trigger()
+    qtbot.waitUntil(lambda: window.library.state.ready, timeout=PATIENCE_MS)
+    assert window.library.wanted == LoadOptions()
+
+
+def test_a_long_load_is_cancelled(window: MainWindow, qtbot: QtBot) -> None:
+    window.library.load(LoadOptions("slow"))
+    qtbot.waitUntil(lambda: window.library.state.stage == "Loading slow", timeout=PATIENCE_MS)
+    window.status_area.cancel.click()
+    qtbot.waitUntil(lambda: window.library.state.ready, timeout=PATIENCE_MS)
+    assert window.library.wanted == LoadOptions()

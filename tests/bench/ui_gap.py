@@ -1,0 +1,122 @@
+"""How long the window is deaf: the longest gap of a 16 ms timer while the real engine answers and the tree is shown.
+
+`python -m tests.bench.ui_gap --json`; also the time from the start of the process to the first paint of the window.
+Goals: a gap of at most 50 ms, a first paint within a second.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+from PySide6.QtCore import QEvent, QEventLoop, QObject, Qt, QTimer
+from PySide6.QtWidgets import QApplication
+
+from app.main import build_application, build_parser, build_window
+from app.paths import folders_below
+from app.window import MainWindow
+
+QUESTIONS = (
+    "Tell me a story about a dragon.",
+    "Tell me a story about a fox and a bear.",
+    "List five fruits.",
+    "Explain speculative decoding.",
+)
+TICK_MS = 16
+PATIENCE_SECONDS = 300
+
+
+class FirstPaint(QObject):
+    """Notes when the window first paints itself."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self.seconds = 0.0
+        window.chat_panel.welcome.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Look at every event, take none."""
+        if event.type() == QEvent.Type.Paint and not self.seconds:
+            self.seconds = time.time() - psutil.Process().create_time()
+        return False
+
+
+class Gaps:
+    """The time between the ticks of a timer, in seconds."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._last = time.perf_counter()
+        self._timer = QTimer()
+        self._timer.setTimerType(Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self._on_timeout)
+        self._timer.start(TICK_MS)
+
+    def _on_timeout(self) -> None:
+        now = time.perf_counter()
+        self.seconds.append(now - self._last)
+        self._last = now
+
+    def stop(self) -> None:
+        """No more ticks."""
+        self._timer.stop()
+
+
+def wait(application: QApplication, done: Callable[[], bool], what: str) -> None:
+    """Run the event loop until `done()`."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not done():
+        if time.monotonic() > deadline:
+            sys.exit(f"error: {what} took longer than {PATIENCE_SECONDS} s.")
+        application.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, TICK_MS)
+
+
+def measure(answers: int, folder: Path) -> dict[str, float]:
+    """Open the window, ask, and measure; returns figures in milliseconds."""
+    folders = folders_below(folder)
+    folders.create()
+    application = build_application()
+    window = build_window(application, folders, build_parser().parse_args([]))
+    paint = FirstPaint(window)
+    window.show()
+    loading = Gaps()
+    wait(application, lambda: window.library.state.ready, "loading the embedded pair")
+    loading.stop()
+    answering = Gaps()
+    for number in range(answers):
+        window.chat.ask(QUESTIONS[number % len(QUESTIONS)])
+        wait(application, lambda: not window.chat.is_answering, "an answer")
+    answering.stop()
+    tokens = sum(each.statistics.new_tokens for each in window.chat.conversation.messages if each.statistics)
+    window.close()
+    window.link.wait_closed()
+    return {
+        "first_paint_ms": paint.seconds * 1000,
+        "longest_gap_loading_ms": max(loading.seconds) * 1000,
+        "longest_gap_answering_ms": max(answering.seconds) * 1000,
+        "p99_gap_answering_ms": sorted(answering.seconds)[int(len(answering.seconds) * 0.99)] * 1000,
+        "ticks": len(answering.seconds),
+        "tokens": tokens,
+    }
+
+
+def main() -> None:
+    """Measure once and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--answers", type=int, default=8)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    with tempfile.TemporaryDirectory() as folder:
+        figures = {name: round(value, 1) for name, value in measure(options.answers, Path(folder)).items()}
+    print(json.dumps(figures) if options.json else "\n".join(f"{name}: {value}" for name, value in figures.items()))
+
+
+if __name__ == "__main__":
+    main()
