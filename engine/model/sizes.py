@@ -147,7 +147,7 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
     if not kv_width:
         raise ModelError(f"'{name}' has a layer without keys and values.", "Choose a decoder with attention.")
     return LayerSizes(
-        shapes=tuple(weight.shape for weight in weights),
+        shapes=tuple(weight.shape for weight in weights if weight.elements),
         stored_bytes=sum(weight.nbytes for weight in weights),
         active_elements=elements - routed + -(-routed * chosen // experts),
         kv_width=kv_width,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.model.safetensors_header import TensorInfo
 
-IN_LAYER = re.compile(r"(?P<stack>(?:.*\.)?layers)\.(?P<index>\d+)\.(?P<name>.+)")
+IN_LAYER = re.compile(r"(?P<stack>(?:.*\.)?layers)\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
 MXFP4_BLOCKS, MXFP4_SCALES = "_blocks", "_scales"
 
@@ -43,7 +43,7 @@ def layers_and_rest(
             own = StoredWeight(match["name"], weight.shape, weight.nbytes)
             stacks.setdefault(match["stack"], {}).setdefault(int(match["index"]), []).append(own)
     # An image encoder has a list of layers too, but a smaller one.
-    whole = [stack for stack, layers in stacks.items() if layers.keys() >= set(range(count or len(layers)))]
+    whole = [stack for stack, layers in stacks.items() if _is_whole(layers, count or len(layers))]
     if not whole:
         return [], rest
     layers = stacks.pop(max(whole, key=lambda stack: _nbytes(stacks[stack])))
@@ -64,6 +64,10 @@ def _weights(tensors: Mapping[str, TensorInfo]) -> Iterator[StoredWeight]:
             yield StoredWeight(name, (0,), nbytes)
         else:
             yield StoredWeight(name, shape, nbytes)
+
+
+def _is_whole(layers: Mapping[int, list[StoredWeight]], count: int) -> bool:
+    return len(layers) >= count and all(index in layers for index in range(count))
 
 
 def _nbytes(layers: Mapping[int, list[StoredWeight]]) -> int:

@@ -1,0 +1,180 @@
+"""Sizes told from config.json and tables alone are those of the model that is really loaded, number by number."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from engine.errors import ModelError
+from engine.model.checkpoint import open_checkpoint
+from engine.model.context import Context
+from engine.model.network import Network
+from engine.model.resident import load_resident
+from engine.model.sizes import ModelSizes, model_sizes
+from tests.engine.model.broken_folders import edit_json
+from tests.engine.tiny_models import BASE, FAMILIES, VOCABULARY, tiny_model
+
+CPU = torch.device("cpu")
+
+
+def sized(folder: Path) -> ModelSizes:
+    return model_sizes(open_checkpoint(str(folder)))
+
+
+def loaded(folder: Path, dtype: torch.dtype = torch.float32) -> Network:
+    return load_resident(open_checkpoint(str(folder)), dtype, CPU)
+
+
+def nbytes(module: Any) -> int:
+    return sum(parameter.nbytes for parameter in module.parameters())
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_is_as_large_as_it_says(family: str, tied: bool, tmp_path: Path) -> None:
+    tiny_model(family, tie_word_embeddings=tied).save_pretrained(tmp_path, max_shard_size="200KB")
+    sizes, network = sized(tmp_path), loaded(tmp_path)
+    layers = [nbytes(layer) for layer in network.layers]
+    assert [layer.elements * 4 for layer in sizes.layers] == layers
+    assert [layer.stored_bytes for layer in sizes.layers] == layers
+    assert sizes.rest_elements * 4 == nbytes(network.model) - sum(layers)
+    assert sizes.elements * 4 == nbytes(network.model)
+    assert sizes.vocabulary == network.vocabulary == VOCABULARY
+    assert sizes.max_positions == network.max_positions == BASE["max_position_embeddings"]
+    assert (sizes.hidden, sizes.heads) == (BASE["hidden_size"], BASE["num_attention_heads"])
+    assert sizes.eager == (network.attention == "eager")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_token_leaves_in_the_cache_what_was_said(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    tiny_model(family).save_pretrained(tmp_path)
+    context = Context(loaded(tmp_path, dtype), capacity=40)
+    context.score([5, 6, 7], [-1, 0, 1])
+    found = [(layer.keys.nbytes + layer.values.nbytes) // 40 for layer in context._cache.layers]
+    sizes = sized(tmp_path)
+    assert [layer.kv_width * dtype.itemsize for layer in sizes.layers] == found
+    assert sizes.kv_width * dtype.itemsize == sum(found)
+
+
+def test_a_16_bit_checkpoint_is_stored_in_two_bytes_a_number(tmp_path: Path) -> None:
+    tiny_model("qwen3", dtype=torch.bfloat16).save_pretrained(tmp_path)
+    for layer in sized(tmp_path).layers:
+        assert layer.stored_bytes == 2 * layer.elements
+
+
+def test_a_head_stored_beside_the_embedding_it_is_tied_to_counts_once(tmp_path: Path) -> None:
+    model = tiny_model("llama", tie_word_embeddings=True)
+    model.save_pretrained(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    tensors = load_file(weights)
+    save_file({**tensors, "lm_head.weight": tensors["model.embed_tokens.weight"].clone()}, weights, {"format": "pt"})
+    assert sized(tmp_path).elements * 4 == nbytes(model) == nbytes(loaded(tmp_path).model)
+
+
+def test_rotary_frequencies_of_old_checkpoints_are_no_weights(tmp_path: Path) -> None:
+    model = tiny_model("llama")
+    model.save_pretrained(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    old = {f"model.layers.{layer}.self_attn.rotary_emb.inv_freq": torch.ones(8) for layer in range(4)}
+    save_file({**load_file(weights), **old}, weights, {"format": "pt"})
+    assert sized(tmp_path).elements * 4 == nbytes(model)
+
+
+@pytest.mark.parametrize(("family", "experts", "chosen"), [("mixtral", 4, 2), ("qwen3_moe", 8, 2), ("gpt_oss", 4, 2)])
+def test_a_token_meets_only_the_experts_it_is_routed_to(family: str, experts: int, chosen: int, tmp_path: Path) -> None:
+    model = tiny_model(family)
+    model.save_pretrained(tmp_path)
+    for layer, module in zip(sized(tmp_path).layers, model.model.layers, strict=True):
+        routed = sum(p.numel() for name, p in module.named_parameters() if ".experts." in f".{name}")
+        assert layer.elements - layer.active_elements == routed * (experts - chosen) // experts > 0
+
+
+def test_every_number_of_a_dense_layer_meets_every_token(tmp_path: Path) -> None:
+    tiny_model("phi3").save_pretrained(tmp_path)
+    assert all(layer.active_elements == layer.elements for layer in sized(tmp_path).layers)
+
+
+def test_another_codec_is_asked_for_matrices_only(tmp_path: Path) -> None:
+    tiny_model("olmo2").save_pretrained(tmp_path)
+    asked: list[tuple[tuple[int, ...], str]] = []
+
+    def half_a_byte(shape: tuple[int, ...], codec: str) -> int:
+        asked.append((shape, codec))
+        return math.prod(shape) // 2
+
+    layer = sized(tmp_path).layers[0]
+    vectors = sum(math.prod(shape) for shape in layer.shapes if len(shape) == 1)
+    assert layer.bytes_as("nf4", 2, half_a_byte) == (layer.elements - vectors) // 2 + 2 * vectors
+    assert {codec for _, codec in asked} == {"nf4"}
+    assert all(len(shape) == 2 for shape, _ in asked)
+
+
+def test_mxfp4_experts_count_as_the_numbers_they_mean(tmp_path: Path) -> None:
+    """gpt-oss as it is published: two numbers a byte, one scale for 32 of them."""
+    model = tiny_model("gpt_oss")
+    model.save_pretrained(tmp_path)
+    expected = sized(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    for name in [name for name in tensors if name.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
+        experts, columns, rows = tensors.pop(name).shape
+        tensors[f"{name}_blocks"] = torch.zeros(experts, rows, columns // 32, 16, dtype=torch.uint8)
+        tensors[f"{name}_scales"] = torch.zeros(experts, rows, columns // 32, dtype=torch.uint8)
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    edit_json(tmp_path / "config.json", quantization_config={"quant_method": "mxfp4"})
+    packed = sized(tmp_path)
+    assert [layer.elements for layer in packed.layers] == [layer.elements for layer in expected.layers]
+    assert [layer.active_elements for layer in packed.layers] == [layer.active_elements for layer in expected.layers]
+    assert packed.layers[0].stored_bytes < expected.layers[0].stored_bytes / 3
+
+
+def test_of_two_lists_of_layers_the_language_models_counts(tmp_path: Path) -> None:
+    """An image encoder in front of the model, and a config that describes the language model one level down."""
+    tiny_model("llama").save_pretrained(tmp_path)
+    alone = sized(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    encoder = {f"model.vision.layers.{layer}.q_proj.weight": torch.zeros(4, 4) for layer in range(6)}
+    save_file({**load_file(weights), **encoder}, weights, {"format": "pt"})
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "seeing_llama", "text_config": config}))
+    both = sized(tmp_path)
+    assert both.layers == alone.layers
+    assert both.rest_elements == alone.rest_elements + 6 * 16
+
+
+def test_compressed_keys_and_values_are_counted_as_the_cache_keeps_them(tmp_path: Path) -> None:
+    """Multi-head latent attention: stored compressed, cached in full width for every head."""
+    tiny_model("llama").save_pretrained(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    apart = ("k_proj.weight", "v_proj.weight", "q_proj.weight")
+    save_file({n: t for n, t in load_file(weights).items() if not n.endswith(apart)}, weights, {"format": "pt"})
+    edit_json(tmp_path / "config.json", kv_lora_rank=8, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12)
+    assert sized(tmp_path).layers[0].kv_width == BASE["num_attention_heads"] * (16 + 8 + 12)
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ({"num_hidden_layers": 5}, "says 5 layers, which its weights do not hold"),
+        ({"num_hidden_layers": 10**30}, "which its weights do not hold"),
+        ({"quantization_config": {"quant_method": "gptq"}}, r"already quantised \(gptq\)"),
+        ({"layer_types": ["full_attention", "linear_attention"]}, "cannot hold a token tree: it has linear attention"),
+    ],
+)
+def test_what_cannot_be_sized_is_refused_in_a_sentence(entries: dict[str, Any], words: str, tmp_path: Path) -> None:
+    tiny_model("llama").save_pretrained(tmp_path)
+    edit_json(tmp_path / "config.json", **entries)
+    with pytest.raises(ModelError, match=words) as refusal:
+        sized(tmp_path)
+    assert refusal.value.hint
+
+
+def test_a_model_without_attention_is_refused(tmp_path: Path) -> None:
+    save_file({"backbone.layers.0.mixer.in_proj.weight": torch.zeros(8, 4)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text('{"model_type": "mamba", "num_hidden_layers": 1}')
+    with pytest.raises(ModelError, match="without keys and values"):
+        sized(tmp_path)
