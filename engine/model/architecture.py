@@ -14,6 +14,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families import attention_implementation, require_tree
+from engine.model.json_file import shown
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -31,15 +32,19 @@ CONFIG_FAULTS = (
     StrictDataclassError,
 )
 
+# gpt-oss is published with its experts packed in 4 bits; they are unpacked as they are loaded.
+UNPACK_MXFP4 = transformers.Mxfp4Config(dequantize=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A checkpoint's network in transformers' terms; `attention` is `sdpa` or `eager`."""
+    """A checkpoint's network in transformers' terms; `attention` is `sdpa` or `eager`, `mxfp4` how it is stored."""
 
     name: str
     config: Any
     model_class: Any
     attention: str
+    mxfp4: bool
 
     @property
     def layer_count(self) -> int:
@@ -50,6 +55,8 @@ class Architecture:
         """The network with shapes and number types but without weights; raises `ModelError` if it cannot be made."""
         try:
             config = deepcopy(self.config)  # from_config writes the number type into what it is given
+            if self.mxfp4:
+                del config.quantization_config
             with torch.device("meta"):
                 model = transformers.AutoModelForCausalLM.from_config(
                     config, dtype=dtype, attn_implementation=self.attention
@@ -68,7 +75,8 @@ def open_architecture(checkpoint: Checkpoint) -> Architecture:
             f"'{checkpoint.name}' ({config.model_type}) is not a text-generation model.", "Choose another model."
         )
     require_tree(config, model_class, checkpoint.name)
-    return Architecture(checkpoint.name, config, model_class, attention_implementation(config, model_class))
+    attention = attention_implementation(config, model_class)
+    return Architecture(checkpoint.name, config, model_class, attention, _is_mxfp4(checkpoint, config))
 
 
 def require_complete(
@@ -92,7 +100,23 @@ def require_complete(
 def unloadable(name: str, error: BaseException) -> ModelError:
     """The one sentence for whatever a library had to say."""
     first_line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return ModelError(f"'{name}' cannot be loaded: {first_line[:300]}", "Check the folder, or download the model again.")
+    return ModelError(
+        f"'{name}' cannot be loaded: {first_line[:300]}", "Check the folder, or download the model again."
+    )
+
+
+def _is_mxfp4(checkpoint: Checkpoint, config: Any) -> bool:
+    """Whether the weights are packed in MXFP4; raises `ModelError` if they are packed in any other way."""
+    packing = getattr(config, "quantization_config", None) or getattr(config, "compression_config", None)
+    if not packing:
+        return False
+    method = str(packing.get("quant_method") if isinstance(packing, dict) else packing)
+    if method == "mxfp4":
+        return True
+    raise ModelError(
+        f"The weights of '{checkpoint.name}' are quantised already, by {shown(method)}, which cannot be read.",
+        "Choose its original version in 16 bits; Coppice can quantise that itself.",
+    )
 
 
 def _open_config(checkpoint: Checkpoint) -> Any:

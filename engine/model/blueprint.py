@@ -1,45 +1,48 @@
 """A network without weights, which makes the weights of one decoder layer at a time from a checkpoint."""
 
-import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 from engine.model.architecture import Architecture, open_architecture, require_complete
 from engine.model.checkpoint import Checkpoint
-from engine.model.layer_loading import Destination, destinations, load_into, tie
+from engine.model.expert_stack import ExpertStack, find_stacks
+from engine.model.layer_loading import LoadReport, WeightLoader
 from engine.model.lazy_tensor import LazyTensor, stored_dtype
 from engine.model.network import find_layers
 from engine.model.safetensors_header import TensorInfo
 
 META = torch.device("meta")
 CPU = torch.device("cpu")
-EXPERT = re.compile(r"\.experts\.(\d+)\.")
-EXPERT_BYTES = 64 << 20  # experts fused at once: fusing takes three times their size beside the layer
+STACK_BYTES = 64 << 20  # of a stack of experts made at once; making it takes a few times as much beside the layer
 
 
 class Blueprint:
     """Which of a checkpoint's tensors make up which layer, and how. Made by `draw_blueprint`.
 
-    Weights are named as the network's modules name them, relative to their layer.
+    Layers' weights are called as the network's modules call them, relative to the layer.
     """
 
     def __init__(self, architecture: Architecture, checkpoint: Checkpoint, dtype: torch.dtype) -> None:
-        """Compare the checkpoint's table with the network, reading no weights; raises `ModelError` as loading would."""
+        """Compare the checkpoint's table with the network; raises `ModelError` as loading would. Reads no weights."""
         self.architecture = architecture
         self.dtype = dtype
-        self._checkpoint = checkpoint
-        self._model = architecture.build_on_meta(dtype)
-        self._layers = find_layers(self._model)
+        self._tensors = checkpoint.tensors
+        model = architecture.build_on_meta(dtype)
+        self._loader = WeightLoader(model, dtype, architecture.mxfp4)
         self._check()
-        self._prefix = next(name for name, module in self._model.named_modules() if module is self._layers)
-        self._places: dict[int | None, dict[str, Destination]] = defaultdict(dict)
-        for name, place in destinations(self._model, checkpoint.tensors).items():
-            self._places[self._layer_of(place.name)][name] = place
+        self._state: dict[str, Tensor] = model.state_dict()  # on meta for good, with the types the weights will have
+        self._layers = find_layers(model)
+        self._prefix = next(f"{name}." for name, module in model.named_modules() if module is self._layers)
+        self._destinations = self._loader.destinations(self._tensors)
+        self._members: dict[int | None, list[str]] = defaultdict(list)
+        for source, destination in self._destinations.items():
+            self._members[self._layer_of(destination.name)].append(source)
 
     def __len__(self) -> int:
+        """Decoder layers."""
         return len(self._layers)
 
     def shapes(self, index: int) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
@@ -51,14 +54,15 @@ class Blueprint:
         return sum(tensor.nbytes for tensor in self._layers[index].state_dict().values())
 
     def one_to_one(self, index: int) -> dict[str, TensorInfo] | None:
-        """Where each weight of a layer lies in the shards, if all of them are stored as they are used; else None.
+        """Where each weight of a layer lies in the shards, if all are stored in the shape they are used in; else None.
 
-        Number types are not compared: `TensorInfo.dtype` may differ from the one in `shapes`.
+        Number types are not compared: that of `TensorInfo` may differ from the one in `shapes`.
         """
-        places = self._places[index]
-        if any(place.converted for place in places.values()):
-            return None
-        found = {self._relative(place.name, index): self._checkpoint.tensors[name] for name, place in places.items()}
+        found = {}
+        for source in self._members[index]:
+            if self._destinations[source].converted:
+                return None
+            found[self._relative(self._destinations[source].name, index)] = self._tensors[source]
         shapes = self.shapes(index)
         same = found.keys() == shapes.keys() and all(shapes[name][0] == info.shape for name, info in found.items())
         return found if same else None
@@ -69,19 +73,73 @@ class Blueprint:
         Raises `ModelError` when a shard cannot be read any more.
         """
         layer = self._layers[index]
-        own = dict(layer.state_dict(keep_vars=True))
-        rest, fused = self._fusions(index)
+        rest = {source: self._tensors[source] for source in self._members[index]}
+        stacks: dict[str, Tensor] = {}
         try:
-            tensors = {
-                name: self._fuse(index, name, experts)
-                for name, experts in sorted(fused.items(), key=lambda item: -own[item[0]].nbytes)
-            }
-            self._load(rest, own, index)
-            return {name: tensor if name not in tensors else tensors[name] for name, tensor in layer.state_dict().items()}
+            for stack in find_stacks(rest, self._destinations, self._state):
+                made = self._make(stack, index)
+                if made is not None:
+                    stacks[self._relative(stack.name, index)] = made
+                    rest = {source: info for source, info in rest.items() if source not in stack.sources}
+            self._load(rest)
+            return {name: stacks.get(name, tensor) for name, tensor in layer.state_dict().items()}
         finally:
-            for name, tensor in own.items():
-                _put(layer, name, tensor)
+            for name in layer.state_dict():
+                _put(layer, name, self._state[f"{self._prefix}{index}.{name}"])
 
-    def outside(self) -> dict[str, TensorInfo]:
-        """The checkpoint's tensors that belong to the network, but to none of its decoder layers."""
-        return {name: self._checkpoint.tensors[name] for name in self._places[None]}
+    def outside(self) -> dict[str, LazyTensor]:
+        """The checkpoint's tensors that belong to none of the decoder layers, by its own names; nothing is read."""
+        return {source: self._lazy(source, self._tensors[source]) for source in self._members[None]}
+
+    def _check(self) -> None:
+        on_meta = {
+            name: torch.empty(info.shape, dtype=stored_dtype(info), device=META) for name, info in self._tensors.items()
+        }
+        report = self._loader.load(on_meta, META)
+        self._loader.finish(report)
+        require_complete(self.architecture, report.missing_keys, report.mismatched, report.unexpected_keys)
+
+    def _layer_of(self, name: str) -> int | None:
+        inside = name.startswith(self._prefix)
+        return int(name.removeprefix(self._prefix).partition(".")[0]) if inside else None
+
+    def _relative(self, name: str, index: int) -> str:
+        return name.removeprefix(f"{self._prefix}{index}.")
+
+    def _lazy(self, source: str, info: TensorInfo) -> LazyTensor:
+        # Packed bits are no numbers yet: they are left as they are for whoever unpacks them.
+        stored, wanted = stored_dtype(info), self._state[self._destinations[source].name].dtype
+        return LazyTensor(info, wanted if stored.is_floating_point and wanted.is_floating_point else stored)
+
+    def _load(self, sources: Mapping[str, TensorInfo]) -> LoadReport:
+        return self._loader.load({source: self._lazy(source, info) for source, info in sources.items()}, CPU)
+
+    def _make(self, stack: ExpertStack, index: int) -> Tensor | None:
+        """Convert some experts at a time into their place, so that the stack is never there twice.
+
+        None if the library turns out not to convert each expert by itself.
+        """
+        layer, name, whole = self._layers[index], self._relative(stack.name, index), self._state[stack.name]
+        made = torch.empty(whole.shape, dtype=whole.dtype)
+        step = max(1, STACK_BYTES * stack.count // whole.nbytes)
+        for begin in range(0, stack.count, step):
+            part = made[begin : begin + step]
+            _put(layer, name, part.to(META))
+            if self._load(stack.part(begin, begin + len(part))).mismatched:
+                return None
+            part.copy_(layer.state_dict()[name])
+        return made
+
+
+def draw_blueprint(checkpoint: Checkpoint, dtype: torch.dtype) -> Blueprint:
+    """Settle what a checkpoint's layers are made of; raises `ModelError` for what cannot be used. Reads no weights."""
+    return Blueprint(open_architecture(checkpoint), checkpoint, dtype)
+
+
+def _put(layer: nn.Module, name: str, tensor: Tensor) -> None:
+    path, _, leaf = name.rpartition(".")
+    module = layer.get_submodule(path)
+    if leaf in module._buffers:
+        module._buffers[leaf] = tensor
+    else:
+        module._parameters[leaf] = nn.Parameter(tensor, requires_grad=False)

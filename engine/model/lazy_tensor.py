@@ -25,13 +25,15 @@ NUMBERS = {
 def stored_dtype(info: TensorInfo) -> torch.dtype:
     """The torch type of the numbers as they are stored; raises `ModelError` for one that torch does not have."""
     if info.dtype not in NUMBERS:
-        raise ModelError(f"{info.shard} holds numbers of the type {info.dtype}, which cannot be used.", "Choose another.")
+        raise ModelError(
+            f"{info.shard} holds numbers of the type {info.dtype}, which cannot be used.", "Choose another."
+        )
     return NUMBERS[info.dtype]
 
 
 @dataclass(frozen=True, slots=True)
 class LazyTensor:
-    """Stands for a tensor where transformers' loader expects one; `tensor[...]` reads it, as `dtype`.
+    """Stands for a tensor where transformers' loader takes a slice of safetensors; `tensor[...]` reads it, as `dtype`.
 
     The file is read, not mapped: a mapping's pages would count as memory of this process.
     """
@@ -49,6 +51,10 @@ class LazyTensor:
         except OSError as error:
             raise ModelError(f"{self.info.shard} cannot be read: {reason(error)}.", "Check the disk.") from error
         return tensor
+
+    def get_dtype(self) -> str:
+        """The type of the numbers as they are stored, as safetensors calls it."""
+        return self.info.dtype
 
     def _read(self, file: BinaryIO, flat: Tensor) -> None:
         stored = stored_dtype(self.info)

@@ -1,8 +1,10 @@
 """Resident weights: a whole checkpoint loaded, safely, onto one device."""
 
+from copy import deepcopy
+
 import torch
 
-from engine.model.architecture import CONFIG_FAULTS, open_architecture, require_complete, unloadable
+from engine.model.architecture import CONFIG_FAULTS, UNPACK_MXFP4, open_architecture, require_complete, unloadable
 from engine.model.checkpoint import Checkpoint
 from engine.model.network import Network, wrap
 
@@ -22,6 +24,7 @@ def load_resident(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.devi
             use_safetensors=True,
             ignore_mismatched_sizes=True,  # reported below, in our words
             output_loading_info=True,
+            quantization_config=deepcopy(UNPACK_MXFP4) if architecture.mxfp4 else None,
         )
     except CONFIG_FAULTS as error:
         raise unloadable(checkpoint.name, error) from error
