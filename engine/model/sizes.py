@@ -1,15 +1,11 @@
 """How large a model is, part by part, told from its config.json and the tables of its weight files alone."""
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.stored_weights import StoredWeight, layers_and_rest
-
-StoredBytes = Callable[[tuple[int, ...], str], int]
-"""(shape, codec): bytes of a weight of this shape when it is stored with this codec."""
 
 ATTENTION_KINDS = {"full_attention", "sliding_attention"}
 
@@ -18,12 +14,12 @@ ATTENTION_KINDS = {"full_attention", "sliding_attention"}
 class LayerSizes:
     """One decoder layer.
 
-    `shapes` are its weights'; `stored_bytes` what they take in the checkpoint; `active_elements` the numbers that one
-    token is multiplied with (of a mixture of experts, only its own experts'); `kv_width` the numbers that one token
-    leaves in the cache, key and value together.
+    `weights` are all that it computes with; `stored_bytes` what they take in the checkpoint; `active_elements` the
+    numbers that one token is multiplied with (of a mixture of experts, only its own experts'); `kv_width` the numbers
+    that one token leaves in the cache, key and value together.
     """
 
-    shapes: tuple[tuple[int, ...], ...]
+    weights: tuple[StoredWeight, ...]
     stored_bytes: int
     active_elements: int
     kv_width: int
@@ -31,12 +27,7 @@ class LayerSizes:
     @property
     def elements(self) -> int:
         """Numbers in all weights."""
-        return sum(math.prod(shape) for shape in self.shapes)
-
-    def bytes_as(self, codec: str, vector_bytes: int, stored_bytes: StoredBytes) -> int:
-        """What the layer takes with its matrices stored by `codec`, its vectors `vector_bytes` per number."""
-        matrices = sum(stored_bytes(shape, codec) for shape in self.shapes if len(shape) > 1)
-        return matrices + vector_bytes * sum(math.prod(shape) for shape in self.shapes if len(shape) < 2)
+        return sum(weight.elements for weight in self.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +138,7 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
     if not kv_width:
         raise ModelError(f"'{name}' has a layer without keys and values.", "Choose a decoder with attention.")
     return LayerSizes(
-        shapes=tuple(weight.shape for weight in weights if weight.elements),
+        weights=tuple(weight for weight in weights if weight.elements),
         stored_bytes=sum(weight.nbytes for weight in weights),
         active_elements=elements - routed + -(-routed * chosen // experts),
         kv_width=kv_width,

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.model.safetensors_header import TensorInfo
 
@@ -14,10 +14,14 @@ MXFP4_BLOCKS, MXFP4_SCALES = "_blocks", "_scales"
 
 @dataclass(frozen=True, slots=True)
 class StoredWeight:
-    """One weight: its name (inside a layer: relative to the layer), its shape as numbers, its bytes as stored."""
+    """One weight: its name (inside a layer: relative to the layer), its numbers' shape, their type as safetensors says.
+
+    `nbytes` are those of the checkpoint.
+    """
 
     name: str
     shape: tuple[int, ...]
+    dtype: str
     nbytes: int
 
     @property
@@ -40,7 +44,7 @@ def layers_and_rest(
         if match is None:
             rest.append(weight)
         else:
-            own = StoredWeight(match["name"], weight.shape, weight.nbytes)
+            own = replace(weight, name=match["name"])
             stacks.setdefault(match["stack"], {}).setdefault(int(match["index"]), []).append(own)
     # An image encoder has a list of layers too, but a smaller one.
     whole = [stack for stack, layers in stacks.items() if _is_whole(layers, count or len(layers))]
@@ -59,11 +63,13 @@ def _weights(tensors: Mapping[str, TensorInfo]) -> Iterator[StoredWeight]:
             continue
         nbytes, shape = tensor.end - tensor.begin, tensor.shape
         if name.endswith(MXFP4_BLOCKS) and len(shape) > 2:
-            yield StoredWeight(name.removesuffix(MXFP4_BLOCKS), (*shape[:-2], 2 * shape[-2] * shape[-1]), nbytes)
+            yield StoredWeight(
+                name.removesuffix(MXFP4_BLOCKS), (*shape[:-2], 2 * shape[-2] * shape[-1]), "BF16", nbytes
+            )
         elif name.endswith(MXFP4_SCALES) and name.removesuffix(MXFP4_SCALES) + MXFP4_BLOCKS in tensors:
-            yield StoredWeight(name, (0,), nbytes)
+            yield StoredWeight(name, (0,), tensor.dtype, nbytes)
         else:
-            yield StoredWeight(name, shape, nbytes)
+            yield StoredWeight(name, shape, tensor.dtype, nbytes)
 
 
 def _is_whole(layers: Mapping[int, list[StoredWeight]], count: int) -> bool:
