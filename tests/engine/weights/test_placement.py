@@ -1,0 +1,326 @@
+"""Plans never exceed a limit, place every layer once, evenly, and only get faster with more memory."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.errors import InputError
+from engine.weights.arrangement import Tier, spread
+from engine.weights.layer_stream import StreamOptions
+from engine.weights.machine import CPU_RATES, GIB, GPU_RATES, Machine, Memory, Rates, Rings
+from engine.weights.needs import Codec, Layer, ModelNeeds, PassShape, Workload
+from engine.weights.placement import Override, Plan, plan
+
+MIB = 1 << 20
+
+
+def model(
+    count: int = 80, parameters: int = 855_654_400, codec: Codec = "plain", stored_bits: float = 16
+) -> ModelNeeds:
+    """Llama 3 70B in bfloat16, unless said otherwise: 80 layers of 1.6 GiB, 320 KiB of cache per token."""
+    layer = Layer(int(parameters * stored_bits / 8), 2 * parameters, parameters, parameters)
+    shape = PassShape(128256, 8192, 64, 8192, 28672, value_bytes=2)
+    return ModelNeeds(codec, (layer,) * count, rest_bytes=2 * 2 * 128256 * 8192, kv_bytes=count * 4096, shape=shape)
+
+
+def small_model() -> ModelNeeds:
+    """Llama 3.2 1B in bfloat16."""
+    layer = Layer(121_643_008, 121_643_008, 60_821_504, 60_821_504)
+    shape = PassShape(128256, 2048, 32, 2048, 8192, value_bytes=2)
+    return ModelNeeds("plain", (layer,) * 16, rest_bytes=2 * 128256 * 2048, kv_bytes=16 * 2048, shape=shape)
+
+
+def gpu(vram: float, ram: float, rates: Rates = GPU_RATES) -> Machine:
+    """A card with so many GiB free, in a machine with so many GiB of RAM free."""
+    return Machine(Memory(int(ram * GIB), vram_free=int(vram * GIB), has_gpu=True), rates)
+
+
+def cpu(ram: float) -> Machine:
+    return Machine(Memory(int(ram * GIB)), CPU_RATES)
+
+
+# ---- by hand --------------------------------------------------------------------------------------------------------
+
+WORK = Workload(context_tokens=8192, budget=256, tokens_per_pass=16.0)
+
+
+def test_70b_in_16_bits_on_24_and_64_gib_comes_from_ssd() -> None:
+    found = plan(model(), small_model(), gpu(24, 64), WORK)
+    layer = 1_711_308_800
+    # 64 GiB of RAM less three slots of the SSD's ring hold 37 layers; the card what the fixed parts leave of it.
+    kv = 9216 * 80 * 4096
+    assert found.bytes.kv == kv
+    assert found.bytes.rest == 2 * 128256 * 8192 * 2
+    assert found.bytes.ring == 2 * layer
+    assert found.bytes.transit == 3 * layer
+    assert found.bytes.ram_layers == 37 * layer
+    on_device = (24 * GIB - kv - found.bytes.rest - found.bytes.buffers - found.bytes.draft - 2 * layer) // layer
+    assert found.arrangement.count("device") == on_device == 6
+    assert found.arrangement.count("ram") == 37
+    assert found.arrangement.count("ssd") == 37
+    assert found.verdict == "ssd"
+    assert found.reason == "6 of 80 layers stay on the GPU; 37 stream from RAM, 37 stream from SSD."
+    assert found.forecast.seconds_per_pass == pytest.approx(37 * layer / 2e9)
+    assert found.forecast.tokens_per_second == pytest.approx(16 / (37 * layer / 2e9))
+
+
+def test_70b_in_16_bits_with_enough_ram_runs_at_the_speed_of_the_link() -> None:
+    """SpecExec publishes 5.45 s for such a pass, of Llama 2 70B on PCIe 4.0 (arXiv 2406.02532)."""
+    found = plan(model(), small_model(), gpu(24, 192), WORK)
+    assert found.verdict == "offload"
+    assert found.forecast.seconds_per_pass == pytest.approx(74 * 1_711_308_800 / 22e9)
+    assert 5.0 < found.forecast.seconds_per_pass < 6.0
+    assert found.forecast.draft_seconds > 0
+    assert found.forecast.seconds_per_round == found.forecast.seconds_per_pass, "drafting hides behind the link"
+
+
+def test_70b_in_4_bits_needs_a_scratch_layer_and_fits_more() -> None:
+    found = plan(model(codec="nf4", stored_bits=4.13), small_model(), gpu(24, 64), WORK)
+    assert found.bytes.scratch == 1_711_308_800
+    assert found.verdict == "offload"
+    assert found.arrangement.count("device") > 20
+    assert not found.arrangement.ready
+
+
+def test_a_model_that_fits_is_decoded_once_and_for_good() -> None:
+    found = plan(small_model(), None, gpu(24, 16), Workload(8192))
+    assert (found.verdict, found.arrangement.ready) == ("device", True)
+    assert found.bytes.ring == found.bytes.scratch == found.bytes.ssd == 0
+    assert found.bytes.transit == 121_643_008, "one layer at a time passes through RAM while it is loaded"
+    assert found.reason == "All 16 layers fit on the GPU."
+
+
+def test_without_a_gpu_ram_is_the_device_and_the_rest_comes_from_ssd() -> None:
+    found = plan(model(), None, cpu(64), Workload(8192))
+    assert found.arrangement.count("ram") == 0
+    assert found.verdict == "ssd"
+    assert found.bytes.ring == found.forecast.link_seconds == 0
+    taken = found.bytes.device + found.bytes.ram
+    assert 62 * GIB < taken <= 64 * GIB
+    assert found.reason == f"{found.arrangement.count('device')} of 80 layers stay in memory; " + (
+        f"{found.arrangement.count('ssd')} stream from SSD."
+    )
+
+
+def test_numbers_cast_once_fit_twice_as_often_when_cast_for_every_pass() -> None:
+    """A 16-bit checkpoint that computes in float32: ready it takes 20 GiB, as it is stored 10 and a layer."""
+    layer = Layer(GIB, 2 * GIB, GIB // 2, GIB // 2)
+    wide = ModelNeeds("cast", (layer,) * 10, 0, 1024, PassShape(1000, 64, 4, 64, 128, value_bytes=4))
+    roomy, narrow = (plan(wide, None, cpu(ram), Workload(512)) for ram in (21, 13))
+    assert (roomy.verdict, roomy.arrangement.ready, roomy.bytes.scratch) == ("device", True, 0)
+    assert (narrow.verdict, narrow.arrangement.ready, narrow.bytes.scratch) == ("device", False, 2 * GIB)
+    assert roomy.layer_bytes == (2 * GIB,) * 10
+    assert narrow.layer_bytes == (GIB,) * 10
+
+
+def test_what_does_not_fit_says_what_it_would_take() -> None:
+    found = plan(model(), small_model(), gpu(8, 64), WORK)
+    assert (found.verdict, found.fits) == ("no", False)
+    assert found.reason.startswith("13.5 GiB of GPU memory would be needed (3.9 GiB for embeddings and head, 3.2 GiB")
+    assert found.reason.endswith("but 8.0 GiB may be used.")
+    short_of_ram = plan(model(), small_model(), gpu(24, 2), WORK)
+    assert short_of_ram.verdict == "no"
+    assert "4.8 GiB of RAM would be needed (4.8 GiB for layers in transit through RAM)" in short_of_ram.reason
+
+
+def test_a_limit_on_the_device_bounds_it_without_a_gpu_too() -> None:
+    found = plan(small_model(), None, cpu(16), Workload(1024), Override(vram_limit=2 * GIB))
+    assert found.verdict == "offload"
+    assert found.bytes.device <= 2 * GIB
+    assert (
+        found.forecast.seconds_per_pass == plan(small_model(), None, cpu(16), Workload(1024)).forecast.seconds_per_pass
+    )
+
+
+def test_measured_layers_count_instead_of_assumed_arithmetic() -> None:
+    measured = replace(GPU_RATES, layer_seconds=0.5)
+    found = plan(model(), None, gpu(24, 192, measured), Workload(8192))
+    assert found.forecast.seconds_per_pass == pytest.approx(40, rel=0.01)
+
+
+def test_overrides_are_obeyed_or_refused() -> None:
+    for place in ("ram", "ssd"):
+        found = plan(model(), small_model(), gpu(24, 192), WORK, Override(place=place))
+        assert set(found.arrangement.tiers) == {place}
+        assert found.fits
+    refused = plan(model(), small_model(), gpu(24, 192), WORK, Override(place="device"))
+    assert (refused.verdict, refused.fits) == ("no", False)
+    assert "127.5 GiB for layers" in refused.reason
+    forced = plan(model(), small_model(), gpu(24, 192), WORK, Override(place="device", force=True))
+    assert (forced.verdict, forced.fits) == ("device", False)
+    assert forced.reason == refused.reason
+
+
+def test_places_for_another_model_are_refused() -> None:
+    with pytest.raises(InputError, match="Places for 3 layers are given, but the model has 80"):
+        plan(model(), None, gpu(24, 64), WORK, Override(tiers=("device", "ram", "ssd")))
+
+
+def test_rings_are_as_long_as_those_of_the_stream() -> None:
+    assert Rings() == Rings(StreamOptions().disk_slots, StreamOptions().device_slots)
+
+
+# ---- for every machine and model ------------------------------------------------------------------------------------
+
+
+@st.composite
+def models(draw: st.DrawFn) -> ModelNeeds:
+    """Layers alike or of different sizes, dense or with experts, stored in fewer bits or not."""
+    codec: Codec = draw(st.sampled_from(("plain", "cast", "nf4", "int8")))
+    count = draw(st.integers(1, 24))
+    kinds = draw(st.lists(st.integers(1, 50), min_size=1, max_size=2))
+    sizes = [draw(st.sampled_from(kinds)) * MIB for _ in range(count)]
+    value_bytes = draw(st.sampled_from((2, 4)))
+    bits = {"plain": 8 * value_bytes, "cast": 16, "nf4": 4, "int8": 8}[codec]
+    active = draw(st.sampled_from((1, 4)))
+    layers = tuple(Layer(size * bits // 8, size * value_bytes, size, size // active) for size in sizes)
+    shape = PassShape(
+        draw(st.integers(100, 200_000)),
+        draw(st.integers(16, 8192)),
+        heads=8,
+        query_width=draw(st.integers(16, 8192)),
+        widest=draw(st.integers(16, 30_000)),
+        value_bytes=value_bytes,
+        eager=draw(st.booleans()),
+    )
+    return ModelNeeds(codec, layers, draw(st.integers(0, 500)) * MIB, draw(st.integers(16, 50_000)), shape)
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Machine:
+    """With and without a GPU, from far too small to far too large, in every proportion of speeds."""
+    memory = Memory(
+        ram_free=draw(st.integers(0, 4000)) * MIB,
+        ram_reserve=draw(st.integers(0, 200)) * MIB,
+        vram_free=draw(st.integers(0, 4000)) * MIB,
+        vram_reserve=draw(st.integers(0, 200)) * MIB,
+        has_gpu=draw(st.booleans()),
+    )
+    speeds = st.floats(0.01, 1000)
+    rates = Rates(draw(speeds), draw(speeds), draw(speeds), draw(speeds), draw(speeds))
+    return Machine(memory, rates, Rings(draw(st.integers(1, 4)), draw(st.integers(1, 3))))
+
+
+works = st.builds(Workload, st.integers(1, 20_000), st.integers(0, 2048), st.floats(1, 30))
+limits = st.none() | st.integers(0, 4000).map(lambda mib: mib * MIB)
+drafts = st.none() | models()
+many = settings(max_examples=150, deadline=None)
+
+
+def taken_of_ram(found: Plan) -> int:
+    return found.bytes.ram + (found.bytes.device if found.room.shared else 0)
+
+
+@many
+@given(models(), drafts, machines(), works, limits, limits)
+def test_no_limit_is_ever_exceeded(
+    target: ModelNeeds, draft: ModelNeeds | None, machine: Machine, work: Workload, vram: int | None, ram: int | None
+) -> None:
+    found = plan(target, draft, machine, work, Override(vram_limit=vram, ram_limit=ram))
+    memory = machine.memory
+    assert (found.verdict == "no") == (not found.fits)
+    if not found.fits:
+        return
+    for free, limit, taken in (
+        (memory.ram_free - memory.ram_reserve, ram, taken_of_ram(found)),
+        (memory.vram_free - memory.vram_reserve if memory.has_gpu else taken_of_ram(found), vram, found.bytes.device),
+    ):
+        assert taken <= max(0, free)
+        assert limit is None or taken <= limit
+
+
+@many
+@given(models(), drafts, machines(), works)
+def test_every_layer_has_one_place_and_residents_lie_evenly(
+    target: ModelNeeds, draft: ModelNeeds | None, machine: Machine, work: Workload
+) -> None:
+    found = plan(target, draft, machine, work)
+    tiers = found.arrangement.tiers
+    assert len(tiers) == len(found.layer_bytes) == len(target.layers)
+    assert sum(found.arrangement.count(tier) for tier in ("device", "ram", "ssd")) == len(target.layers)
+    kept = {tier: sum(b for b, t in zip(found.layer_bytes, tiers, strict=True) if t == tier) for tier in set(tiers)}
+    assert kept.get("device", 0) == found.bytes.layers
+    assert kept.get("ram", 0) == found.bytes.ram_layers
+    assert kept.get("ssd", 0) == found.bytes.ssd
+    assert_even([tier == "device" for tier in tiers])
+    assert_even([tier == "ram" for tier in tiers if tier != "device"])
+
+
+@given(st.integers(1, 200), st.data())
+def test_chosen_places_are_as_many_as_asked_for_and_even(count: int, data: st.DataObject) -> None:
+    chosen = data.draw(st.integers(0, count))
+    places = spread(count, chosen)
+    assert (len(places), sum(places)) == (count, chosen)
+    assert_even(places)
+
+
+def assert_even(places: list[bool]) -> None:
+    """Gaps between chosen places differ by at most one; the pass after the last layer begins with the first."""
+    chosen = [place for place, is_chosen in enumerate(places) if is_chosen]
+    if chosen:
+        gaps = [after - before for before, after in zip(chosen, [*chosen[1:], chosen[0] + len(places)], strict=True)]
+        assert max(gaps) - min(gaps) <= 1
+
+
+@many
+@given(models(), drafts, machines(), works, st.integers(0, 2000), st.integers(0, 2000))
+def test_more_memory_is_never_slower(
+    target: ModelNeeds, draft: ModelNeeds | None, machine: Machine, work: Workload, more_vram: int, more_ram: int
+) -> None:
+    memory = machine.memory
+    larger = replace(memory, vram_free=memory.vram_free + more_vram * MIB, ram_free=memory.ram_free + more_ram * MIB)
+    before = plan(target, draft, machine, work)
+    after = plan(target, draft, replace(machine, memory=larger), work)
+    assert after.fits >= before.fits
+    if before.fits:
+        assert_not_slower(after, before)
+
+
+@many
+@given(models(), drafts, machines(), works, st.integers(0, 20_000), st.integers(0, 2048))
+def test_more_context_or_budget_never_needs_less(
+    target: ModelNeeds, draft: ModelNeeds | None, machine: Machine, work: Workload, tokens: int, nodes: int
+) -> None:
+    before = plan(target, draft, machine, work)
+    more = replace(work, context_tokens=work.context_tokens + tokens, budget=work.budget + nodes)
+    after = plan(target, draft, machine, more)
+    assert after.fits <= before.fits
+    fixed = [found.bytes.kv + found.bytes.buffers + found.bytes.draft for found in (before, after)]
+    assert fixed[0] <= fixed[1]
+    if after.fits:
+        assert_not_slower(before, after)
+
+
+def assert_not_slower(fast: Plan, slow: Plan) -> None:
+    assert fast.forecast.seconds_per_pass <= slow.forecast.seconds_per_pass
+    assert fast.forecast.seconds_per_round <= slow.forecast.seconds_per_round
+
+
+@many
+@given(models(), drafts, machines(), works, st.data())
+def test_own_places_are_obeyed(
+    target: ModelNeeds, draft: ModelNeeds | None, machine: Machine, work: Workload, data: st.DataObject
+) -> None:
+    count = len(target.layers)
+    kinds: Any = st.sampled_from(("device", "ram", "ssd"))
+    tiers: tuple[Tier, ...] = tuple(data.draw(st.lists(kinds, min_size=count, max_size=count)))
+    found = plan(target, draft, machine, work, Override(tiers=tiers))
+    forced = plan(target, draft, machine, work, Override(tiers=tiers, force=True))
+    assert found.arrangement.tiers == forced.arrangement.tiers == tiers
+    assert forced.bytes == found.bytes
+    assert (found.verdict == "no") == (not found.fits)
+    assert forced.verdict == ("ssd" if "ssd" in tiers else "offload" if "ram" in tiers else "device")
+
+
+@many
+@given(models(), drafts, machines(), works)
+def test_a_pass_takes_as_long_as_its_slowest_part_and_no_longer(
+    target: ModelNeeds, draft: ModelNeeds | None, machine: Machine, work: Workload
+) -> None:
+    seconds = plan(target, draft, machine, work).forecast
+    parts = (seconds.compute_seconds, seconds.link_seconds, seconds.ssd_seconds)
+    assert seconds.seconds_per_pass == max(parts) > 0
+    assert seconds.tokens_per_second == pytest.approx(work.tokens_per_pass / seconds.seconds_per_round)
