@@ -1,11 +1,13 @@
 """Turns the Markdown of one block into the HTML that a text document shows; raw HTML stays visible as text."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 
 from markdown_it.token import Token
 from pygments import highlight  # type: ignore[import-untyped]
 from pygments.formatters.html import HtmlFormatter  # type: ignore[import-untyped]
+from pygments.lexer import Lexer  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
@@ -56,8 +58,14 @@ class BlockRenderer:
     def _highlight(self, code: str, language: str, _attributes: str) -> str:
         """The code with colours; a language that pygments does not know stays plain."""
         code = code.rstrip("\n")
-        try:
-            lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-        except ClassNotFound:
-            return f"<pre>{escape(code)}</pre>"
-        return f"<pre>{highlight(code, lexer, self._formatter)}</pre>"
+        lexer = _lexer(language)
+        return f"<pre>{escape(code) if lexer is None else highlight(code, lexer, self._formatter)}</pre>"
+
+
+@lru_cache(maxsize=64)
+def _lexer(language: str) -> Lexer | None:
+    """The lexer of a language; looking in vain is slow, and would be repeated while the code grows."""
+    try:
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
