@@ -75,7 +75,10 @@ def _pass_seconds(
     for layer in model.layers:
         read += min(layer.elements, rows * layer.active_elements) * shape.value_bytes
         products += rows * layer.active_elements
-    inside = _bound(read, products, rates) if layer_seconds is None else layer_seconds * len(model.layers)
+    if layer_seconds is None:
+        inside = _bound(read, products, rates) + rates.call_seconds * len(model.layers)
+    else:
+        inside = layer_seconds * len(model.layers)
     head = shape.vocabulary * shape.hidden
     return inside + _bound(head * shape.value_bytes, rows * head, rates)
 
@@ -85,4 +88,8 @@ def _bound(read_bytes: int, products: int, rates: Rates) -> float:
 
 
 def _decode_seconds(model: ModelNeeds, rates: Rates) -> float:
-    return sum(layer.elements for layer in model.layers) / (rates.decode * GIGA)
+    """Unpacking is arithmetic; casting is no more than reading 16 bits and writing what they become."""
+    elements = sum(layer.elements for layer in model.layers)
+    if model.is_packed:
+        return elements / (rates.decode * GIGA)
+    return elements * (2 + model.shape.value_bytes) / (rates.memory * GIGA)

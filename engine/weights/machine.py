@@ -48,7 +48,8 @@ class Rates:
 
     `link`: pinned RAM to device; `ssd`: direct reads; `memory`: the device's own memory, all in 1e9 bytes a second.
     `tflops`: matrix products in the weights' type; `decode`: 1e9 packed weights a second that become numbers again.
-    `layer_seconds`: one decoder layer's computation in one pass of the budget at hand, if it was measured.
+    `call_seconds`: what one layer costs before it computes anything. `layer_seconds`: one decoder layer of the target
+    in one pass of the budget at hand, if it was measured.
     """
 
     link: float
@@ -56,6 +57,7 @@ class Rates:
     memory: float
     tflops: float
     decode: float
+    call_seconds: float = 5e-4
     layer_seconds: float | None = None
 
 

@@ -41,7 +41,7 @@ def explain(arrangement: Arrangement, taken: Footprint, room: Room) -> str:
 
 def gib(nbytes: int) -> str:
     """Bytes as people say them."""
-    return f"{nbytes / GIB:.1f} GiB" if nbytes >= GIB / 10 else f"{nbytes / MIB:.1f} MiB"
+    return f"{nbytes / GIB:.1f} GiB" if nbytes >= GIB else f"{nbytes / MIB:.1f} MiB"
 
 
 def _where(arrangement: Arrangement, room: Room) -> str:

@@ -1,0 +1,137 @@
+"""`plan`: where every layer would go on this machine as it is now, what that takes, and what it would give."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from engine.cli import values
+from engine.options import DEVICES, EMBEDDED, WEIGHTS, LoadOptions, SpeculationOptions
+from engine.weights.placement import PLACES, Override
+from engine.weights.verdict import gib
+
+if TYPE_CHECKING:
+    from engine.engine import Pair
+    from engine.weights.machine import Rates
+    from engine.weights.placement import Plan
+
+PURPOSES = {
+    "layers": "target layers", "rest": "embeddings, head", "kv": "context", "buffers": "a pass's working space",
+    "draft": "draft, all of it", "ring": "layers in transit", "scratch": "unpacking",
+    "ram_layers": "target layers", "transit": "layers in transit", "ssd": "target layers",
+}  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `plan`."""
+    add = parser.add_argument
+    add("--target", default=EMBEDDED, metavar="SOURCE", help="embedded, a folder, or a cached hub id")
+    add("--draft", default="auto", metavar="SOURCE", help="the same, or none")
+    add("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
+    add("--weights", choices=tuple(dict.fromkeys((*WEIGHTS, "int8", "nf4"))), default="auto", help="number type")
+    add("--context", type=int, default=0, metavar="TOKENS", help="longest prompt and answer together")
+    add("--budget", type=values.budget, default=0, metavar="auto|N", help="drafted nodes per tree (default: auto)")
+    add("--place", choices=PLACES, default="auto", help="where all layers lie (default: %(default)s)")
+    add("--force", action="store_true", help="plan for --place even if it does not fit")
+    add("--vram-limit", type=values.gib, default=None, metavar="GIB", help="most to take of the device's memory")
+    add("--ram-limit", type=values.gib, default=None, metavar="GIB", help="most to take of RAM")
+    add("--tokens-per-pass", type=values.rate, default=0.0, metavar="N", help="as measured for this pair")
+    add("--link-rate", type=values.rate, default=None, metavar="GB/S", help="RAM to GPU, as measured")
+    add("--ssd-rate", type=values.rate, default=None, metavar="GB/S", help="SSD to RAM, as measured")
+    add("--json", action="store_true", help="exactly one JSON document on stdout")
+
+
+def plan(arguments: argparse.Namespace) -> None:
+    """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
+    # torch is imported only behind a command line that makes sense
+    from engine.engine import AUTO_BUDGET, open_pair  # noqa: PLC0415
+    from engine.model.device import choose_device  # noqa: PLC0415
+    from engine.planning import Question, plan_pair, usual_rates  # noqa: PLC0415
+
+    pair = open_pair(LoadOptions(arguments.target, arguments.draft, arguments.device, context_tokens=arguments.context))
+    SpeculationOptions(budget=arguments.budget).check()
+    device = choose_device(arguments.device)
+    question = Question(
+        weights=arguments.weights,
+        context_tokens=arguments.context,
+        budget=arguments.budget or AUTO_BUDGET,
+        tokens_per_pass=arguments.tokens_per_pass,
+        rates=_rates(usual_rates(device), arguments),
+        override=Override(
+            place=arguments.place,
+            vram_limit=arguments.vram_limit,
+            ram_limit=arguments.ram_limit,
+            force=arguments.force,
+        ),
+    )
+    found = plan_pair(pair.target, pair.draft, device, question)
+    if arguments.json:
+        json.dump(_document(found, pair), sys.stdout)
+        sys.stdout.write("\n")
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair))
+
+
+def _rates(usual: "Rates", arguments: argparse.Namespace) -> "Rates":
+    return replace(usual, link=arguments.link_rate or usual.link, ssd=arguments.ssd_rate or usual.ssd)
+
+
+def _document(found: "Plan", pair: "Pair") -> dict[str, Any]:
+    """Bytes are those at the peak; `peak_rss_bytes` counts what this process holds already."""
+    from engine.weights.memory import process_bytes  # noqa: PLC0415
+
+    taken, room, forecast = found.bytes, found.room, found.forecast
+    return {
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "fits": found.fits,
+        "target": pair.target.name,
+        "draft": pair.draft.name if pair.draft else None,
+        "layers": [
+            {"index": index, "tier": tier, "bytes": nbytes}
+            for index, (tier, nbytes) in enumerate(zip(found.arrangement.tiers, found.layer_bytes, strict=True))
+        ],
+        "bytes": {
+            "device": taken.device,
+            "ram": taken.ram,
+            "ssd": taken.ssd,
+            "device_limit": room.device,
+            "ram_limit": room.ram,
+            "parts": asdict(taken),
+        },
+        "predicted": {
+            "seconds_per_pass": forecast.seconds_per_pass,
+            "tokens_per_second": forecast.tokens_per_second,
+            **asdict(forecast),
+            "peak_rss_bytes": process_bytes() + room.ram_taken(taken.device, taken.ram),
+            "peak_vram_bytes": 0 if room.shared else taken.device,
+        },
+    }
+
+
+def _lines(found: "Plan", pair: "Pair") -> Iterator[str]:
+    """The plan as a person reads it: the sentence, what each kind of memory holds, and what it gives."""
+    taken, room, forecast = found.bytes, found.room, found.forecast
+    yield f"{pair.target.name}{f' with {pair.draft.name}' if pair.draft else ''}: {found.reason}"
+    device_parts = ("layers", "rest", "kv", "buffers", "draft", "ring", "scratch")
+    memories: list[tuple[str, str, int, int | None, tuple[str, ...]]] = [
+        ("Memory" if room.shared else "GPU", "device", taken.device, room.device, device_parts),
+        ("RAM", "ram", taken.ram, room.ram, ("ram_layers", "transit")),
+        ("SSD", "ssd", taken.ssd, None, ("ssd",)),
+    ]
+    for name, tier, nbytes, limit, parts in memories:
+        if not nbytes:
+            continue
+        count = found.arrangement.tiers.count(tier)
+        of_limit = "" if limit is None else f" of {gib(limit)}"
+        yield f"{name:<8}{count:>4} {'layer ' if count == 1 else 'layers'}  {gib(nbytes):>10}{of_limit}"
+        yield from (f"{'':<20}{gib(size):>10}  {PURPOSES[part]}" for part in parts if (size := getattr(taken, part)))
+    if found.verdict == "no":
+        return
+    yield (
+        f"{forecast.seconds_per_pass:.3g} s per pass (computing {forecast.compute_seconds:.3g}, "
+        f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}), "
+        f"{forecast.tokens_per_second:.3g} tokens/s at {forecast.tokens_per_pass:.3g} tokens per pass"
+    )

@@ -1,0 +1,39 @@
+"""How single values are written on a command line."""
+
+import argparse
+import math
+
+GIB = 1 << 30
+
+
+def budget(text: str) -> int:
+    """A number of drafted nodes; 0 for `auto`."""
+    if text == "auto":
+        return 0
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of nodes from 1 on, nor 'auto'")
+    return number
+
+
+def gib(text: str) -> int:
+    """Bytes, from a number of GiB that may have a fraction."""
+    number = _number(text)
+    if not 0 <= number < 1 << 20:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of GiB")
+    return int(number * GIB)
+
+
+def rate(text: str) -> float:
+    """A number above 0, such as 1e9 bytes a second or tokens a pass."""
+    number = _number(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+    return number
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
