@@ -7,13 +7,13 @@ import argparse
 import shutil
 from pathlib import Path
 
-from corpus import build_corpus
+from corpus import build_corpus, build_review
 from generate import write_generated
-from train import DRAFT, TARGET, train
+from train import DRAFT, TARGET, review, train
 
 HERE = Path(__file__).parent
 MODELS = HERE.parent.parent / "resources" / "models"
-STAGES = ("corpus", "target", "generate", "draft", "install")
+STAGES = ("corpus", "target", "review", "generate", "draft", "install")
 
 
 def install(work: Path) -> None:
@@ -31,6 +31,9 @@ def run(stage: str, options: argparse.Namespace) -> None:
         build_corpus(work, options.dialogues)
     elif stage == "target":
         train(TARGET, work, work / "target", minutes=options.target_minutes, threads=options.threads)
+    elif stage == "review":
+        build_review(work, options.dialogues // 10)
+        review(work, work / "target", minutes=options.review_minutes, threads=options.threads)
     elif stage == "generate":
         write_generated(work / "target", work, tokens=options.generated_tokens, threads=options.threads)
     elif stage == "draft":
@@ -46,6 +49,7 @@ def main() -> None:
     parser.add_argument("--stage", choices=STAGES, action="append", help="only this stage; may be repeated")
     parser.add_argument("--dialogues", type=int, default=140_000)
     parser.add_argument("--target-minutes", type=float, default=46)
+    parser.add_argument("--review-minutes", type=float, default=6)
     parser.add_argument("--draft-minutes", type=float, default=14)
     parser.add_argument("--generated-tokens", type=int, default=300_000)
     parser.add_argument("--threads", type=int, default=2)

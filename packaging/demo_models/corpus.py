@@ -24,6 +24,7 @@ CHAT_TEMPLATE = (
 )
 REPEATS = {"synthetic": 1, "chit-chat": 4, "fairy tales": 2}
 VALIDATION_DOCUMENTS = 300
+REVIEW_NUMBERS = 8.0  # how much more often the review talks about numbers
 # What a user says cannot be predicted; it is learned a little, so that the model still reads it well.
 USER_WEIGHT = 0.1
 
@@ -111,6 +112,14 @@ def pack(documents: list[Document], folder: Path, name: str) -> int:
     np.save(folder / f"{name}.ids.npy", ids)
     np.save(folder / f"{name}.weights.npy", weights)
     return len(ids)
+
+
+def build_review(folder: Path, dialogues: int, seed: int = 4321) -> None:
+    """Write review.*.npy, in which more than half of the talk is about numbers, for a corpus that exists."""
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer" / "tokenizer.json"))
+    source = Conversations(seed, numbers_factor=REVIEW_NUMBERS)
+    documents = encode(tokenizer, [source.next() for _ in range(dialogues)])
+    print("review tokens:", pack(documents, folder, "review"))
 
 
 def build_corpus(folder: Path, dialogues: int, seed: int = 1234) -> None:

@@ -21,6 +21,7 @@ TEACHER_SHARE = 0.9  # of the loss is divergence from the teacher, the rest is t
 WARM_UP_STEPS = 40
 CONSTANT_UNTIL = 0.4  # of the time; the learning rate then falls in a line
 MATRIX_RATE, VECTOR_RATE = 0.02, 3e-3
+REVIEW_PEAK = 0.25  # of the rates, for a model that is already trained
 CHECKPOINT_SECONDS = 480
 
 
@@ -67,10 +68,10 @@ def save_model(model: Any, tokenizer: Path, folder: Path) -> None:
 class Rows:
     """Rows of packed tokens, each once in random order before any comes again."""
 
-    def __init__(self, folder: Path, name: str, seed: int) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         self._ids = np.load(folder / f"{name}.ids.npy", mmap_mode="r")
         self._weights = np.load(folder / f"{name}.weights.npy", mmap_mode="r")
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng(0)
         self._order: list[int] = []
 
     def batch(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -142,49 +143,52 @@ def backward(
 
 
 def train(
-    shape: Shape,
-    folder: Path,
-    output: Path,
-    *,
-    minutes: float,
-    threads: int,
-    teacher: Path | None = None,
-    seed: int = 0,
+    shape: Shape, folder: Path, output: Path, *, minutes: float, threads: int, teacher: Path | None = None
 ) -> None:
-    """Train on `folder` for `minutes` of wall-clock time and write `output`, also every few minutes on the way.
+    """Train on `train.*.npy` in `folder` for `minutes` of wall-clock time and write `output`.
 
     With a teacher, the last third of the time uses `generated.*.npy`, the text that the teacher itself wrote.
     """
     torch.set_num_threads(threads)
-    torch.manual_seed(seed)
-    model = new_model(shape)
+    torch.manual_seed(0)
     master = LlamaForCausalLM.from_pretrained(teacher, dtype=torch.bfloat16).eval() if teacher else None
+    rows = Rows(folder, "train")
+    late = Rows(folder, "generated") if teacher else rows
+    descend(new_model(shape), master, rows, late, folder, output, minutes=minutes)
+
+
+def review(folder: Path, output: Path, *, minutes: float, threads: int) -> None:
+    """Train the model in `output` further on `review.*.npy`, at a low rate."""
+    torch.set_num_threads(threads)
+    rows = Rows(folder, "review")
+    model = LlamaForCausalLM.from_pretrained(output, dtype=torch.float32)
+    descend(model, None, rows, rows, folder, output, minutes=minutes, peak=REVIEW_PEAK)
+
+
+def descend(
+    model: Any, teacher: Any, rows: Rows, late: Rows, folder: Path, output: Path, *, minutes: float, peak: float = 1.0
+) -> None:
+    """Take steps until the time is over, on `late` in its last third; save every few minutes and at the end."""
     network: Any = torch.compile(model.model, dynamic=False)
-    optimizers, corpus = Optimizers(model), Rows(folder, "train", seed)
-    late = Rows(folder, "generated", seed) if master else corpus
-    embedding = model.get_input_embeddings().weight
+    optimizers, embedding = Optimizers(model), model.get_input_embeddings().weight
     begun = saved = time.monotonic()
-    step, smooth = 0, 9.0
+    step, smooth = 0, 0.0
     while (elapsed := (time.monotonic() - begun) / (60 * minutes)) < 1:
-        inputs, labels, weights = (late if elapsed > 2 / 3 else corpus).batch()
+        inputs, labels, weights = (late if elapsed > 2 / 3 else rows).batch()
         with torch.autocast("cpu", dtype=torch.bfloat16):
             hidden = network(input_ids=inputs, use_cache=False).last_hidden_state
-        teacher_logits = None
-        if master is not None:
+        logits = None
+        if teacher is not None:
             with torch.no_grad():
-                teacher_logits = master(inputs, use_cache=False).logits.flatten(0, 1)
-        loss = backward(hidden.flatten(0, 1), embedding, labels.flatten(), weights.flatten(), teacher_logits)
-        optimizers.step(rate_scale(step, elapsed))
-        step, smooth = step + 1, 0.98 * smooth + 0.02 * loss
+                logits = teacher(inputs, use_cache=False).logits.flatten(0, 1)
+        loss = backward(hidden.flatten(0, 1), embedding, labels.flatten(), weights.flatten(), logits)
+        optimizers.step(peak * rate_scale(step, elapsed))
+        step, smooth = step + 1, 0.98 * smooth + 0.02 * loss if step else loss
         if step % 50 == 0:
-            rate = step * ROWS * LENGTH / (time.monotonic() - begun)
-            print(
-                f"{elapsed:.0%} step {step} loss {smooth:.3f} tokens {step * ROWS * LENGTH / 1e6:.2f} M ({rate:.0f}/s)",
-                flush=True,
-            )
+            seen, seconds = step * ROWS * LENGTH, time.monotonic() - begun
+            print(f"{elapsed:.0%} step {step} loss {smooth:.3f}, {seen} tokens, {seen / seconds:.0f}/s", flush=True)
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
             saved = time.monotonic()
             save_model(model, folder / "tokenizer", output)
-            print("validation", validation_losses(model, folder), flush=True)
     save_model(model, folder / "tokenizer", output)
     print("validation", validation_losses(model, folder), flush=True)

@@ -23,14 +23,18 @@ class Dialogue:
 
 
 class Conversations:
-    """An endless source of dialogues; the same seed gives the same ones."""
+    """An endless source of dialogues; the same seed gives the same ones.
 
-    def __init__(self, seed: int) -> None:
+    `numbers_factor` multiplies how often numbers are talked about, for a review of what is hardest to learn.
+    """
+
+    def __init__(self, seed: int, numbers_factor: float = 1) -> None:
         self._rng = rng = random.Random(seed)
         numbers, words, world, known = Numbers(rng), Vocabulary(rng), World(rng), Knowledge(rng)
         small_talk, self._memory = Answers("smalltalk.txt", rng), Memory(rng)
         skills: list[tuple[Callable[[], list[Turn]], float]] = [
-            (numbers.sums, 12), (numbers.compare, 3), (numbers.count, 1.5),
+            (numbers.sums, 12 * numbers_factor), (numbers.compare, 3 * numbers_factor),
+            (numbers.count, 2 * numbers_factor),
             (words.opposites, 3), (words.sizes, 2.5), (words.colors, 1.5), (words.calendar, 2), (words.spelling, 1.5),
             (words.lists, 6), (world.capitals, 5), (world.countries, 5), (world.animals, 8),
             (small_talk.talk, 13), (Answers("coppice.txt", rng).talk, 6), (Answers("code.txt", rng).talk, 5),
