@@ -1,6 +1,6 @@
 """An answer as it is shown: quiet text, its figures, and what can be done with it."""
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
@@ -45,9 +45,8 @@ class AnswerView(QWidget):
         foot = QHBoxLayout()
         foot.setContentsMargins(0, 0, 0, 0)
         foot.setSpacing(12)
-        foot.addWidget(self._actions)
-        foot.addWidget(self.figures)
-        foot.addStretch(1)
+        foot.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignTop)
+        foot.addWidget(self.figures, 1, Qt.AlignmentFlag.AlignVCenter)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)

@@ -1,7 +1,9 @@
 """Where a person writes: a field that grows with its text, and the button that sends or stops."""
 
+import math
+
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QSizePolicy, QToolButton, QWidget
 
 from app.theme import Colors, icon, reading_font
@@ -40,9 +42,13 @@ class QuestionField(QPlainTextEdit):
         self._fit()
 
     def _fit(self) -> None:
-        lines = min(max(1, round(self.document().size().height())), _MOST_LINES)  # the height of plain text is in lines
-        margins = self.contentsMargins().top() + self.contentsMargins().bottom() + 2 * self.document().documentMargin()
-        self.setFixedHeight(int(lines * self.fontMetrics().lineSpacing() + margins) + 2)
+        """The height of a plain text document is in lines."""
+        lines = max(1, round(self.document().size().height()))
+        shown = min(lines, _MOST_LINES)
+        scroll = Qt.ScrollBarPolicy.ScrollBarAsNeeded if lines > shown else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        self.setVerticalScrollBarPolicy(scroll)
+        text = math.ceil(shown * QFontMetricsF(self.font()).lineSpacing() + 2 * self.document().documentMargin())
+        self.setFixedHeight(text + 2 * self.frameWidth())
 
 
 class Composer(QFrame):

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from app.chat.conversation import Ending, Message
+from app.chat.flow_layout import FlowLayout
 from engine.messages import Statistics
 
 _ENDINGS = {
@@ -84,9 +85,7 @@ class FiguresRow(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(14)
+        self._row = FlowLayout(self, gap=14, line_gap=2)
         self._labels: list[QLabel] = []
 
     @property

@@ -45,7 +45,7 @@ class GenerationForm(QWidget):
         super().__init__(parent)
         self.method = QComboBox(self)
         for name in METHODS:
-            self.method.addItem(_METHOD_NAMES[name], name)
+            self.method.addItem(_METHOD_NAMES.get(name, name), name)
         self.budget = _Whole(0, _LARGEST_BUDGET, "Automatic")
         self.temperature = _Decimal(0.0, 5.0, 0.05)
         self.top_p = _Decimal(0.01, 1.0, 0.05)

@@ -44,7 +44,7 @@ class ChatPanel(QWidget):
         inner = QWidget(self)
         inner.setMaximumWidth(COLUMN_WIDTH)
         stack = QVBoxLayout(inner)
-        stack.setContentsMargins(0, 0, 0, 14)
+        stack.setContentsMargins(0, 8, 0, 14)
         stack.setSpacing(8)
         stack.addWidget(notices)
         stack.addWidget(self.composer)

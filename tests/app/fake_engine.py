@@ -41,7 +41,16 @@ STORY = "Once upon a time there was a fox who lived by the sea and never once we
 
 def model(source: str, name: str) -> ModelInfo:
     """A model as the engine would describe it."""
-    return ModelInfo(source, name, "llama", 7_500_000, 8, 15_000_000, "float32", "cpu")
+    return ModelInfo(
+        source=source,
+        name=name,
+        family="llama",
+        parameters=7_500_000,
+        layers=8,
+        bytes=15_000_000,
+        weights="float32",
+        device="cpu",
+    )
 
 
 def loaded(request: int, target: str = "embedded", draft: bool = True) -> Loaded:
@@ -59,12 +68,31 @@ def round_of(request: int, index: int, piece: str) -> Round:
         pieces=("…", piece, " or"),
     )
     spent = Seconds(draft=0.001, target=0.002, other=0.001, decode=0.004)
-    return Round(request, index, tree, (0, 1), 4, "", 2, piece, spent)
+    return Round(
+        id=request,
+        index=index,
+        tree=tree,
+        accepted=(0, 1),
+        bonus=4,
+        bonus_piece="",
+        new_tokens=2,
+        text=piece,
+        seconds=spent,
+    )
 
 
 def finished(request: int, reason: FinishReason, passes: int) -> Finished:
     """The ending of an answer of so many rounds."""
-    figures = Statistics("specexec", 64, 12, 0, 2 * passes, passes, 2 * passes, 0.05, Seconds(decode=0.1), "")
+    figures = Statistics(
+        method="specexec",
+        budget=64,
+        prompt_tokens=12,
+        new_tokens=2 * passes,
+        passes=passes,
+        drafted_nodes=2 * passes,
+        first_token_seconds=0.05,
+        seconds=Seconds(decode=0.1),
+    )
     return Finished(request, reason, "", figures)
 
 

@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QPoint, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication, QTextDocument
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.chat.conversation import Conversation, Ending, Message
@@ -20,7 +20,9 @@ from app.theme import DARK, LIGHT
 from engine.messages import Seconds, Statistics
 from tests.app.fake_engine import loaded
 
-FIGURES = Statistics("specexec", 64, 12, 0, 102, 12, 700, 0.12, Seconds(decode=2.0), "")
+FIGURES = Statistics(
+    method="specexec", new_tokens=102, passes=12, first_token_seconds=0.12, seconds=Seconds(decode=2.0)
+)
 
 
 @pytest.fixture
@@ -74,6 +76,19 @@ def test_a_narrower_window_makes_taller_messages(view: ConversationView) -> None
     view.resize(420, 400)
     QApplication.processEvents()
     assert view.answers[0].text.height() > wide
+
+
+def test_a_narrow_window_cuts_nothing_off(view: ConversationView) -> None:
+    view.resize(260, 400)
+    add_turn(view, "q", "a")
+    labels = [label for label in view.answers[0].figures.findChildren(QLabel) if label.isVisible()]
+    rows = {label.y() for label in labels}
+    assert len(rows) > 1
+    assert all(label.geometry().right() <= view.answers[0].figures.width() for label in labels)
+    page = view.widget()
+    assert page is not None
+    assert page.width() <= view.viewport().width()
+    assert view.answers[0].figures.height() >= max(label.geometry().bottom() for label in labels)
 
 
 def test_the_column_has_a_readable_width(view: ConversationView) -> None:

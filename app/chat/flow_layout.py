@@ -1,0 +1,75 @@
+"""A layout that sets its widgets side by side and goes on in a new line where there is no room left."""
+
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+
+
+class FlowLayout(QLayout):
+    """Rows of widgets, like the words of a paragraph; the height follows from the width."""
+
+    def __init__(self, parent: QWidget, gap: int, line_gap: int) -> None:
+        super().__init__(parent)
+        self._items: list[QLayoutItem] = []
+        self._gap = gap
+        self._line_gap = line_gap
+        self.setContentsMargins(0, 0, 0, 0)
+
+    def addItem(self, item: QLayoutItem) -> None:  # noqa: N802
+        """Take an item at the end."""
+        self._items.append(item)
+
+    def count(self) -> int:
+        """How many items there are."""
+        return len(self._items)
+
+    def itemAt(self, index: int) -> QLayoutItem | None:  # noqa: N802
+        """The item at `index`, None behind the last one."""
+        return self._items[index] if 0 <= index < len(self._items) else None
+
+    def takeAt(self, index: int) -> QLayoutItem | None:  # noqa: N802
+        """Give an item away."""
+        return self._items.pop(index) if 0 <= index < len(self._items) else None
+
+    def expandingDirections(self) -> Qt.Orientation:  # noqa: N802
+        """It takes no more room than it needs."""
+        return Qt.Orientation(0)
+
+    def hasHeightForWidth(self) -> bool:  # noqa: N802
+        """The narrower, the taller."""
+        return True
+
+    def heightForWidth(self, width: int) -> int:  # noqa: N802
+        """The height of all rows."""
+        return self._arrange(QRect(0, 0, width, 0), move=False)
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """Everything in one row, if it can be had."""
+        sizes = [item.sizeHint() for item in self._shown()]
+        width = sum(size.width() + self._gap for size in sizes) - self._gap
+        return QSize(max(0, width), max((size.height() for size in sizes), default=0))
+
+    def minimumSize(self) -> QSize:  # noqa: N802
+        """Room for the widest item."""
+        sizes = [item.minimumSize() for item in self._shown()]
+        return QSize(*(max(map(side, sizes), default=0) for side in (QSize.width, QSize.height)))
+
+    def setGeometry(self, rect: QRect) -> None:  # noqa: N802
+        """Put every item in its place."""
+        super().setGeometry(rect)
+        self._arrange(rect, move=True)
+
+    def _shown(self) -> list[QLayoutItem]:
+        return [item for item in self._items if not item.isEmpty()]
+
+    def _arrange(self, rect: QRect, move: bool) -> int:
+        """Go through the rows, and move the items if asked to; returns the height of them all."""
+        x, y, row_height = rect.x(), rect.y(), 0
+        for item in self._shown():
+            size = item.sizeHint()
+            if x > rect.x() and x + size.width() > rect.x() + rect.width():
+                x, y, row_height = rect.x(), y + row_height + self._line_gap, 0
+            if move:
+                item.setGeometry(QRect(QPoint(x, y), size))
+            x += size.width() + self._gap
+            row_height = max(row_height, size.height())
+        return y + row_height - rect.y()
