@@ -2,10 +2,14 @@
 
 import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import torch
+
 from engine.cancellation import Cancellation
-from engine.errors import Cancelled, InputError, ModelError
+from engine.errors import Cancelled, InputError
+from engine.loading import LoadedTarget, load_target
 from engine.messages import (
     ChatMessage,
     Event,
@@ -17,13 +21,16 @@ from engine.messages import (
     Prefilled,
     Statistics,
 )
-from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context
-from engine.model.network import Network
 from engine.model.device import choose_device, choose_dtype
+from engine.model.network import Network
 from engine.model.probe import require_faithful_tree
 from engine.model.resident import load_resident
-from engine.options import EMBEDDED, NO_DRAFT, GenerateOptions, LoadOptions, SpeculationOptions
+from engine.options import GenerateOptions, LoadOptions, SpeculationOptions
+from engine.pair import Pair
+from engine.planning import DEFAULT_CONTEXT_TOKENS
+from engine.preparation import COMPRESSED
 from engine.round_events import RoundEvents
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
@@ -35,60 +42,37 @@ from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer
 
 AUTO_BUDGET = 64
-DEFAULT_CONTEXT_TOKENS = 8192
 TREE_SLOTS = 1024  # allocated behind the context; a larger tree makes the cache grow
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A target and maybe a draft that belong together, opened and checked but not loaded."""
-
-    options: LoadOptions
-    target: Checkpoint
-    draft: Checkpoint | None
-    tokenizer: Tokenizer
-
-
-def open_pair(options: LoadOptions) -> Pair:
-    """Open both folders and compare their vocabularies; cheap. Raises `InputError` or `ModelError`."""
-    options.check()
-    target = open_checkpoint(options.target, role="target")
-    tokenizer = Tokenizer.open(target.folder)
-    draft_source = options.draft
-    if draft_source == "auto":
-        draft_source = EMBEDDED if options.target == EMBEDDED else NO_DRAFT
-    if draft_source == NO_DRAFT:
-        return Pair(options, target, None, tokenizer)
-    draft = open_checkpoint(draft_source, role="draft")
-    if not Tokenizer.open(draft.folder).same_as(tokenizer):
-        raise ModelError(
-            f"The draft '{draft.name}' has another tokenizer than the target '{target.name}'.",
-            "Choose a draft of the same family, or no draft.",
-        )
-    return Pair(options, target, draft, tokenizer)
-
-
 def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, "Engine"]:
-    """Load the weights of both models; yields `Loading`, then `Loaded` and `Finished`, and returns the engine."""
+    """Load the weights of both models; yields `Loading`, then `Loaded` and `Finished`, and returns the engine.
+
+    Raises `InputError`, `ModelError` or `Cancelled`; nothing is left behind then.
+    """
     begin = time.perf_counter()
-    checkpoints = [checkpoint for checkpoint in (pair.target, pair.draft) if checkpoint]
     device = choose_device(pair.options.device)
-    contexts: list[Context] = []
-    infos: list[ModelInfo] = []
-    context_tokens = 0
-    for step, checkpoint in enumerate(checkpoints):
-        cancellation.check()
-        yield Loading(request, f"Loading {checkpoint.name}", step, len(checkpoints))
-        network = load_resident(checkpoint, choose_dtype(pair.options.weights, checkpoint, device), device)
-        context_tokens = context_tokens or _context_tokens(pair.options.context_tokens, network, checkpoint)
-        context = Context(network, context_tokens + TREE_SLOTS, cancellation.check)
-        require_faithful_tree(context, checkpoint.name)
-        contexts.append(context)
-        infos.append(_describe(checkpoint, network))
-    seconds = time.perf_counter() - begin
-    yield Loaded(request, infos[0], infos[1] if pair.draft else None, context_tokens, seconds)
+    cancellation.check()
+    loaded = yield from load_target(request, pair.target, pair.draft, pair.options, device, cancellation)
+    try:
+        context_tokens = _context_tokens(pair.options.context_tokens, loaded.network, pair.target)
+        target = Context(loaded.network, context_tokens + TREE_SLOTS, cancellation.check)
+        require_faithful_tree(target, pair.target.name)
+        draft = None
+        if pair.draft:
+            yield Loading(request, f"Loading {pair.draft.name}", 0, 1)
+            cancellation.check()
+            network = load_resident(pair.draft, _draft_dtype(pair.draft, pair.options, device), device)
+            draft = Context(network, context_tokens + TREE_SLOTS, cancellation.check)
+            require_faithful_tree(draft, pair.draft.name)
+        engine = Engine(pair, loaded, target, draft, context_tokens)
+    except BaseException:
+        if loaded.stream:
+            loaded.stream.close()
+        raise
+    yield engine.describe(request, time.perf_counter() - begin)
     yield Finished(request, "loaded")
-    return Engine(pair.tokenizer, contexts[0], contexts[1] if pair.draft else None, context_tokens, cancellation)
+    return engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +87,36 @@ class Engine:
     """One loaded pair."""
 
     def __init__(
-        self,
-        tokenizer: Tokenizer,
-        target: Context,
-        draft: Context | None,
-        context_tokens: int,
-        cancellation: Cancellation,
+        self, pair: Pair, loaded: LoadedTarget, target: Context, draft: Context | None, context_tokens: int
     ) -> None:
         self.target = target
         self.draft = draft
-        self._tokenizer = tokenizer
+        self._pair = pair
+        self._loaded = loaded
         self._context_tokens = context_tokens
-        self._cancellation = cancellation
+        self._tokenizer: Tokenizer = pair.tokenizer
+
+    def close(self) -> None:
+        """End the stream's threads and give its memory back."""
+        if self._loaded.stream:
+            self._loaded.stream.close()
 
     @property
     def end_tokens(self) -> frozenset[int]:
         """The tokens that end an answer."""
         return self._tokenizer.eos_ids
+
+    def describe(self, request: int, seconds: float) -> Loaded:
+        """What is loaded, as an event."""
+        weights = self._pair.options.weights
+        return Loaded(
+            request,
+            target=_describe(self._pair.target, self.target.network, weights if weights in COMPRESSED else ""),
+            draft=_describe(self._pair.draft, self.draft.network) if self._pair.draft and self.draft else None,
+            context_tokens=self._context_tokens,
+            seconds=seconds,
+            tiers=self._loaded.tiers,
+        )
 
     def prompt(self, chat: Sequence[ChatMessage]) -> Prompt:
         """The conversation as the target's chat template puts it, up to where its answer begins."""
@@ -135,11 +132,12 @@ class Engine:
         self._check_prompt(tokens)
         drafter, method, note = self._drafter(options.speculation)
         clock = Stopwatch()
-        sink = TextStream(self._tokenizer, (*options.stop, *prompt.stop))
         room = min(options.max_new_tokens, self._context_tokens - len(tokens))
+        sink = TextStream(self._tokenizer, (*options.stop, *prompt.stop))
         answer = Answer(sink, frozenset() if options.ignore_eos else self.end_tokens, room)
         events = RoundEvents(request, self._tokenizer.piece, clock)
         budget = (options.speculation.budget or AUTO_BUDGET) if method != "none" else 0
+        streamed_before = self._bytes_streamed
         cached = 0
         reason: FinishReason = "cancelled"
         try:
@@ -148,8 +146,9 @@ class Engine:
                 drafter.prefill(tokens[:-1])
             yield Prefilled(request, len(tokens), cached, clock["prefill"])
             draw = Sampler(options.sampling, tokens, Uniforms(options.sampling.seed)).draw
-            steps = rounds(self.target, drafter, tokens, draw, answer, budget, clock)
-            yield from events.follow(steps, answer.take_text)
+            with self._idle_work(drafter, clock):
+                steps = rounds(self.target, drafter, tokens, draw, answer, budget, clock)
+                yield from events.follow(steps, answer.take_text)
             reason = answer.reason
         except Cancelled:
             pass
@@ -162,10 +161,33 @@ class Engine:
             passes=events.passes,
             drafted_nodes=events.drafted_nodes,
             first_token_seconds=events.first_token_seconds,
+            bytes_streamed=self._bytes_streamed - streamed_before,
             seconds=clock.seconds(),
             note=note,
         )
         yield Finished(request, reason, answer.take_rest(), statistics)
+
+    @property
+    def _bytes_streamed(self) -> int:
+        return self._loaded.stream.bytes_streamed if self._loaded.stream else 0
+
+    @contextmanager
+    def _idle_work(self, drafter: Drafter, clock: Stopwatch) -> Iterator[None]:
+        """While a layer is awaited, the draft guesses on: the one place where the stream meets the drafter."""
+        stream = self._loaded.stream
+        if stream is None or not self._pair.options.overlap:
+            yield
+            return
+
+        def extend() -> bool:
+            with clock.measure("hidden_draft"):
+                return drafter.extend()
+
+        stream.idle = extend
+        try:
+            yield
+        finally:
+            stream.idle = None
 
     def _drafter(self, options: SpeculationOptions) -> tuple[Drafter, str, str]:
         """Who drafts, the method's name, and why there is no speculation if there is none."""
@@ -203,7 +225,11 @@ def _context_tokens(asked: int, network: Network, checkpoint: Checkpoint) -> int
     return asked or min(network.max_positions, DEFAULT_CONTEXT_TOKENS)
 
 
-def _describe(checkpoint: Checkpoint, network: Network) -> ModelInfo:
+def _draft_dtype(draft: Checkpoint, options: LoadOptions, device: torch.device) -> torch.dtype:
+    return choose_dtype("auto" if options.weights in COMPRESSED else options.weights, draft, device)
+
+
+def _describe(checkpoint: Checkpoint, network: Network, codec: str = "") -> ModelInfo:
     return ModelInfo(
         source=checkpoint.source,
         name=checkpoint.name,
@@ -211,6 +237,6 @@ def _describe(checkpoint: Checkpoint, network: Network) -> ModelInfo:
         parameters=checkpoint.parameters,
         layers=len(network.layers),
         bytes=sum(parameter.nbytes for parameter in network.model.parameters()),
-        weights=str(network.dtype).removeprefix("torch."),
+        weights=codec or str(network.dtype).removeprefix("torch."),
         device=str(network.device),
     )

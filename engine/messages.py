@@ -94,13 +94,14 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The pair is ready. `draft` is None when nothing speculates."""
+    """The pair is ready. `draft` is None when nothing speculates; `tiers` tells where each layer of the target is."""
 
     id: int
     target: ModelInfo
     draft: ModelInfo | None
     context_tokens: int
     seconds: float
+    tiers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,10 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """Where wall time went. `decode` covers everything after prefill; `other` is decode less draft and target."""
+    """Where wall time went. `decode` covers everything after prefill; `other` is decode less draft and target.
+
+    `hidden_draft`: the part of `target` in which the draft worked while layers were awaited.
+    """
 
     load: float = 0.0
     prefill: float = 0.0
@@ -138,6 +142,7 @@ class Seconds:
     target: float = 0.0
     other: float = 0.0
     decode: float = 0.0
+    hidden_draft: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +177,7 @@ class Statistics:
     passes: int = 0
     drafted_nodes: int = 0
     first_token_seconds: float = 0.0
+    bytes_streamed: int = 0
     seconds: Seconds = field(default_factory=Seconds)
     note: str = ""
 
@@ -184,6 +190,12 @@ class Statistics:
     def tokens_per_second(self) -> float:
         """Tokens per second of decoding, load and prefill left out."""
         return self.new_tokens / self.seconds.decode if self.seconds.decode > 0 else 0.0
+
+    @property
+    def stream_gb_per_second(self) -> float:
+        """Weights that were streamed, in 1e9 bytes per second of prefill and decoding."""
+        seconds = self.seconds.prefill + self.seconds.decode
+        return self.bytes_streamed / seconds / 1e9 if seconds > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from typing import Literal
 
 from engine.errors import InputError
 
-Method = Literal["auto", "specexec", "none"]
 METHODS: tuple[str, ...] = ("auto", "specexec", "none")
 DEVICES: tuple[str, ...] = ("auto", "cpu", "cuda")
-WEIGHTS: tuple[str, ...] = ("auto", "float32", "bfloat16", "float16")
+WEIGHTS: tuple[str, ...] = ("auto", "float32", "bfloat16", "float16", "int8", "nf4")
+Place = Literal["auto", "device", "ram", "ssd"]
+PLACES: tuple[str, ...] = ("auto", "device", "ram", "ssd")
 
 EMBEDDED = "embedded"
 NO_DRAFT = "none"
@@ -26,7 +27,9 @@ class LoadOptions:
     A source is `embedded`, a model folder, or the id of a model in the local hub cache; `draft` may also be
     `auto` (the embedded draft for the embedded target, otherwise none) or `none`.
     `context_tokens` is the longest conversation kept, prompt and answer together; 0 means what the model allows,
-    within what the engine finds sensible.
+    within what the engine finds sensible. `place` is where the target's layers are kept; the limits bound what is
+    taken of each memory, 0 for what is free; `force` loads even what the plan says does not fit. `cache_dir` holds
+    prepared models; empty for the platform's own cache folder. `overlap` lets the draft work while layers are awaited.
     """
 
     target: str = EMBEDDED
@@ -34,9 +37,18 @@ class LoadOptions:
     device: str = "auto"
     weights: str = "auto"
     context_tokens: int = 0
+    place: Place = "auto"
+    vram_limit_bytes: int = 0
+    ram_limit_bytes: int = 0
+    force: bool = False
+    cache_dir: str = ""
+    overlap: bool = True
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
+        _require(self.place in PLACES, f"Place '{self.place}'", "one of " + ", ".join(PLACES))
+        _require(self.vram_limit_bytes >= 0, "The limit of GPU memory", "a number above 0")
+        _require(self.ram_limit_bytes >= 0, "The limit of RAM", "a number above 0")
         _require(bool(self.target), "The target source", "a model folder, a hub id or 'embedded'")
         _require(self.device in DEVICES, f"Device '{self.device}'", "one of " + ", ".join(DEVICES))
         _require(self.weights in WEIGHTS, f"Weights '{self.weights}'", "one of " + ", ".join(WEIGHTS))

@@ -69,10 +69,13 @@ class EngineProcess:
 
     def _answer(self, request: Request) -> Iterator[Event]:
         self._cancellation.check()
-        from engine.engine import load, open_pair  # noqa: PLC0415  # torch: seconds, so not before it is asked for
+        from engine.engine import load  # noqa: PLC0415  # torch: seconds, so not before it is asked for
+        from engine.pair import open_pair  # noqa: PLC0415
 
         if isinstance(request, Load):
             pair = open_pair(request.options)  # what is loaded stays until the new pair is known to be usable
+            if self._engine:
+                self._engine.close()
             self._engine = None
             self._engine = yield from load(request.id, pair, self._cancellation)
             return

@@ -68,4 +68,5 @@ def _difference(now: Seconds, before: Seconds) -> Seconds:
         target=now.target - before.target,
         other=now.other - before.other,
         decode=now.decode - before.decode,
+        hidden_draft=now.hidden_draft - before.hidden_draft,
     )

@@ -37,7 +37,7 @@ class Stopwatch:
         draft, target, decode = self["draft"], self["target"], self["decode"]
         return Seconds(
             load=load, prefill=self["prefill"], draft=draft, target=target, decode=decode,
-            other=max(0.0, decode - draft - target),
+            other=max(0.0, decode - draft - target), hidden_draft=self["hidden_draft"],
         )  # fmt: skip
 
 

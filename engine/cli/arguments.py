@@ -6,7 +6,16 @@ from typing import NoReturn
 
 from engine import __version__
 from engine.errors import InputError
-from engine.options import DEVICES, METHODS, WEIGHTS, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.options import (
+    DEVICES,
+    METHODS,
+    PLACES,
+    WEIGHTS,
+    GenerateOptions,
+    LoadOptions,
+    SamplingOptions,
+    SpeculationOptions,
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -59,7 +68,11 @@ def _add_model(parser: Parser) -> None:
     parser.add_argument("--target", default="embedded", metavar="SOURCE", help="embedded, a folder, or a cached hub id")
     parser.add_argument("--draft", default="auto", metavar="SOURCE", help="the same, or none")
     parser.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
-    parser.add_argument("--place", choices=("auto", "device"), default="auto", help="where the layers lie")
+    parser.add_argument("--place", choices=PLACES, default="auto", help="where the layers lie (default: by plan)")
+    parser.add_argument("--vram-limit", type=_gib, default=0, metavar="GIB", help="GPU memory to take at most")
+    parser.add_argument("--ram-limit", type=_gib, default=0, metavar="GIB", help="RAM to take at most")
+    parser.add_argument("--force", action="store_true", help="load what the plan says does not fit, too")
+    parser.add_argument("--no-overlap", action="store_true", help="let the draft rest while layers are awaited")
     parser.add_argument("--weights", choices=WEIGHTS, default="auto", help="number type (default: %(default)s)")
     parser.add_argument("--context", type=int, default=0, metavar="TOKENS", help="longest prompt and answer together")
     parser.add_argument("--json", action="store_true", help="exactly one JSON document on stdout")
@@ -91,6 +104,11 @@ def load_options(arguments: argparse.Namespace) -> LoadOptions:
         device=arguments.device,
         weights=arguments.weights,
         context_tokens=arguments.context,
+        place=arguments.place,
+        vram_limit_bytes=arguments.vram_limit,
+        ram_limit_bytes=arguments.ram_limit,
+        force=arguments.force,
+        overlap=not arguments.no_overlap,
     )
 
 
@@ -126,6 +144,13 @@ def _budget(text: str) -> int:
     if budget < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of nodes from 1 on, nor 'auto'")
     return budget
+
+
+def _gib(text: str) -> int:
+    gib = float(text)
+    if not 0 < gib < 1 << 20:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of GiB above 0")
+    return int(gib * (1 << 30))
 
 
 def _list_of(convert: Callable[[str], object]) -> Callable[[str], list[object]]:

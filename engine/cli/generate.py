@@ -73,9 +73,9 @@ def _document(session: Session, answer: Answer) -> dict[str, Any]:
         "drafted_nodes": statistics.drafted_nodes,
         "first_token_seconds": statistics.first_token_seconds,
         "seconds": {**asdict(statistics.seconds), "load": session.load_seconds},
-        "placement": {"device": session.loaded.target.layers, "ram": 0, "ssd": 0},
-        "bytes_streamed": 0,
-        "stream_gb_per_second": 0.0,
+        "placement": {tier: session.loaded.tiers.count(tier) for tier in ("device", "ram", "ssd")},
+        "bytes_streamed": statistics.bytes_streamed,
+        "stream_gb_per_second": statistics.stream_gb_per_second,
         "peak_rss_bytes": peak_rss_bytes(),
         "peak_vram_bytes": peak_vram_bytes(),
     }

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.cancellation import Cancellation
-from engine.engine import Engine, Prompt, load, open_pair
+from engine.engine import Engine, Prompt, load
 from engine.errors import InputError
 from engine.messages import ChatMessage, Finished, Loaded, Loading, Round, Statistics
 from engine.options import GenerateOptions, LoadOptions
+from engine.pair import open_pair
 
 
 @dataclass(slots=True)

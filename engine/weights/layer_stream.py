@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from engine.weights.arrangement import Tier
 from engine.weights.binding import Binding, Decoded, Decoder, Scratch, Views
 from engine.weights.disk import DiskReader
 from engine.weights.host_memory import HostArena, arena_bytes
@@ -15,8 +15,6 @@ from engine.weights.lane import Lane
 from engine.weights.layout import LayerLayout
 from engine.weights.stage import Idle
 from engine.weights.supply import DeviceRing, DiskRing, Held, Supply
-
-Tier = Literal["device", "ram", "ssd"]
 
 
 @dataclass(frozen=True, slots=True)

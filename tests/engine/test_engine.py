@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from engine.cancellation import Cancellation
-from engine.engine import Engine, Prompt, load, open_pair
+from engine.engine import Engine, Prompt, load
 from engine.errors import InputError
 from engine.messages import ChatMessage, Event, Finished, Loaded, Loading, Prefilled, Round, Statistics
 from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.pair import open_pair
 
 STORY = (ChatMessage("user", "Tell me a story about a dragon."),)
 
