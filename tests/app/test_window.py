@@ -1,18 +1,15 @@
 """The window through its widgets, in front of a fake link."""
 
-import base64
-
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QAbstractButton, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.generation_popover import GenerationPopover
 from app.engine_state import Phase
 from app.settings import SettingsFile
-from app.theme import DARK, LIGHT, Theme
 from app.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
 from engine.messages import Cancel, Failed, Generate, Round
 from engine.options import LoadOptions
@@ -248,69 +245,6 @@ def test_the_generation_settings_open_below_their_button(window: MainWindow) -> 
     assert isinstance(window.generation, GenerationPopover)
     assert window.generation.isVisible()
     window.generation.hide()
-
-
-@pytest.mark.parametrize("name", ["about", "shortcuts"])
-def test_help_opens_a_box(window: MainWindow, name: str) -> None:
-    getattr(window.actions_, name).trigger()
-    boxes = [each for each in window.findChildren(QMessageBox) if each.isVisible()]
-    assert len(boxes) == 1
-    assert "Coppice" in boxes[0].text() or "Ctrl+N" in boxes[0].text()
-    boxes[0].close()
-
-
-def test_every_shortcut_is_used_once(window: MainWindow) -> None:
-    keys = [keys for _, keys in window.actions_.listed]
-    assert len(keys) == len(set(keys)) > 10
-
-
-def test_every_control_has_a_name(window: MainWindow) -> None:
-    unnamed = [
-        (each.objectName(), each.toolTip(), each.parent())
-        for kind in (QAbstractButton, QLineEdit, QComboBox, QPlainTextEdit)
-        for each in window.findChildren(kind)
-        if not (each.accessibleName() or getattr(each, "text", str)() or each.objectName().startswith("qt_"))
-    ]
-    assert unnamed == []
-
-
-def test_closing_ends_the_engine_and_keeps_the_layout(
-    window: MainWindow, link: FakeLink, settings: SettingsFile, open_window: OpenWindow
-) -> None:
-    window.resize(760, 640)
-    window.tree_dock.hide()
-    window.close()
-    assert link.said[-1] == "close"
-    again = open_window(FakeLink())
-    assert again.size() == window.size()
-    assert not again.tree_dock.isVisible()
-
-
-@pytest.mark.parametrize("stored", ["nonsense", base64.b64encode(b"\x00" * 40).decode()])
-def test_a_layout_that_cannot_be_read_is_the_default(
-    open_window: OpenWindow, settings: SettingsFile, stored: str
-) -> None:
-    settings.change(geometry=stored, docks=stored)
-    window = open_window(FakeLink())
-    assert window.tree_dock.isVisible()
-    assert window.width() > 600
-
-
-def test_the_window_comes_back_onto_a_screen_that_is_there(open_window: OpenWindow, settings: SettingsFile) -> None:
-    first = open_window(FakeLink())
-    first.move(QPoint(20_000, 20_000))
-    first.close()
-    second = open_window(FakeLink())
-    assert second.screen().availableGeometry().intersects(second.frameGeometry())
-
-
-def test_light_and_dark_follow_the_system(window: MainWindow, theme: Theme, monkeypatch: pytest.MonkeyPatch) -> None:
-    colors = {Qt.ColorScheme.Light: LIGHT, Qt.ColorScheme.Dark: DARK}
-    for scheme in (Qt.ColorScheme.Dark, Qt.ColorScheme.Light):
-        monkeypatch.setattr(type(theme), "_wanted", lambda _, wanted=colors[scheme]: wanted)
-        QGuiApplication.styleHints().colorSchemeChanged.emit(scheme)
-        assert window.palette().window().color().name() == colors[scheme].window
-        assert theme.colors == colors[scheme]
 
 
 def test_an_answer_scrolls_under_the_reader_s_hand_only(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
