@@ -1,6 +1,9 @@
 """What to ask the placement planner for a pair of checkpoints: their sizes, and this machine, put together."""
 
 import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -20,6 +23,7 @@ from engine.weights.placement import Override, Plan, plan
 from engine.weights.quantise import stored_bytes
 
 DEFAULT_CONTEXT_TOKENS = 8192
+SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
 NUMBERS = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 
 # Tokens per pass against budget, of Llama 2 7B and 70B on MTBench at temperature .6, as SpecExec publishes them (arXiv
@@ -113,11 +117,13 @@ def needs_of(checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: to
 
 
 def _codec(sizes: ModelSizes, weights: str, dtype: torch.dtype) -> Codec:
-    """Numbers stored in fewer bits than they compute in are moved as they are stored, and cast on arrival."""
+    """How layers that are not ready to run are kept: compressed, as they are stored, or prepared in `dtype`."""
     if weights in COMPRESSED:
         return "nf4" if weights == "nf4" else "int8"
-    narrow = sum(_own_bytes(weight) for layer in sizes.layers for weight in layer.weights)
-    return "cast" if narrow < sum(layer.elements for layer in sizes.layers) * dtype.itemsize else "plain"
+    stored = [weight for layer in sizes.layers for weight in layer.weights]
+    if any(_is_converted(weight) for weight in stored):
+        return "plain"  # read once, written anew in the number type that computes
+    return "plain" if all(_own_type(weight) == dtype for weight in stored) else "cast"
 
 
 def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
@@ -125,11 +131,23 @@ def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
     if codec == "plain":
         stored = run_bytes
     elif codec == "cast":
-        stored = sum(_own_bytes(weight) for weight in layer.weights)
+        stored = sum(weight.elements * _own_type(weight).itemsize for weight in layer.weights)
     else:
-        stored = sum(stored_bytes(weight.shape, codec, weight.name, dtype) for weight in layer.weights)
+        stored = sum(stored_bytes(shape, codec, name, dtype) for name, shape in _stacked(layer.weights))
     return Layer(round_up(stored), run_bytes, layer.elements, layer.active_elements)
 
 
-def _own_bytes(weight: StoredWeight) -> int:
-    return weight.elements * NUMBERS.get(weight.dtype, torch.bfloat16).itemsize
+def _stacked(weights: Iterable[StoredWeight]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Names and shapes as the network holds them: experts that are stored one by one make up a stack."""
+    experts = Counter((SINGLE_EXPERT.sub(".experts.", weight.name), weight.shape) for weight in weights)
+    for (name, shape), count in experts.items():
+        yield name, (count, *shape) if count > 1 else shape
+
+
+def _is_converted(weight: StoredWeight) -> bool:
+    """Whether the network holds it in another form: packed numbers unpacked, single experts stacked."""
+    return weight.dtype not in NUMBERS or SINGLE_EXPERT.search(weight.name) is not None
+
+
+def _own_type(weight: StoredWeight) -> torch.dtype:
+    return NUMBERS.get(weight.dtype, torch.bfloat16)

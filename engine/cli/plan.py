@@ -8,12 +8,12 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.cli import values
-from engine.options import DEVICES, EMBEDDED, WEIGHTS, LoadOptions, SpeculationOptions
-from engine.weights.placement import PLACES, Override
+from engine.options import DEVICES, EMBEDDED, PLACES, WEIGHTS, LoadOptions, SpeculationOptions
+from engine.weights.placement import Override
 from engine.weights.verdict import gib
 
 if TYPE_CHECKING:
-    from engine.engine import Pair
+    from engine.pair import Pair
     from engine.weights.machine import Rates
     from engine.weights.placement import Plan
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target", default=EMBEDDED, metavar="SOURCE", help="embedded, a folder, or a cached hub id")
     add("--draft", default="auto", metavar="SOURCE", help="the same, or none")
     add("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
-    add("--weights", choices=tuple(dict.fromkeys((*WEIGHTS, "int8", "nf4"))), default="auto", help="number type")
+    add("--weights", choices=WEIGHTS, default="auto", help="number type")
     add("--context", type=int, default=0, metavar="TOKENS", help="longest prompt and answer together")
     add("--budget", type=values.budget, default=0, metavar="auto|N", help="drafted nodes per tree (default: auto)")
     add("--place", choices=PLACES, default="auto", help="where all layers lie (default: %(default)s)")
@@ -46,8 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def plan(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
     # torch is imported only behind a command line that makes sense
-    from engine.engine import AUTO_BUDGET, open_pair  # noqa: PLC0415
+    from engine.engine import AUTO_BUDGET  # noqa: PLC0415
     from engine.model.device import choose_device  # noqa: PLC0415
+    from engine.pair import open_pair  # noqa: PLC0415
     from engine.planning import Question, plan_pair, usual_rates  # noqa: PLC0415
 
     pair = open_pair(LoadOptions(arguments.target, arguments.draft, arguments.device, context_tokens=arguments.context))

@@ -19,8 +19,8 @@ def budget(text: str) -> int:
 def gib(text: str) -> int:
     """Bytes, from a number of GiB that may have a fraction."""
     number = _number(text)
-    if not 0 <= number < 1 << 20:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of GiB")
+    if not 0 < number < 1 << 20:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of GiB above 0")
     return int(number * GIB)
 
 

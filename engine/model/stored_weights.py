@@ -9,14 +9,14 @@ from engine.model.safetensors_header import TensorInfo
 
 IN_LAYER = re.compile(r"(?P<stack>(?:.*\.)?layers)\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
-MXFP4_BLOCKS, MXFP4_SCALES = "_blocks", "_scales"
+MXFP4, MXFP4_BLOCKS, MXFP4_SCALES = "MXFP4", "_blocks", "_scales"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredWeight:
     """One weight: its name (inside a layer: relative to the layer), its numbers' shape, their type as safetensors says.
 
-    `nbytes` are those of the checkpoint.
+    `nbytes` are those of the checkpoint. Of the packed types only MXFP4 is known.
     """
 
     name: str

@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from engine.errors import InputError
+from engine.options import Place
 from engine.weights.arrangement import Arrangement, Footprint, Tier, all_in, arrange, footprint, layer_bytes
 from engine.weights.forecast import Forecast, forecast
 from engine.weights.machine import Machine, Room
 from engine.weights.needs import FixedBytes, ModelNeeds, Workload, fixed_bytes
 from engine.weights.verdict import Verdict, explain, verdict_of
-
-Place = Literal["auto", "device", "ram", "ssd"]
-PLACES: tuple[Place, ...] = ("auto", "device", "ram", "ssd")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,152 @@
+"""Plans for real checkpoints: what is counted without reading weights is what is stored, loaded and computed with."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from engine import engine as composition
+from engine.cancellation import Cancellation
+from engine.errors import InputError
+from engine.model import context as context_room
+from engine.model.blueprint import draw_blueprint
+from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.context import Context
+from engine.model.device import choose_dtype
+from engine.model.resident import DTYPES, load_resident
+from engine.model.sizes import model_sizes
+from engine.options import SpeculationOptions
+from engine.planning import Question, context_for, expected_tokens_per_pass, needs_of, plan_pair
+from engine.preparation import COMPRESSED, prepare_model
+from engine.weights import needs as needs_room
+from engine.weights.layout import PAGE
+from engine.weights.machine import CPU_RATES
+from engine.weights.placement import Override
+from engine.weights.prepared import open_prepared
+from engine.weights.shards import layout_of_shards
+from tests.engine.tiny_models import FAMILIES, tiny_model
+
+CPU = torch.device("cpu")
+WIDE: dict[str, Any] = {"hidden_size": 256, "intermediate_size": 704, "num_attention_heads": 8, "vocab_size": 4000}
+
+
+def saved(folder: Path, family: str, dtype: torch.dtype = torch.bfloat16, **overrides: Any) -> Checkpoint:
+    tiny_model(family, dtype=dtype, **overrides).save_pretrained(folder)
+    return open_checkpoint(str(folder))
+
+
+def kept_bytes(checkpoint: Checkpoint, weights: str, prepared: Path) -> list[int]:
+    """Every layer's buffer, streamed from the shards where that can be, else from prepared files."""
+    if weights not in COMPRESSED:
+        blueprint = draw_blueprint(checkpoint, DTYPES[weights])
+        places = [blueprint.one_to_one(index) for index in range(len(blueprint))]
+        layouts = [layout_of_shards(index, place) for index, place in enumerate(places) if place]
+        if len(layouts) == len(blueprint):
+            return [layout.nbytes for layout in layouts if layout]
+    list(prepare_model(checkpoint, weights, prepared, Cancellation()))
+    return [layout.nbytes for layout in open_prepared(prepared).layouts()]
+
+
+@pytest.mark.parametrize("weights", ["float32", "bfloat16", "int8", "nf4"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_layers_take_what_the_plan_counts(family: str, weights: str, tmp_path: Path) -> None:
+    checkpoint = saved(tmp_path / "model", family)
+    counted = [layer.stored_bytes for layer in needs_of(checkpoint, model_sizes(checkpoint), weights, CPU).layers]
+    found = kept_bytes(checkpoint, weights, tmp_path / "prepared")
+    for count, nbytes in zip(counted, found, strict=True):
+        assert abs(count - nbytes) <= 2 * PAGE, "up to the pages at either end, and the pages between shards' pieces"
+
+
+@pytest.mark.parametrize("weights", ["auto", "float32", "bfloat16"])
+@pytest.mark.parametrize("family", ["llama", "gemma2", "mixtral"])
+def test_a_resident_model_takes_what_the_plan_counts(family: str, weights: str, tmp_path: Path) -> None:
+    checkpoint = saved(tmp_path, family)
+    found = plan_pair(checkpoint, None, CPU, Question(weights=weights, context_tokens=100))
+    dtype = choose_dtype(weights, checkpoint, CPU)
+    network = load_resident(checkpoint, dtype, CPU)
+    assert found.arrangement.ready
+    assert found.bytes.layers + found.bytes.rest == sum(parameter.nbytes for parameter in network.model.parameters())
+    context = Context(network, 100 + composition.TREE_SLOTS)
+    context.score([5, 6, 7], [-1, 0, 1])
+    assert found.bytes.kv == sum(layer.keys.nbytes + layer.values.nbytes for layer in context._cache.layers)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("family", ["llama", "gemma2", "gpt_oss", "mixtral"])
+def test_a_pass_writes_down_no_more_than_was_counted(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    checkpoint = saved(tmp_path, family, dtype, max_position_embeddings=4096, **WIDE)
+    shape = needs_of(checkpoint, model_sizes(checkpoint), str(dtype).removeprefix("torch."), CPU).shape
+    context = Context(load_resident(checkpoint, dtype, CPU), capacity=2048)
+    context.prefill([5] * 1000)
+    rows = 257
+    taken = peak_bytes(lambda: context.score([7] * rows, [-1] * rows))
+    counted = shape.pass_bytes(rows, 1000 + rows, logit_rows=rows)
+    assert 0.9 * taken < counted < 2.2 * taken
+
+
+def peak_bytes(run: Any) -> int:
+    """The most bytes that were allocated at a time and not freed, while `run` ran."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        run()
+    held = peak = 0
+    events = recorded.profiler.kineto_results.events()
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak
+
+
+def test_a_smaller_room_brings_a_model_from_ssd(tmp_path: Path) -> None:
+    checkpoint = saved(tmp_path, "llama", num_hidden_layers=12, **WIDE)
+    whole = plan_pair(checkpoint, None, CPU, Question("bfloat16", context_tokens=64))
+    limit = Override(ram_limit=whole.bytes.device - 3 * whole.layer_bytes[0] // 2)
+    tight = plan_pair(checkpoint, None, CPU, Question("bfloat16", context_tokens=64, override=limit))
+    assert (whole.verdict, tight.verdict) == ("device", "ssd")
+    assert tight.bytes.device + tight.bytes.ram <= limit.ram_limit  # type: ignore[operator]
+    assert tight.arrangement.count("device") == 12 - 5, "a layer and a half too many, and three slots of the ring"
+
+
+def test_compression_is_for_the_target_alone(tmp_path: Path) -> None:
+    target, draft = saved(tmp_path / "target", "llama", **WIDE), saved(tmp_path / "draft", "qwen3")
+    plain, packed = (plan_pair(target, draft, CPU, Question(weights, context_tokens=64)) for weights in ("auto", "nf4"))
+    assert plain.bytes.draft == packed.bytes.draft > 0
+    assert packed.bytes.layers < plain.bytes.layers / 6, (
+        "4.13 bits instead of the 32 that a CPU computes small models in"
+    )
+
+
+def test_without_a_draft_there_is_one_token_per_pass(tmp_path: Path) -> None:
+    checkpoint = saved(tmp_path, "llama")
+    alone = plan_pair(checkpoint, None, CPU, Question(budget=256))
+    pair = plan_pair(checkpoint, checkpoint, CPU, Question(budget=256))
+    measured = plan_pair(checkpoint, checkpoint, CPU, Question(budget=256, tokens_per_pass=3.5, rates=CPU_RATES))
+    assert alone.forecast.tokens_per_pass == 1.0
+    assert pair.forecast.tokens_per_pass == 16.0
+    assert measured.forecast.tokens_per_pass == 3.5
+
+
+def test_the_published_rates_are_met_and_joined() -> None:
+    assert expected_tokens_per_pass(0) == 1.0
+    assert expected_tokens_per_pass(64) == pytest.approx(12.2)
+    assert expected_tokens_per_pass(99_999) == 23.6
+    rates = [expected_tokens_per_pass(budget) for budget in range(5000)]
+    assert rates == sorted(rates)
+
+
+def test_the_context_is_what_the_model_allows_within_the_sensible(tmp_path: Path) -> None:
+    short = model_sizes(saved(tmp_path / "short", "llama"))
+    long = model_sizes(saved(tmp_path / "long", "llama", max_position_embeddings=131072))
+    assert (context_for(short, 0), context_for(long, 0)) == (512, 8192)
+    assert (context_for(short, 300), context_for(long, 100_000)) == (300, 100_000)
+    with pytest.raises(InputError, match="reads at most 512 tokens, not 513"):
+        context_for(short, 513)
+
+
+def test_the_planner_counts_with_the_engines_own_figures() -> None:
+    assert needs_room.PREFILL_ROWS == context_room.PREFILL_ROWS
+    assert needs_room.TREE_SLOTS == composition.TREE_SLOTS
+    assert (SpeculationOptions().batch, SpeculationOptions().depth) == (needs_room.DRAFT_BATCH, needs_room.DRAFT_PASSES)
+    assert Question().budget == composition.AUTO_BUDGET
