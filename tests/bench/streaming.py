@@ -1,0 +1,167 @@
+"""A pass over layers that stream from SSD, against reading alone, computing alone, and accelerate's disk offload.
+
+python -m tests.bench.streaming [--gigabytes 1.5] [--rows 1,64] [--passes 5] [--folder DIR] [--json]
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.model.checkpoint import open_checkpoint
+from engine.model.context import Context
+from engine.model.resident import load_resident
+from engine.model.skeleton import build_skeleton
+from engine.weights.disk import PIECE_BYTES, DiskReader
+from engine.weights.host_memory import HostArena
+from engine.weights.layer_stream import LayerStream
+from engine.weights.layout import LayerLayout
+from engine.weights.shards import layout_of_shards
+from tests.bench.inflate import inflate
+
+CPU, DTYPE = torch.device("cpu"), torch.bfloat16
+PREFIX = list(range(100, 164))
+
+
+def main() -> None:
+    """Measure, and print a table or one JSON document."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gigabytes", type=float, default=1.5, help="bytes of the decoder layers")
+    parser.add_argument("--rows", default="1,64", help="tokens per pass")
+    parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=None, help="where the model is made and kept (a real disk)")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
+        model = inflate(Path(scratch) / "model", int(arguments.gigabytes * 1e9))
+        found = measure(model, [int(rows) for rows in arguments.rows.split(",")], arguments.passes)
+    json.dump(found, sys.stdout, indent=None if arguments.json else 2)
+    sys.stdout.write("\n")
+
+
+def measure(model: Path, row_counts: Sequence[int], passes: int) -> dict[str, Any]:
+    """All figures for one model folder; contenders take turns, and medians are told."""
+    checkpoint = open_checkpoint(str(model))
+    skeleton = build_skeleton(checkpoint, DTYPE, CPU)
+    layouts = [
+        layout_of_shards(index, skeleton.one_to_one(index) or {}) for index in range(len(skeleton.network.layers))
+    ]
+    complete = [layout for layout in layouts if layout]
+    stream = LayerStream(list(skeleton.network.layers), complete, ["ssd"] * len(complete))
+    for _ in stream.load():
+        pass
+    streamed, resident = Context(skeleton.network, 512), Context(load_resident(checkpoint, DTYPE, CPU), 512)
+    for context in (streamed, resident):
+        context.prefill(PREFIX)
+    found: dict[str, Any] = {
+        "model_bytes": sum(layout.nbytes for layout in complete),
+        "threads": torch.get_num_threads(),
+        "raw_disk_gb_per_second": median(lambda: raw_rate(complete), passes),
+        "rows": [],
+    }
+    for rows in row_counts:
+        found["rows"].append(_row(rows, passes, streamed, resident, complete))
+    stream.close()
+    accelerate = accelerate_seconds(model, row_counts, passes)
+    for row, seconds in zip(found["rows"], accelerate, strict=True):
+        row["accelerate_seconds"] = seconds
+        row["accelerate_over_ours"] = seconds / row["pass_seconds"]
+    found["read_rate_over_raw"] = found["rows"][0]["read_gb_per_second"] / found["raw_disk_gb_per_second"]
+    return found
+
+
+def _row(
+    rows: int, passes: int, streamed: Context, resident: Context, layouts: Sequence[LayerLayout]
+) -> dict[str, Any]:
+    tokens, parents = list(range(200, 200 + rows)), [-1] + [0] * (rows - 1)
+    reads, computes, streaks = [], [], []
+    for _ in range(passes):
+        reads.append(read_seconds(layouts))
+        computes.append(_score(resident, tokens, parents))
+        # Pass upon pass, so that none finds its first layers there for nothing: the first of three does not count.
+        streaks += [_score(streamed, tokens, parents) for _ in range(3)][1:]
+    read, compute, streak = (statistics.median(seconds) for seconds in (reads, computes, streaks))
+    return {
+        "rows": rows,
+        "read_seconds": read,
+        "read_gb_per_second": sum(layout.nbytes for layout in layouts) / read / 1e9,
+        "compute_seconds": compute,
+        "pass_seconds": streak,
+        "pass_over_bound": streak / max(read, compute),
+    }
+
+
+def _score(context: Context, tokens: Sequence[int], parents: Sequence[int]) -> float:
+    begin = time.perf_counter()
+    context.score(tokens, parents, last=1)
+    seconds = time.perf_counter() - begin
+    context.rewind(len(PREFIX))
+    return seconds
+
+
+def read_seconds(layouts: Sequence[LayerLayout]) -> float:
+    """Reading every layer once with nothing else going on."""
+    reader = DiskReader(layouts)
+    buffer = HostArena(max(layout.nbytes for layout in layouts)).take(max(layout.nbytes for layout in layouts))
+    begin = time.perf_counter()
+    for layout in layouts:
+        reader.read(layout, buffer)
+    seconds = time.perf_counter() - begin
+    reader.close()
+    return seconds
+
+
+def raw_rate(layouts: Sequence[LayerLayout]) -> float:
+    """The disk's own direct rate in 1e9 bytes a second: plain reads of the same files, and no code of ours."""
+    target = memoryview(HostArena(PIECE_BYTES).take(PIECE_BYTES).numpy())  # type: ignore[arg-type]
+    total, begin = 0, time.perf_counter()
+    for path in {segment.path for layout in layouts for segment in layout.segments}:
+        file, offset = os.open(path, os.O_RDONLY | os.O_DIRECT), 0
+        while offset % 4096 == 0 and (got := os.preadv(file, [target], offset)):
+            offset += got
+        os.close(file)
+        total += offset
+    return total / (time.perf_counter() - begin) / 1e9
+
+
+def accelerate_seconds(model: Path, row_counts: Sequence[int], passes: int) -> list[float]:
+    """Seconds of a pass with accelerate's `disk_offload`, its files dropped from the page cache before each."""
+    from accelerate import disk_offload
+    from transformers import AutoModelForCausalLM
+
+    with tempfile.TemporaryDirectory(dir=model.parent) as offload:
+        network = AutoModelForCausalLM.from_pretrained(model, dtype=DTYPE).eval()
+        disk_offload(network, offload, execution_device=CPU)
+        medians = []
+        for rows in row_counts:
+            ids = torch.tensor([list(range(200, 200 + rows))])
+            medians.append(statistics.median(_cold_pass(network, ids, Path(offload)) for _ in range(passes)))
+        return medians
+
+
+@torch.inference_mode()
+def _cold_pass(network: Any, ids: torch.Tensor, offload: Path) -> float:
+    for path in offload.iterdir():
+        file = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(file)
+    begin = time.perf_counter()
+    network(input_ids=ids, use_cache=False, logits_to_keep=1)
+    return time.perf_counter() - begin
+
+
+def median(run: Callable[[], float], times: int) -> float:
+    """The median of some runs."""
+    return statistics.median(run() for _ in range(times))
+
+
+if __name__ == "__main__":
+    main()
