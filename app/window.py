@@ -44,7 +44,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Coppice")
         self.setWindowIcon(application_icon())
         previous = LoadOptions(settings.current.target, settings.current.draft)
-        self.library = LibraryController(link, wanted, previous, self)
+        self.library = LibraryController(link, wanted, previous, self, cache_dir=str(folders.cache))
         self.chat = ChatController(link, settings, self)
         self.notices = NoticeStack()
         self.chat_panel = ChatPanel(theme.colors, self.notices, self)

@@ -102,6 +102,11 @@ class Engine:
             self._loaded.stream.close()
 
     @property
+    def options(self) -> LoadOptions:
+        """What it was loaded with."""
+        return self._pair.options
+
+    @property
     def end_tokens(self) -> frozenset[int]:
         """The tokens that end an answer."""
         return self._tokenizer.eos_ids

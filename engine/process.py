@@ -73,6 +73,9 @@ class EngineProcess:
         from engine.pair import open_pair  # noqa: PLC0415
 
         if isinstance(request, Load):
+            if self._engine and self._engine.options == request.options:
+                yield from (self._engine.describe(request.id, seconds=0.0), Finished(request.id, "loaded"))
+                return
             pair = open_pair(request.options)  # what is loaded stays until the new pair is known to be usable
             if self._engine:
                 self._engine.close()

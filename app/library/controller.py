@@ -21,9 +21,17 @@ class LibraryController(QObject):
     pair_loaded = Signal(LoadOptions)
     load_failed = Signal(Failed)
 
-    def __init__(self, link: EngineLink, wanted: LoadOptions, previous: LoadOptions, parent: QObject | None = None):
+    def __init__(
+        self,
+        link: EngineLink,
+        wanted: LoadOptions,
+        previous: LoadOptions,
+        parent: QObject | None = None,
+        cache_dir: str = "",
+    ) -> None:
         super().__init__(parent)
         self._link = link
+        self._cache_dir = cache_dir  # where the engine keeps prepared models
         self._wanted = wanted
         self._previous = previous
         self._loaded: LoadOptions | None = None
@@ -118,7 +126,7 @@ class LibraryController(QObject):
 
     def _request_load(self) -> None:
         self._change(EngineState(Phase.LOADING, "Loading the models"))
-        self._request = self._link.load(self._wanted)
+        self._request = self._link.load(replace(self._wanted, cache_dir=self._cache_dir))
 
     def _change(self, state: EngineState) -> None:
         if state != self.state:

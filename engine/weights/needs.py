@@ -129,7 +129,7 @@ def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload) ->
         rest=target.rest_bytes,
         kv=target.kv_bytes * slots,
         buffers=max(
-            target.shape.pass_bytes(min(PREFILL_ROWS, slots), slots, logit_rows=1),
+            target.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
             target.shape.pass_bytes(work.rows, slots, logit_rows=work.rows),
         ),
         draft=_whole_bytes(draft, work) if draft else 0,
@@ -140,7 +140,7 @@ def _whole_bytes(model: ModelNeeds, work: Workload) -> int:
     """A draft is never streamed; its logits become log-probabilities."""
     slots, batch = work.slots, min(DRAFT_BATCH, work.rows)
     passes = max(
-        model.shape.pass_bytes(min(PREFILL_ROWS, slots), slots, logit_rows=1),
+        model.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
         model.shape.pass_bytes(batch, slots, logit_rows=batch, logit_copies=2),
     )
     return sum(layer.run_bytes for layer in model.layers) + model.rest_bytes + model.kv_bytes * slots + passes

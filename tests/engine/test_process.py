@@ -108,7 +108,8 @@ def test_cancel_ends_the_running_answer_and_those_waiting(child: Child) -> None:
 def test_failures_are_events_and_keep_what_is_loaded(child: Child) -> None:
     child.connection.send(Generate(1, STORY, GenerateOptions()))
     assert child.until_the_end(1)[-1].message == "No model is loaded."
-    child.load(2)
+    assert len(child.load(2)) > 2
+    assert [type(event) for event in child.load(6)] == [Loaded, Finished], "what is loaded already is not loaded again"
     failure = child.load(3, target="/no/such/folder")[-1]
     assert isinstance(failure, Failed)
     assert "/no/such/folder" in failure.message

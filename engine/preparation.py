@@ -1,0 +1,87 @@
+"""Preparing a model: its layers, converted from a checkpoint one at a time, stored as the stream wants them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from engine.cancellation import Cancellation
+from engine.errors import InputError
+from engine.model.blueprint import Blueprint, draw_blueprint
+from engine.model.checkpoint import CONFIG, Checkpoint
+from engine.model.resident import DTYPES
+from engine.weights.fingerprint import fingerprint
+from engine.weights.layout import LayerLayout
+from engine.weights.manifest import Recipe
+from engine.weights.prepared import folder_name
+from engine.weights.preparing import PrepareProgress, Work, prepare
+from engine.weights.quantise import codec_named
+from engine.weights.shards import layout_of_shards
+
+COMPRESSED = ("nf4", "int8")
+
+
+def source_fingerprint(checkpoint: Checkpoint) -> str:
+    """The state of the files that a checkpoint's prepared layers depend on."""
+    return fingerprint([checkpoint.folder / CONFIG, *checkpoint.shards])
+
+
+def prepared_folder(cache: Path, checkpoint: Checkpoint, weights: str) -> Path:
+    """Where a checkpoint prepared in this way belongs in the cache; another state of its files has another place."""
+    return cache / folder_name(checkpoint.name, weights, source_fingerprint(checkpoint))
+
+
+def storage(weights: str, checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
+    """The codec, and the number type that weights are read as before it stores them; raises `InputError`.
+
+    Compressed weights are made from the checkpoint's own numbers.
+    """
+    if weights in DTYPES:
+        return "plain", DTYPES[weights]
+    if weights in COMPRESSED:
+        own = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
+        return weights, DTYPES.get(own, torch.bfloat16)
+    raise InputError(f"Weights '{weights}' cannot be prepared.", "Choose one of " + ", ".join((*COMPRESSED, *DTYPES)))
+
+
+def stream_from_shards(blueprint: Blueprint) -> tuple[LayerLayout, ...] | None:
+    """The layers' layouts in the checkpoint's own files, if all lie there just as they are used; else None."""
+    layouts = []
+    for index in range(len(blueprint)):
+        places, shapes = blueprint.one_to_one(index), blueprint.shapes(index)
+        layout = layout_of_shards(index, places) if places else None
+        if layout is None or any(tensor.dtype != shapes[tensor.name][1] for tensor in layout.tensors):
+            return None
+        layouts.append(layout)
+    return tuple(layouts)
+
+
+def prepare_model(
+    checkpoint: Checkpoint, weights: str, folder: Path, cancellation: Cancellation
+) -> Iterator[PrepareProgress]:
+    """Convert a checkpoint's layers into `folder`, one at a time; yields after each, and goes on where a run stopped.
+
+    `weights`: `nf4`, `int8`, `bfloat16`, `float16` or `float32`. Raises `Cancelled` between two layers; `InputError`
+    and `ModelError` for what cannot be prepared; `CoppiceError` if the disk is too small or fails.
+    """
+    name, dtype = storage(weights, checkpoint)
+    codec = codec_named(name)
+    state = source_fingerprint(checkpoint)
+    blueprint = draw_blueprint(checkpoint, dtype)
+
+    def stored_bytes(index: int) -> int:
+        outlines = (codec.outline(weight, *shape) for weight, shape in blueprint.shapes(index).items())
+        return sum(tensor.nbytes for outline in outlines for tensor in outline.values())
+
+    def make(index: int) -> dict[str, Tensor]:
+        tensors = blueprint.layer_tensors(index)
+        stored: dict[str, Tensor] = {}
+        for weight in list(tensors):
+            stored |= codec.encode(weight, tensors.pop(weight))  # popped: freed as soon as it is encoded
+        return stored
+
+    number = str(dtype).removeprefix("torch.")
+    recipe = Recipe(checkpoint.name, str(checkpoint.folder.resolve()), state, name, number, len(blueprint))
+    layer_bytes = [stored_bytes(index) for index in range(len(blueprint))]
+    yield from prepare(folder, Work(recipe, layer_bytes, make, lambda: source_fingerprint(checkpoint)), cancellation)

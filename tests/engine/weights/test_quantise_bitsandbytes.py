@@ -1,0 +1,113 @@
+"""Byte for byte what bitsandbytes stores, and bit for bit what it reads back, against its operators on the CPU."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.weights import nf4_unpacking
+from engine.weights.double_quantisation import compress, restore
+from engine.weights.quantise import codec_named
+
+SHAPES = [(64, 64), (100, 192), (1200, 1792), (33, 4096)]
+TYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+
+@pytest.fixture(scope="module")
+def functional() -> Any:
+    """Bitsandbytes' functions; seconds to import, so here and not above."""
+    return pytest.importorskip("bitsandbytes.functional", reason="bitsandbytes has no build for this platform")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Bitsandbytes' mean depends on the number of threads; ours is the one it takes in a single thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def weight_with_zeros(shape: tuple[int, int], dtype: torch.dtype) -> Tensor:
+    generator = torch.Generator().manual_seed(shape[0])
+    weight = torch.randn(shape, generator=generator) * torch.rand(shape[0], 1, generator=generator)
+    weight[7, :64] = 0
+    return weight.to(dtype)
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [*product(SHAPES, TYPES)])
+def test_nf4_bytes_are_those_of_double_quantisation(
+    functional: Any, shape: tuple[int, int], dtype: torch.dtype
+) -> None:
+    weight = weight_with_zeros(shape, dtype)
+    stored = codec_named("nf4").encode("w", weight)
+    packed, state = functional.quantize_4bit(weight, blocksize=64, compress_statistics=True, quant_type="nf4")
+    assert torch.equal(stored["w.nf4"].view(-1), packed.view(-1))
+    assert torch.equal(stored["w.absmax"], state.absmax)
+    assert torch.equal(stored["w.absmax_scale"], state.state2.absmax)
+    assert torch.equal(stored["w.absmax_offset"], state.offset.view(1))
+    plain, _ = functional.quantize_4bit(weight, blocksize=64, compress_statistics=False, quant_type="nf4")
+    assert torch.equal(plain, packed)
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [*product(SHAPES, TYPES)])
+def test_nf4_weights_are_read_back_as_bitsandbytes_does(
+    functional: Any, shape: tuple[int, int], dtype: torch.dtype
+) -> None:
+    weight = weight_with_zeros(shape, dtype)
+    packed, state = functional.quantize_4bit(weight, blocksize=64, compress_statistics=True, quant_type="nf4")
+    out = torch.empty_like(weight)
+    codec_named("nf4").decode(codec_named("nf4").encode("w", weight), "w", out)
+    assert torch.equal(out, functional.dequantize_4bit(packed, state))
+
+
+def test_absmax_is_rounded_as_bitsandbytes_does_also_at_the_edges_of_its_grid(functional: Any) -> None:
+    absmax = torch.rand(64, 256, generator=torch.Generator().manual_seed(1)).view(-1)
+    absmax[1024:1280] = absmax.mean()
+    codes, scales, offset = compress(absmax)
+    expected, state = functional.quantize_blockwise(absmax - absmax.mean(), blocksize=256)
+    assert torch.equal(codes, expected)
+    assert torch.equal(scales, state.absmax)
+    back = functional.dequantize_blockwise(expected, state) + offset
+    assert torch.equal(restore(codes[None], scales[None], offset[None]), back)
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [*product(SHAPES, TYPES)])
+def test_int8_bytes_and_weights_are_those_of_the_vectorwise_functions(
+    functional: Any, shape: tuple[int, int], dtype: torch.dtype
+) -> None:
+    weight = weight_with_zeros(shape, dtype)
+    stored = codec_named("int8").encode("w", weight)
+    codes, scales, _ = functional.int8_vectorwise_quant(weight.clone())
+    assert torch.equal(stored["w.int8"], codes)
+    assert torch.equal(stored["w.absmax"], scales)
+    out = torch.empty(shape)
+    codec_named("int8").decode(stored, "w", out)
+    assert torch.equal(out, functional.int8_vectorwise_dequant(codes, scales))
+
+
+def as_on_cuda(offset: float) -> Any:
+    """The CUDA kernel's signature over the CPU operator, off by `offset`."""
+
+    def dequantise(
+        codes: Tensor, absmax: Tensor, block: int, kind: str, shape: list[int], dtype: torch.dtype, out: Tensor
+    ) -> None:
+        out.copy_(torch.ops.bitsandbytes.dequantize_4bit(codes, absmax, block, kind, shape, dtype).view(shape) + offset)
+
+    return dequantise
+
+
+@pytest.mark.parametrize(("offset", "agrees"), [(0.0, True), (0.01, False)])
+def test_the_kernel_is_used_where_it_is_there_and_right(
+    functional: Any, monkeypatch: pytest.MonkeyPatch, offset: float, agrees: bool
+) -> None:
+    monkeypatch.setattr(nf4_unpacking, "KERNEL_WEIGHTS", 256)
+    cpu = torch.device("cpu")
+    assert not nf4_unpacking.kernel_agrees(cpu)
+    with torch.library._scoped_library("bitsandbytes", "IMPL") as library:
+        library.impl("dequantize_4bit.out", as_on_cuda(offset), "CPU")
+        assert nf4_unpacking.kernel_agrees(cpu) is agrees
+    assert nf4_unpacking.unpacking_for(cpu) is nf4_unpacking.unpack_by_table
