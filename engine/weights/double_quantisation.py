@@ -27,7 +27,7 @@ def compress(absmax: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     whatever the device and the number of threads.
     """
     absmax = absmax.cpu()
-    offset = absmax.mean().view(1)  # a sum to one number is split among threads, a row's sum is not
+    offset = absmax.expand(2, -1).mean(dim=1)[:1]  # a sum to one number is split among threads, a row's sum is not
     groups = pad(absmax - offset, (0, -len(absmax) % GROUP)).view(-1, GROUP)
     scales = groups.abs().amax(dim=1, keepdim=True)
     unit = (groups * (1 / scales.clamp(min=SMALLEST_SCALE))).clamp_(-1, 1)

@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.errors import ModelError
 from engine.weights import compressible
+from engine.weights.double_quantisation import compress
 from engine.weights.quantise import CODECS, codec_named
 from tests.engine.weights.quantise_cases import COMPRESSING, WEIGHT, random_weight, relative_error, there_and_back
 
@@ -19,6 +20,17 @@ def _threads_restored() -> Iterator[None]:
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("_threads_restored")
+def test_the_mean_absmax_does_not_depend_on_threads() -> None:
+    absmax = random_weight(200_000).abs()
+    torch.set_num_threads(1)
+    expected, mean = compress(absmax), absmax.mean()
+    assert torch.equal(expected[2], mean.view(1))
+    for threads in (2, 3, 16):
+        torch.set_num_threads(threads)
+        assert all(torch.equal(found, one) for found, one in zip(compress(absmax), expected, strict=True))
 
 
 class Allocations(TorchDispatchMode):
@@ -92,7 +104,7 @@ def test_a_stored_tensor_that_is_missing_or_does_not_fit_is_named(codec: str) ->
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.usefixtures("_threads_restored")
 def test_neither_chunks_nor_threads_change_a_bit(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    weight = random_weight(1200, 1792).bfloat16()  # enough blocks for torch to split a sum among threads
+    weight = random_weight(1200, 1792).bfloat16()
     reference = codec_named(codec).encode(WEIGHT, weight)
     expected = there_and_back(codec_named(codec), weight)
     for chunk, threads in ((1 << 17, 2), (1 << 17, 16), (1 << 12, 1), (64 * 1000, 1), (1 << 22, 1)):
