@@ -20,10 +20,11 @@ CODES, ABSMAX, SCALES, OFFSET = ".nf4", ".absmax", ".absmax_scale", ".absmax_off
 
 
 class Nf4(Plain):
-    """Stores [..., rows, columns] as uint8 codes [..., rows, columns / 2], the first weight of a pair in the high bits.
+    """Stores [..., rows, columns] as codes, int16 [..., rows, columns / 4]: two bytes of two codes, the first one high.
 
-    Beside them the blocks' absmax in 8 bits, with its scales and its mean. Each matrix of a stack, such as each
-    expert of [experts, rows, columns], is compressed on its own: its slice of all four tensors can be decoded alone.
+    The bytes are bitsandbytes'; as int16 they lie where they can be read by twos. Beside them the blocks' absmax in
+    8 bits, with its scales and its mean. Each matrix of a stack, such as each expert of [experts, rows, columns], is
+    compressed on its own: its slice of all four tensors can be decoded alone.
     """
 
     name = "nf4"
@@ -42,7 +43,7 @@ class Nf4(Plain):
         matrices = tensor.reshape(-1, *tensor.shape[-2:])
         parts = zip(*(stored[part].view(len(matrices), -1) for part in outline), strict=True)
         for matrix, (codes, absmax, scales, offset) in zip(matrices, parts, strict=True):
-            exact = _quantise(matrix.reshape(-1), codes)
+            exact = _quantise(matrix.reshape(-1), codes.view(torch.uint8))
             require_finite(name, exact.sum())  # as large as anything that is taken of them
             for part, values in zip((absmax, scales, offset), compress(exact), strict=True):
                 part.copy_(values)
@@ -68,7 +69,7 @@ def _compressed_outline(name: str, shape: tuple[int, ...]) -> dict[str, Tensor]:
     """The four tensors that hold a compressed weight, on the meta device."""
     stack, blocks = shape[:-2], prod(shape[-2:]) // BLOCK
     return {
-        name + CODES: torch.empty(*shape[:-1], shape[-1] // 2, dtype=torch.uint8, device="meta"),
+        name + CODES: torch.empty(*shape[:-1], shape[-1] // 4, dtype=torch.int16, device="meta"),
         name + ABSMAX: torch.empty(*stack, blocks, dtype=torch.uint8, device="meta"),
         name + SCALES: torch.empty(*stack, groups_of(blocks), dtype=torch.float32, device="meta"),
         name + OFFSET: torch.empty(*stack, 1, dtype=torch.float32, device="meta"),

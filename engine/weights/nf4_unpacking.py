@@ -32,7 +32,7 @@ LEVELS = torch.tensor(
 )
 
 Unpack = Callable[[Tensor, Tensor, Tensor], None]
-"""(codes uint8 [weights / 2], absmax float32 [weights / 64], out [weights]), flat and on one device: writes level times
+"""(codes int16 [weights / 4], absmax float32 [weights / 64], out [weights]), flat and on one device: writes level times
 absmax, multiplied in float32 and rounded once to `out`'s number type."""
 
 
@@ -67,7 +67,7 @@ def unpack_by_kernel(codes: Tensor, absmax: Tensor, out: Tensor) -> None:
     for begin in range(0, len(out), KERNEL_WEIGHTS):
         end = min(begin + KERNEL_WEIGHTS, len(out))
         torch.ops.bitsandbytes.dequantize_4bit.out(
-            codes[begin // 2 : end // 2],
+            codes[begin // 4 : end // 4].view(torch.uint8),
             absmax[begin // BLOCK : end // BLOCK],
             BLOCK,
             "nf4",
@@ -89,7 +89,7 @@ def _four_levels(device: torch.device) -> Tensor:
 
 def kernel_agrees(device: torch.device) -> bool:
     """Tell whether bitsandbytes is there and gives, on this device, the table's numbers for every pair of codes."""
-    codes = torch.arange(256, dtype=torch.uint8, device=device)
+    codes = torch.arange(256, dtype=torch.uint8, device=device).view(torch.int16)
     absmax = torch.linspace(0.01, 3, 512 // BLOCK, device=device)
     found, expected = (torch.zeros(512, dtype=torch.bfloat16, device=device) for _ in range(2))
     try:

@@ -156,3 +156,16 @@ def test_a_transposed_weight_is_stored_as_its_copy(codec: str) -> None:
     weight = random_weight(128, 192).t()
     stored, copied = (codec_named(codec).encode(WEIGHT, w) for w in (weight, weight.contiguous()))
     assert all(torch.equal(stored[part], copied[part]) for part in copied)
+
+
+@pytest.mark.parametrize("codec", COMPRESSING)
+def test_stored_tensors_may_lie_at_odd_places_of_a_buffer(codec: str) -> None:
+    weight = random_weight(33, 192)
+    expected, out = there_and_back(codec_named(codec), weight), torch.empty_like(weight)
+    stored = codec_named(codec).encode(WEIGHT, weight)
+    for name, tensor in stored.items():
+        buffer = torch.zeros(tensor.nbytes + tensor.itemsize, dtype=torch.uint8)
+        stored[name] = buffer[tensor.itemsize :].view(tensor.dtype).view(tensor.shape)
+        stored[name].copy_(tensor)
+    codec_named(codec).decode(stored, WEIGHT, out)
+    assert torch.equal(out, expected)

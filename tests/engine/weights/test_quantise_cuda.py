@@ -32,7 +32,7 @@ def test_table_and_kernel_give_the_same_bits(dtype: torch.dtype, monkeypatch: py
     device = torch.device("cuda", torch.cuda.current_device())
     assert nf4_unpacking.unpacking_for(device) is nf4_unpacking.unpack_by_kernel
     monkeypatch.setattr(nf4_unpacking, "KERNEL_WEIGHTS", 1 << 18)
-    codes = torch.randint(0, 256, (1 << 19,), dtype=torch.uint8, device=device)
+    codes = torch.randint(-(1 << 15), 1 << 15, (1 << 18,), dtype=torch.int16, device=device)
     absmax = torch.rand(1 << 14, device=device)
     by_kernel, by_table = (torch.empty(1 << 20, dtype=dtype, device=device) for _ in range(2))
     nf4_unpacking.unpack_by_kernel(codes, absmax, by_kernel)
