@@ -4,6 +4,7 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -35,7 +36,7 @@ from engine.round_events import RoundEvents
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
 from engine.speculation.drafter import Drafter, NoDrafter
-from engine.speculation.rounds import rounds
+from engine.speculation.rounds import Speculation, rounds
 from engine.speculation.specexec import SpecExec
 from engine.stats import Stopwatch
 from engine.text.text_stream import TextStream
@@ -107,6 +108,11 @@ class Engine:
         return self._pair.options
 
     @property
+    def source(self) -> Path:
+        """The target's folder."""
+        return self._pair.target.folder
+
+    @property
     def end_tokens(self) -> frozenset[int]:
         """The tokens that end an answer."""
         return self._tokenizer.eos_ids
@@ -152,7 +158,7 @@ class Engine:
             yield Prefilled(request, len(tokens), cached, clock["prefill"])
             draw = Sampler(options.sampling, tokens, Uniforms(options.sampling.seed)).draw
             with self._idle_work(drafter, clock):
-                steps = rounds(self.target, drafter, tokens, draw, answer, budget, clock)
+                steps = rounds(Speculation(self.target, drafter, draw, answer, budget, clock), tokens)
                 yield from events.follow(steps, answer.take_text)
             reason = answer.reason
         except Cancelled:

@@ -50,7 +50,7 @@ def load_target(
     """Plan, then load; yields progress. Raises `InputError` if the model does not fit, `ModelError`, `Cancelled`."""
     plan = _plan(checkpoint, draft, options, device)
     tiers = plan.arrangement.tiers
-    if plan.arrangement.ready or (set(tiers) == {"device"} and options.weights not in COMPRESSED):
+    if plan.arrangement.ready:
         yield Loading(request, f"Loading {checkpoint.name}", 0, 1)
         network = load_resident(checkpoint, choose_dtype(options.weights, checkpoint, device), device)
         return LoadedTarget(network, None, tiers)

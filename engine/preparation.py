@@ -8,16 +8,14 @@ from torch import Tensor
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError
-from engine.model.blueprint import Blueprint, draw_blueprint
+from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import CONFIG, Checkpoint
 from engine.model.resident import DTYPES
 from engine.weights.fingerprint import fingerprint
-from engine.weights.layout import LayerLayout
 from engine.weights.manifest import Recipe
 from engine.weights.prepared import folder_name
 from engine.weights.preparing import PrepareProgress, Work, prepare
 from engine.weights.quantise import codec_named
-from engine.weights.shards import layout_of_shards
 
 COMPRESSED = ("nf4", "int8")
 
@@ -45,23 +43,12 @@ def storage(weights: str, checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
     raise InputError(f"Weights '{weights}' cannot be prepared.", "Choose one of " + ", ".join((*COMPRESSED, *DTYPES)))
 
 
-def stream_from_shards(blueprint: Blueprint) -> tuple[LayerLayout, ...] | None:
-    """The layers' layouts in the checkpoint's own files, if all lie there just as they are used; else None."""
-    layouts = []
-    for index in range(len(blueprint)):
-        places, shapes = blueprint.one_to_one(index), blueprint.shapes(index)
-        layout = layout_of_shards(index, places) if places else None
-        if layout is None or any(tensor.dtype != shapes[tensor.name][1] for tensor in layout.tensors):
-            return None
-        layouts.append(layout)
-    return tuple(layouts)
-
-
 def prepare_model(
     checkpoint: Checkpoint, weights: str, folder: Path, cancellation: Cancellation
 ) -> Iterator[PrepareProgress]:
     """Convert a checkpoint's layers into `folder`, one at a time; yields after each, and goes on where a run stopped.
 
+    Where all is done already, it is over at once: only the files' sizes are compared then (see `prepared.verify`).
     `weights`: `nf4`, `int8`, `bfloat16`, `float16` or `float32`. Raises `Cancelled` between two layers; `InputError`
     and `ModelError` for what cannot be prepared; `CoppiceError` if the disk is too small or fails.
     """

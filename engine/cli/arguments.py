@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from engine import __version__
+from engine.cli import plan, prepare, values
 from engine.errors import InputError
 from engine.options import (
     DEVICES,
@@ -33,6 +34,9 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     _add_generate(commands.add_parser("generate", help="answer one prompt"))
     _add_bench(commands.add_parser("bench", help="compare methods on the same weights, prompts and machine"))
+    plan.add_arguments(commands.add_parser("plan", help="where every layer would go, and what that would give"))
+    prepare.add_prepare_arguments(commands.add_parser("prepare", help="convert a model into layers that stream"))
+    prepare.add_prepared_arguments(commands.add_parser("prepared", help="list, check or delete prepared models"))
     return parser
 
 
@@ -69,8 +73,8 @@ def _add_model(parser: Parser) -> None:
     parser.add_argument("--draft", default="auto", metavar="SOURCE", help="the same, or none")
     parser.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
     parser.add_argument("--place", choices=PLACES, default="auto", help="where the layers lie (default: by plan)")
-    parser.add_argument("--vram-limit", type=_gib, default=0, metavar="GIB", help="GPU memory to take at most")
-    parser.add_argument("--ram-limit", type=_gib, default=0, metavar="GIB", help="RAM to take at most")
+    parser.add_argument("--vram-limit", type=values.gib, default=0, metavar="GIB", help="GPU memory to take at most")
+    parser.add_argument("--ram-limit", type=values.gib, default=0, metavar="GIB", help="RAM to take at most")
     parser.add_argument("--force", action="store_true", help="load what the plan says does not fit, too")
     parser.add_argument("--no-overlap", action="store_true", help="let the draft rest while layers are awaited")
     parser.add_argument("--weights", choices=WEIGHTS, default="auto", help="number type (default: %(default)s)")
@@ -88,7 +92,7 @@ def _add_sampling(parser: Parser) -> None:
     add("--repetition-penalty", type=float, default=1.0, metavar="R", help="above 1 discourages repeats")
     add("--presence-penalty", type=float, default=0.0, metavar="R", help="above 0 discourages used tokens")
     add("--seed", type=int, default=0, metavar="S", help="same seed, same text")
-    add("--budget", type=_budget, default=0, metavar="auto|N", help="drafted nodes per tree (default: auto)")
+    add("--budget", type=values.budget, default=0, metavar="auto|N", help="drafted nodes per tree (default: auto)")
     add("--depth", type=int, default=32, metavar="D", help="levels and draft passes per tree (default: %(default)s)")
     add("--width", type=int, default=32, metavar="W", help="children looked at per node (default: %(default)s)")
     add("--draft-batch", type=int, default=128, metavar="B", help="nodes per draft pass (default: %(default)s)")
@@ -135,22 +139,6 @@ def generate_options(arguments: argparse.Namespace, method: str, budget: int, se
         stop=tuple(arguments.stop),
         ignore_eos=arguments.ignore_eos,
     )
-
-
-def _budget(text: str) -> int:
-    if text == "auto":
-        return 0
-    budget = int(text)
-    if budget < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of nodes from 1 on, nor 'auto'")
-    return budget
-
-
-def _gib(text: str) -> int:
-    gib = float(text)
-    if not 0 < gib < 1 << 20:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of GiB above 0")
-    return int(gib * (1 << 30))
 
 
 def _list_of(convert: Callable[[str], object]) -> Callable[[str], list[object]]:

@@ -1,7 +1,10 @@
 """What a user would otherwise run on the same weights: transformers' own generation, plain and assisted."""
 
+import os
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -50,8 +53,37 @@ def assisted(engine: Engine, options: GenerateOptions) -> Baseline:
     return _generate(engine, options, {"assistant_model": engine.draft.network.model})
 
 
-def _generate(engine: Engine, options: GenerateOptions, extra: dict[str, Any]) -> Baseline:
-    model, sampling = engine.target.network.model, options.sampling
+def accelerate(engine: Engine, options: GenerateOptions) -> Baseline:
+    """`model.generate` with accelerate's disk offload: how a model that does not fit is commonly run."""
+    try:
+        from accelerate import disk_offload  # noqa: PLC0415  # only who asks for this baseline needs it
+    except ImportError as error:
+        raise InputError("The baseline 'accelerate' needs the package accelerate.", "Install it with pip.") from error
+    network = engine.target.network
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        engine.source, dtype=network.dtype, attn_implementation=network.attention, local_files_only=True
+    ).eval()
+    folder = tempfile.TemporaryDirectory(prefix="coppice-offload-", dir=Path.cwd())
+    disk_offload(model, folder.name, execution_device=network.device)
+    run = _generate(engine, options, {}, model)
+
+    def cold(prompt: Sequence[int], max_new_tokens: int) -> Timed:
+        forget(Path(folder.name))
+        return run(prompt, max_new_tokens)
+
+    return cold
+
+
+def forget(folder: Path) -> None:
+    """Drop a folder's files from the page cache: a model bigger than memory would not be in it."""
+    for path in folder.iterdir():
+        file = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(file)
+
+
+def _generate(engine: Engine, options: GenerateOptions, extra: dict[str, Any], model: Any = None) -> Baseline:
+    model, sampling = model or engine.target.network.model, options.sampling
     end_tokens = None if options.ignore_eos else sorted(engine.end_tokens)
     drawn = {
         "do_sample": True,
@@ -83,4 +115,8 @@ def _generate(engine: Engine, options: GenerateOptions, extra: dict[str, Any]) -
     return run
 
 
-BASELINES: dict[str, Callable[[Engine, GenerateOptions], Baseline]] = {"transformers": plain, "assisted": assisted}
+BASELINES: dict[str, Callable[[Engine, GenerateOptions], Baseline]] = {
+    "transformers": plain,
+    "assisted": assisted,
+    "accelerate": accelerate,
+}

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from engine.cli import plan, prepare
 from engine.cli.arguments import build_parser
 from engine.errors import CoppiceError
 
@@ -35,7 +36,9 @@ def _dispatch(arguments: argparse.Namespace) -> None:
         from engine.cli.generate import generate  # noqa: PLC0415
 
         generate(arguments)
-    else:
+    elif arguments.command == "bench":
         from engine.cli.bench import bench  # noqa: PLC0415
 
         bench(arguments)
+    else:
+        {"plan": plan.plan, "prepare": prepare.prepare, "prepared": prepare.prepared}[arguments.command](arguments)

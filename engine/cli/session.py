@@ -56,7 +56,7 @@ class Session:
                 engine: Engine = end.value
                 return engine
             if isinstance(event, Loading) and not quiet:
-                say(f"{event.stage} ({event.done + 1} of {event.total})")
+                say(event.stage if event.total == 1 else f"{event.stage}: {event.done} of {event.total}")
             if isinstance(event, Loaded):
                 self.loaded = event
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
+
 from engine.speculation.acceptance import Draw, accept
 from engine.speculation.drafter import Drafter, Scorer
 from engine.speculation.tree import Path, Tree
@@ -30,22 +32,39 @@ class RoundResult:
     tokens: tuple[int, ...]
 
 
-def rounds(
-    target: Scorer, drafter: Drafter, prompt: Sequence[int], draw: Draw, ending: Ending, budget: int, clock: Stopwatch
-) -> Iterator[RoundResult]:
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """Who takes part in an answer: the target that verifies, the drafter that guesses, and the draw from the target."""
+
+    target: Scorer
+    drafter: Drafter
+    draw: Draw
+    ending: Ending
+    budget: int
+    clock: Stopwatch
+
+
+def rounds(speculation: Speculation, prompt: Sequence[int]) -> Iterator[RoundResult]:
     """Answer `prompt` (at least one token; all but the last are in the target's cache already), a tree per round.
 
     Between two rounds target and drafter hold the prompt and the answer up to, but not including, its last token.
     """
     answer: list[int] = []
-    while ending.room:
-        with clock.measure("draft"):
-            tree = drafter.grow([*prompt, *answer], budget, depth=ending.room - 1)
-        with clock.measure("target"):
-            logits = target.score(tree.tokens, tree.parents)
-        path = accept(tree, logits, draw, ending.push, answer)
-        drafter.keep(path)
-        target.keep(path.nodes)
-        said = path.tokens(tree)
-        answer.extend(said)
-        yield RoundResult(tree, path, said)
+    while speculation.ending.room:
+        result = next_round(speculation, prompt, answer)
+        answer.extend(result.tokens)
+        yield result
+
+
+@torch.inference_mode()  # all of a round, as the drafter may be at work inside the target's pass
+def next_round(speculation: Speculation, prompt: Sequence[int], answer: Sequence[int]) -> RoundResult:
+    """One tree, one pass of the target, one accepted path."""
+    target, drafter, ending, clock = speculation.target, speculation.drafter, speculation.ending, speculation.clock
+    with clock.measure("draft"):
+        tree = drafter.grow([*prompt, *answer], speculation.budget, depth=ending.room - 1)
+    with clock.measure("target"):
+        logits = target.score(tree.tokens, tree.parents)
+    path = accept(tree, logits, speculation.draw, ending.push, answer)
+    drafter.keep(path)
+    target.keep(path.nodes)
+    return RoundResult(tree, path, path.tokens(tree))

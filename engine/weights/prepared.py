@@ -113,12 +113,13 @@ def delete_prepared(folder: Path) -> None:
 def verify(prepared: PreparedModel, cancellation: Cancellation) -> Iterator[int]:
     """Read everything and compare; yields each layer that is as it was written, raises `ModelError` at one that is not.
 
-    Raises `Cancelled` between two layers.
+    That one is struck from the manifest, so that preparing again makes it anew. Raises `Cancelled` between two layers.
     """
     for index, layer in sorted(prepared.manifest.layers.items()):
         cancellation.check()
         path = layer_path(prepared.folder, index)
         if not is_intact(path, layer):
+            prepared.manifest.without_layer(index).write(prepared.folder)
             raise ModelError(f"{path} is not as it was written.", AGAIN)
         yield index
 
@@ -133,10 +134,18 @@ def require_file(path: Path, layer: LayerFile) -> None:
         raise ModelError(f"{path} has {size} bytes and not {layer.nbytes}.", AGAIN)
 
 
+def is_there(path: Path, layer: LayerFile) -> bool:
+    """Whether the file is there, in the right size."""
+    try:
+        require_file(path, layer)
+    except (ModelError, OSError):
+        return False
+    return True
+
+
 def is_intact(path: Path, layer: LayerFile) -> bool:
     """Whether the file is there and holds what was written, byte for byte."""
     try:
-        require_file(path, layer)
-        return digest_of(path) == layer.digest
-    except (ModelError, OSError):
+        return is_there(path, layer) and digest_of(path) == layer.digest
+    except OSError:
         return False

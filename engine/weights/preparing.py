@@ -15,7 +15,7 @@ from engine.errors import CoppiceError, ModelError
 from engine.weights.atomic_file import remove_leftovers
 from engine.weights.manifest import LayerFile, Manifest, Recipe, read_manifest
 from engine.weights.packing import write_layer
-from engine.weights.prepared import is_intact, layer_path
+from engine.weights.prepared import is_intact, is_there, layer_path
 
 RESERVE_BYTES = 256 << 20  # left free on the disk: a full disk harms more than us
 TABLE_BYTES = 64 << 10  # a layer's table of tensors, padding included; only far larger mixtures need more
@@ -53,18 +53,23 @@ class Work:
 def prepare(folder: Path, work: Work, cancellation: Cancellation) -> Iterator[PrepareProgress]:
     """Write all layers into `folder`, but for those that a run before has finished; yields after each layer.
 
+    Layers of a run that was stopped are kept if they are whole, those of a complete one if their sizes are right.
     Raises `Cancelled` between two layers, what is done stays; `ModelError` for a folder that holds something else or
     a source that changed; `CoppiceError` if the disk is too small or fails.
     """
     with _disk_errors(folder):
         manifest = _claim(folder, work.recipe)
         pace = _Pace(work.layer_bytes)
+        # A complete model is opened often, and was whole when it was made; after a run that was stopped, look closely.
+        is_kept = is_there if manifest.complete else is_intact
         for index, layer in sorted(manifest.layers.items()):
             cancellation.check()
-            if is_intact(layer_path(folder, index), layer):
+            if is_kept(layer_path(folder, index), layer):
                 yield pace.kept(index)
             else:
                 manifest = manifest.without_layer(index)
+        if manifest.complete:
+            return
         manifest.write(folder)
         missing = [index for index in range(work.recipe.layer_count) if index not in manifest.layers]
         _require_space(folder, work, missing)

@@ -1,6 +1,7 @@
 """The engine with the embedded pair: what a conversation yields, from loading to the last event."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -165,3 +166,56 @@ def test_without_a_draft_speculation_is_off_and_says_why() -> None:
     assert "draft" in statistics_of(events).note
     with pytest.raises(InputError, match="needs a draft model"):
         list(engine.generate(1, engine.prompt(STORY), method("specexec")))
+
+
+def load_and_answer(options: LoadOptions, generate: GenerateOptions) -> tuple[list[Event], list[Event]]:
+    """The events of loading a pair, and those of an answer by it."""
+    cancellation = Cancellation()
+    cancellation.begin(1)
+    loading: list[Event] = []
+    steps = load(1, open_pair(options), cancellation)
+    while True:
+        try:
+            loading.append(next(steps))
+        except StopIteration as end:
+            engine: Engine = end.value
+            break
+    events = list(engine.generate(1, engine.prompt(STORY), generate))
+    engine.close()
+    return loading, events
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_layers_from_ssd_give_the_same_text_whether_the_draft_rests_meanwhile_or_not(
+    loads: Loads, overlap: bool
+) -> None:
+    """The embedded weights are bfloat16 and run in float32: they are cast on arrival."""
+    expected = text_of(answer(loads, STORY, method("specexec"), request=50))
+    options = LoadOptions(weights="float32", place="ssd", overlap=overlap)
+    loading, events = load_and_answer(options, method("specexec"))
+    loaded = next(event for event in loading if isinstance(event, Loaded))
+    assert loaded.tiers == ("ssd",) * loaded.target.layers
+    assert text_of(events) == expected
+    statistics = statistics_of(events)
+    assert statistics.bytes_streamed > 0
+    assert (statistics.seconds.hidden_draft > 0) == overlap
+
+
+def test_compressed_weights_are_prepared_once(tmp_path: Path) -> None:
+    options = LoadOptions(weights="nf4", place="ssd", cache_dir=str(tmp_path))
+    short = replace(method("specexec"), max_new_tokens=20)
+    first, answered = load_and_answer(options, short)
+    again, answered_again = load_and_answer(options, short)
+    for loading, prepared in ((first, True), (again, False)):
+        stages = [event.stage for event in loading if isinstance(event, Loading)]
+        assert any("left" in stage for stage in stages) == prepared
+    assert text_of(answered) == text_of(answered_again) != ""
+    assert next(event for event in again if isinstance(event, Loaded)).target.weights == "nf4"
+
+
+def test_a_model_that_does_not_fit_is_refused_with_figures_and_can_be_forced() -> None:
+    tight = LoadOptions(place="device", ram_limit_bytes=20 << 20)
+    with pytest.raises(InputError, match=r"does not fit here\. .* would be needed .*, but 20\.0 MiB may be used"):
+        load_and_answer(tight, method("none"))
+    _, events = load_and_answer(replace(tight, force=True), replace(method("none"), max_new_tokens=3))
+    assert statistics_of(events).new_tokens == 3

@@ -12,7 +12,7 @@ from engine.options import SamplingOptions, SpeculationOptions
 from engine.sampling import Sampler, Uniforms, UniformSource
 from engine.speculation.answer import Answer
 from engine.speculation.drafter import Drafter, NoDrafter
-from engine.speculation.rounds import RoundResult, rounds
+from engine.speculation.rounds import RoundResult, Speculation, rounds
 from engine.speculation.specexec import SpecExec
 from engine.stats import Stopwatch
 from tests.engine.tiny_models import tiny_network
@@ -74,5 +74,6 @@ def write(
     drafter.prefill(prompt[:-1])
     answer = Answer(Silent(), end_tokens, max_new_tokens)
     sampler = Sampler(sampling, prompt, uniforms or Uniforms(sampling.seed))
-    results = list(rounds(context, drafter, prompt, sampler.draw, answer, budget, Stopwatch()))
+    parts = Speculation(context, drafter, sampler.draw, answer, budget, Stopwatch())
+    results = list(rounds(parts, prompt))
     return Outcome(answer.tokens, results)

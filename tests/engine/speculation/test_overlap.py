@@ -11,7 +11,7 @@ from engine.model.network import Network
 from engine.options import SamplingOptions, SpeculationOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
-from engine.speculation.rounds import RoundResult, rounds
+from engine.speculation.rounds import RoundResult, Speculation, rounds
 from engine.speculation.specexec import SpecExec
 from engine.stats import Stopwatch
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write
@@ -71,7 +71,7 @@ def overlapped(
     drafter.prefill(prompt[:-1])
     answer = Answer(Silent(), frozenset(), NEW_TOKENS)
     sampler = Sampler(sampling, prompt, Uniforms(sampling.seed))
-    results = list(rounds(context, drafter, prompt, sampler.draw, answer, budget, Stopwatch()))
+    results = list(rounds(Speculation(context, drafter, sampler.draw, answer, budget, Stopwatch()), prompt))
     return results, answer.tokens, draft.grown_rows
 
 
