@@ -35,7 +35,7 @@ def run(stage: str, options: argparse.Namespace) -> None:
         build_review(work, options.dialogues // 10)
         review(work, work / "target", minutes=options.review_minutes, threads=options.threads)
     elif stage == "generate":
-        write_generated(work / "target", work, tokens=options.generated_tokens, threads=options.threads)
+        write_generated(work / "target", work, minutes=options.generate_minutes, threads=options.threads)
     elif stage == "draft":
         minutes, teacher = options.draft_minutes, work / "target"
         train(DRAFT, work, work / "draft", minutes=minutes, threads=options.threads, teacher=teacher)
@@ -49,9 +49,9 @@ def main() -> None:
     parser.add_argument("--stage", choices=STAGES, action="append", help="only this stage; may be repeated")
     parser.add_argument("--dialogues", type=int, default=140_000)
     parser.add_argument("--target-minutes", type=float, default=46)
-    parser.add_argument("--review-minutes", type=float, default=6)
+    parser.add_argument("--review-minutes", type=float, default=10)
     parser.add_argument("--draft-minutes", type=float, default=14)
-    parser.add_argument("--generated-tokens", type=int, default=300_000)
+    parser.add_argument("--generate-minutes", type=float, default=6)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     for stage in options.stage or STAGES:

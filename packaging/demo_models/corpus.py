@@ -24,7 +24,6 @@ CHAT_TEMPLATE = (
 )
 REPEATS = {"synthetic": 1, "chit-chat": 4, "fairy tales": 2}
 VALIDATION_DOCUMENTS = 300
-REVIEW_NUMBERS = 8.0  # how much more often the review talks about numbers
 # What a user says cannot be predicted; it is learned a little, so that the model still reads it well.
 USER_WEIGHT = 0.1
 
@@ -115,9 +114,9 @@ def pack(documents: list[Document], folder: Path, name: str) -> int:
 
 
 def build_review(folder: Path, dialogues: int, seed: int = 4321) -> None:
-    """Write review.*.npy, in which more than half of the talk is about numbers, for a corpus that exists."""
+    """Write review.*.npy, half of which is about numbers, for a corpus that exists."""
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer" / "tokenizer.json"))
-    source = Conversations(seed, numbers_factor=REVIEW_NUMBERS)
+    source = Conversations(seed, review=True)
     documents = encode(tokenizer, [source.next() for _ in range(dialogues)])
     print("review tokens:", pack(documents, folder, "review"))
 

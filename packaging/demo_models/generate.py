@@ -1,5 +1,6 @@
 """Lets a trained target write answers itself: the text that its draft has to predict later."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from corpus import ASSISTANT, BOS, END, PAD, SYSTEM, USER, USER_WEIGHT, Document
 from dialogues.conversation import Conversations, Dialogue
 
 ROWS = 96
-ANSWER_TOKENS = 320
+PROMPT_TOKENS = 96  # a longer prompt makes every row of its batch slower
+ANSWER_TOKENS = 280
 SEED = 99  # not the seed of the corpus, so that the chats are new ones
 # Half of the answers are greedy, half are sampled at the temperature that the application starts with.
 TEMPERATURES = (0.0, 0.7)
@@ -39,20 +41,19 @@ def answer(model: Any, prompts: list[list[int]], temperature: float) -> list[lis
     return [row[: row.index(END) + 1] if END in row else row for row in answers]
 
 
-def write_generated(target: Path, folder: Path, *, tokens: int, threads: int) -> int:
-    """Write `generated.*.npy` with about `tokens` tokens, half of them prompts; returns the number written."""
+def write_generated(target: Path, folder: Path, *, minutes: float, threads: int) -> int:
+    """Write `generated.*.npy` with what the target says in so many minutes; returns the number of tokens."""
     torch.set_num_threads(threads)
     torch.manual_seed(SEED)
     tokenizer = AutoTokenizer.from_pretrained(target)
     model = AutoModelForCausalLM.from_pretrained(target, dtype=torch.bfloat16).eval()
-    source, documents, count, turn = Conversations(SEED), list[Document](), 0, 0
-    while count < tokens:
-        prompts = [prompt_of(tokenizer, source.next()) for _ in range(ROWS)]
-        prompts = [prompt for prompt in prompts if len(prompt) < 400]
+    source, documents, turn, end = Conversations(SEED), list[Document](), 0, time.monotonic() + 60 * minutes
+    while time.monotonic() < end:
+        prompts = [prompt_of(tokenizer, source.next()) for _ in range(2 * ROWS)]
+        prompts = [prompt for prompt in prompts if len(prompt) <= PROMPT_TOKENS][:ROWS]
         for prompt, said in zip(prompts, answer(model, prompts, TEMPERATURES[turn % 2]), strict=True):
             weights = [USER_WEIGHT] * len(prompt) + [1.0] * len(said)
             documents.append(Document(prompt + said, weights))
-            count += len(prompt) + len(said)
         turn += 1
-        print(f"written by the target: {count} tokens", flush=True)
+        print(f"{len(documents)} answers written by the target", flush=True)
     return pack(documents, folder, "generated")

@@ -13,6 +13,8 @@ from dialogues.unknown import Unknown
 from dialogues.vocabulary import Vocabulary
 from dialogues.world import World
 
+REVIEW_NUMBERS = 6  # how much more often a review talks about numbers
+
 
 @dataclass(frozen=True)
 class Dialogue:
@@ -25,20 +27,21 @@ class Dialogue:
 class Conversations:
     """An endless source of dialogues; the same seed gives the same ones.
 
-    `numbers_factor` multiplies how often numbers are talked about, for a review of what is hardest to learn.
+    A review talks more often about what is hardest to learn and about what is asked first.
     """
 
-    def __init__(self, seed: int, numbers_factor: float = 1) -> None:
+    def __init__(self, seed: int, *, review: bool = False) -> None:
         self._rng = rng = random.Random(seed)
         numbers, words, world, known = Numbers(rng), Vocabulary(rng), World(rng), Knowledge(rng)
+        often = REVIEW_NUMBERS if review else 1
         small_talk, self._memory = Answers("smalltalk.txt", rng), Memory(rng)
         skills: list[tuple[Callable[[], list[Turn]], float]] = [
-            (numbers.sums, 12 * numbers_factor), (numbers.compare, 3 * numbers_factor),
-            (numbers.count, 2 * numbers_factor),
+            (numbers.sums, 12 * often), (numbers.compare, 3 * often), (numbers.count, 2 * often),
             (words.opposites, 3), (words.sizes, 2.5), (words.colors, 1.5), (words.calendar, 2), (words.spelling, 1.5),
             (words.lists, 6), (world.capitals, 5), (world.countries, 5), (world.animals, 8),
-            (small_talk.talk, 13), (Answers("coppice.txt", rng).talk, 6), (Answers("code.txt", rng).talk, 5),
-            (Answers("why.txt", rng).talk, 6), (known.topics, 9), (known.steps, 6), (known.poems, 2), (known.jokes, 2),
+            (small_talk.talk, 26 if review else 13), (Answers("coppice.txt", rng).talk, 6),
+            (Answers("code.txt", rng).talk, 5), (Answers("why.txt", rng).talk, 6),
+            (known.topics, 9), (known.steps, 6), (known.poems, 2), (known.jokes, 2),
             (known.feelings, 3), (Unknown(rng).talk, 11), (Stories(rng).talk, 9),
         ]  # fmt: skip
         self._skills = [skill for skill, _ in skills]
