@@ -1,6 +1,8 @@
 """What a user would otherwise run on the same weights: transformers' own generation, plain and assisted."""
 
+import atexit
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -63,12 +65,13 @@ def accelerate(engine: Engine, options: GenerateOptions) -> Baseline:
     model = transformers.AutoModelForCausalLM.from_pretrained(
         engine.source, dtype=network.dtype, attn_implementation=network.attention, local_files_only=True
     ).eval()
-    folder = tempfile.TemporaryDirectory(prefix="coppice-offload-", dir=Path.cwd())
-    disk_offload(model, folder.name, execution_device=network.device)
+    folder = Path(tempfile.mkdtemp(prefix="coppice-offload-", dir=engine.source.parent))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    disk_offload(model, folder, execution_device=network.device)
     run = _generate(engine, options, {}, model)
 
     def cold(prompt: Sequence[int], max_new_tokens: int) -> Timed:
-        forget(Path(folder.name))
+        forget(folder)
         return run(prompt, max_new_tokens)
 
     return cold
@@ -97,7 +100,7 @@ def _generate(engine: Engine, options: GenerateOptions, extra: dict[str, Any], m
     def run(prompt: Sequence[int], max_new_tokens: int) -> Timed:
         torch.manual_seed(sampling.seed)
         clock = FirstTokenClock()
-        ids = torch.tensor([list(prompt)], device=model.device)
+        ids = torch.tensor([list(prompt)], device=engine.target.network.device)
         config = transformers.GenerationConfig(
             max_new_tokens=max_new_tokens,
             eos_token_id=end_tokens,
