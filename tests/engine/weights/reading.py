@@ -1,0 +1,28 @@
+"""What lies in files, read as the stream reads it."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from engine.weights.binding import stored_views
+from engine.weights.disk import DiskReader
+from engine.weights.host_memory import HostArena
+from engine.weights.layout import LayerLayout
+
+
+def read(layout: LayerLayout, direct: bool = True) -> dict[str, Tensor]:
+    """The layer as the stream reads it: page by page into an aligned buffer, tensors viewed in place."""
+    buffer = HostArena(layout.nbytes).take(layout.nbytes)
+    reader = DiskReader([layout], direct)
+    reader.read(layout, buffer)
+    reader.close()
+    return stored_views(layout, buffer)
+
+
+def assert_equal(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert found[name].dtype == tensor.dtype, name
+        assert found[name].shape == tensor.shape, name
+        assert found[name].contiguous().view(-1).view(torch.uint8).equal(tensor.contiguous().view(-1).view(torch.uint8))
