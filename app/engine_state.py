@@ -43,7 +43,7 @@ class EngineState:
             case Phase.STARTING:
                 return "Starting engine"
             case Phase.LOADING:
-                step = f" ({min(self.done + 1, self.total)} of {self.total})" if self.total else ""
+                step = f" ({min(self.done + 1, self.total)} of {self.total})" if self.total > 1 else ""
                 return f"{self.stage or 'Loading'}{step}"
             case Phase.EMPTY:
                 return "No model loaded"
@@ -54,6 +54,11 @@ class EngineState:
 
 
 def describe_pair(pair: Loaded) -> str:
-    """Such as `demo-target + demo-draft on cpu, float32`."""
+    """Such as `demo-target + demo-draft on cpu, float32`, with how many layers are streamed, and from where."""
     names = pair.target.name if pair.draft is None else f"{pair.target.name} + {pair.draft.name}"
-    return f"{names} on {pair.target.device}, {pair.target.weights}"
+    streamed = [
+        f"{pair.tiers.count(tier)} of {len(pair.tiers)} layers from {place}"
+        for tier, place in (("ram", "RAM"), ("ssd", "SSD"))
+        if tier in pair.tiers
+    ]
+    return ", ".join([f"{names} on {pair.target.device}", pair.target.weights, *streamed])
