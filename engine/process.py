@@ -3,6 +3,7 @@
 Started as `python -m engine.process` with COPPICE_ENGINE_ADDRESS and COPPICE_ENGINE_KEY (hex) in the environment.
 """
 
+import gc
 import os
 import queue
 import sys
@@ -77,14 +78,18 @@ class EngineProcess:
                 yield from (self._engine.describe(request.id, seconds=0.0), Finished(request.id, "loaded"))
                 return
             pair = open_pair(request.options)  # what is loaded stays until the new pair is known to be usable
-            if self._engine:
-                self._engine.close()
-            self._engine = None
+            self._unload()
             self._engine = yield from load(request.id, pair, self._cancellation)
             return
         if self._engine is None:
             raise InputError("No model is loaded.", "Choose a model first.")
         yield from self._engine.generate(request.id, self._engine.prompt(request.chat), request.options)
+
+    def _unload(self) -> None:
+        if self._engine:
+            self._engine.close()
+        self._engine = None
+        gc.collect()  # a model and its hooks hold each other; the next one needs their memory now
 
 
 def _failed(request: int, error: Exception) -> Failed:
