@@ -2,14 +2,15 @@
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, Qt, Signal
-from PySide6.QtGui import QCursor, QMouseEvent, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
-from app.tree.chips import ChipsItem
+from app.tree.chips import Brink, ChipsItem
 from app.tree.drawing import draw
 from app.tree.explanation import explain_bonus, explain_node
-from app.tree.grid import LARGEST_SCALE, Point, Size, confine, reveal
+from app.tree.grid import LARGEST_SCALE, Point, Size, confine
 from app.tree.lettering import Lettering
+from app.tree.marker import Marker, marker, paint_marker
 from app.tree.palette import Palette
 from app.tree.picture import BONUS_NODE, Picture, compose
 from app.tree.snapshot import Snapshot
@@ -37,6 +38,8 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._following = True
         self._grip: Point | None = None  # the point of the picture that is being dragged
         self._explained: tuple[str, QRect] | None = None
+        self._palette = palette
+        self._marker: Marker | None = None
         self._letters = Lettering(self.font())
         self._chips = ChipsItem(palette, self._letters)
         self._box = pg.ViewBox(enableMouse=False, enableMenu=False, invertY=True, defaultPadding=0)
@@ -65,14 +68,14 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
 
     def set_palette(self, palette: Palette) -> None:
         """Change the colours."""
+        self._palette = palette
         self.setBackground(palette.background)
         self._chips.set_palette(palette)
 
     def set_following(self, following: bool) -> None:
         """Whether the view moves to the end of the accepted path with every tree."""
         self._following = following
-        if following:
-            self._move_to(self._followed())
+        self._move_to(self._followed() if following else self._origin)
 
     def fit(self) -> None:
         """Show the whole tree at a legible size, folded where it does not fit."""
@@ -80,6 +83,17 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._compose()
         if self._picture:
             self._move_to(self._picture.home())
+
+    def show_root(self) -> None:
+        """Move to where the accepted path begins; what follows may not move the view back."""
+        before = self._origin
+        self._move_to(Point(0, 0))
+        if self._origin != before:
+            self.panned.emit()
+
+    def show_bonus(self) -> None:
+        """Move to where the accepted path ends."""
+        self._move_to(self._followed())
 
     def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
         """Show more or less detail; the node nearest to `at`, a point of the view, stays where it is."""
@@ -94,10 +108,12 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
             self._move_to(self._confined(Point(self._origin.x + new.x - old.x, self._origin.y + new.y - old.y)))
 
     def tooltip_at(self, position: QPointF) -> tuple[str, QRect] | None:
-        """Rich text about the chip at a point of the view, and the chip's place in the view; None between chips."""
+        """Rich text about the chip or sign at a point of the view, and its place in the view; None between them."""
         picture = self._picture
         if picture is None:
             return None
+        if self._marker and self._marker.patch.contains(position):
+            return self._marker.definition, self._marker.patch.toAlignedRect()
         node = picture.node_at(self._in_picture(position))
         if node is None:
             return None
@@ -131,7 +147,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         picture = self._picture
         if picture is None or self._zoom == 1.0:
             return picture.home() if picture else Point(0, 0)
-        return reveal(self._origin, picture.chip(BONUS_NODE), picture.view, picture.size)
+        return picture.followed(self._origin)
 
     def _confined(self, origin: Point) -> Point:
         picture = self._picture
@@ -143,6 +159,27 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     def _move_to(self, origin: Point) -> None:
         self._origin = Point(round(origin.x), round(origin.y))  # on whole pixels letters stay crisp
         self._box.setRange(QRectF(*self._origin, self.width(), self.height()), padding=0)
+        self._marker = marker(self._picture, self._origin, self._letters) if self._picture else None
+        self._chips.set_brink(self._brink() if self._following else None)
+
+    def _brink(self) -> Brink | None:
+        """A hand that drags pushes chips over the edge; where the view goes by itself it shows them whole or not."""
+        picture, origin = self._picture, self._origin
+        if picture is None or not origin.x:
+            return None
+        scale = picture.grid.scale
+        path_left = origin.x + (picture.lead if self._marker else 0)
+        patch = self._marker.patch.translated(*origin) if self._marker else QRectF()
+        inner = QRectF(patch.x() / scale, patch.y() / scale, patch.width() / scale, patch.height() / scale)
+        return Brink(origin.x / scale, path_left / scale, inner)
+
+    def drawForeground(self, painter: QPainter, _rect: QRectF | QRect) -> None:  # noqa: N802
+        """The sign at the left edge, in the coordinates of the view."""
+        if self._marker:
+            painter.save()
+            painter.resetTransform()
+            paint_marker(painter, self._marker, self._palette, self._letters)
+            painter.restore()
 
     # ---- what the person does ----------------------------------------------------------------------------------------
 

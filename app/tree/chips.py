@@ -1,7 +1,9 @@
 """The tree as chips and curves: one graphics item that paints a prepared drawing."""
 
+from dataclasses import dataclass
+
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
@@ -10,8 +12,24 @@ from app.tree.lettering import Lettering
 from app.tree.palette import EDGE_WIDTHS, Ink, Palette
 
 _OUTLINES = {ROOT: 1.0, ACCEPTED: 1.6, BONUS: 1.6}  # logical pixels; drafted chips have no outline
-_EDGES = {ACCEPTED: 3.6, BONUS: 2.2}
+_EDGES = {ROOT: 3.6, ACCEPTED: 3.6, BONUS: 2.2}
 _CORNER = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Brink:
+    """Where chips are left out rather than cut: those that begin left of `left`, those of the accepted path that begin
+    left of `path_left`, and those that touch `patch`; all in the units of the drawing.
+    """
+
+    left: float
+    path_left: float
+    patch: QRectF
+
+    def takes(self, style: int, chip: QRectF) -> bool:
+        """Whether a chip is left out."""
+        left = self.path_left if style in _EDGES else self.left
+        return chip.x() < left or chip.intersects(self.patch)
 
 
 class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
@@ -22,6 +40,7 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         self._palette = palette
         self._letters = letters
         self._drawing: Drawing | None = None
+        self._brink: Brink | None = None
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemUsesExtendedStyleOption)  # paint gets the exposed rectangle
 
     def show_drawing(self, drawing: Drawing | None, letters: Lettering) -> None:
@@ -30,6 +49,11 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         self._drawing = drawing
         self._letters = letters
         self.setScale(drawing.scale if drawing else 1.0)
+        self.update()
+
+    def set_brink(self, brink: Brink | None) -> None:
+        """Leave out the chips at the left edge of the view; with None they are cut there."""
+        self._brink = brink
         self.update()
 
     def set_palette(self, palette: Palette) -> None:
@@ -48,20 +72,31 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         exposed: QRectF = option.exposedRect
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_edges(painter, self._drawing)
+        brink = self._brink
         for style, chips in self._drawing.chips:
             in_view = [chip for chip in chips if chip.rect.intersects(exposed)]
+            if brink:
+                self._paint_left_out(painter, style, [chip for chip in in_view if brink.takes(style, chip.rect)])
+                in_view = [chip for chip in in_view if not brink.takes(style, chip.rect)]
             self._paint_chips(painter, style, in_view)
         painter.setPen(QColor(self._palette.muted))
         painter.setFont(self._letters.small)
         for count in self._drawing.counts:
-            painter.drawText(count.start, count.text)
+            if brink is None or count.start.x() >= brink.left:
+                painter.drawText(count.start, count.text)
 
     def _paint_edges(self, painter: QPainter, drawing: Drawing) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for style, path in drawing.edges:
-            width = _EDGES.get(style) or EDGE_WIDTHS[style]
-            painter.setPen(QPen(QColor(self._ink(style).line), width))
+            painter.setPen(self._edge(style))
             painter.drawPath(path)
+
+    def _paint_left_out(self, painter: QPainter, style: int, chips: list[Chip]) -> None:
+        """A line in place of every chip, so that what hangs behind it hangs on something."""
+        painter.setPen(self._edge(style))
+        for chip in chips:
+            y = chip.rect.center().y()
+            painter.drawLine(QLineF(chip.rect.left(), y, chip.rect.right(), y))
 
     def _paint_chips(self, painter: QPainter, style: int, chips: list[Chip]) -> None:
         ink = self._ink(style)
@@ -73,6 +108,9 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         painter.setFont(self._letters.bold if style in (ACCEPTED, BONUS) else self._letters.plain)
         for chip in chips:
             painter.drawText(chip.start, chip.text)
+
+    def _edge(self, style: int) -> QPen:
+        return QPen(QColor(self._ink(style).line), _EDGES.get(style) or EDGE_WIDTHS[style])
 
     def _outline(self, style: int) -> QPen:
         if style not in _OUTLINES:

@@ -40,11 +40,15 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """Measures before the picture grows, in logical pixels: height of a line of text, gap and link between chips."""
+    """Measures before the picture grows, in logical pixels: height of a line of text, gap and link between chips.
+
+    `lead` is what stands before the first shown token of a path that begins farther left; it never grows.
+    """
 
     line: float
     gap: float
     link: float
+    lead: float
 
     @property
     def least_row(self) -> int:

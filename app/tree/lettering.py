@@ -5,7 +5,7 @@ from typing import NamedTuple
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
-from app.tree.grid import Type
+from app.tree.grid import MARGIN, Type
 from app.tree.pieces import visible
 
 _SMALL = 0.85
@@ -40,10 +40,17 @@ class Lettering:
         self._bold, self._small = QFontMetricsF(self.bold), QFontMetricsF(self.small)
         self._plain = QFontMetricsF(font)
         line, count = self._plain.height(), self._small.horizontalAdvance("+99")
-        self.type = Type(line=line, gap=round(count) + 5, link=round(line * 0.6))
+        gap = round(count) + 5
+        lead = MARGIN + round(self.small_width("‹ 99 more")) + gap  # a count may stand between the sign and the token
+        self.type = Type(line=line, gap=gap, link=round(line * 0.6), lead=lead)
         self.baseline = (self._plain.ascent() - self._plain.descent()) / 2
+        self.small_baseline = (self._small.ascent() - self._small.descent()) / 2
         self._padding = round(line * 0.35)
         self._labels: dict[tuple[str, int], Label] = {}
+
+    def small_width(self, text: str) -> float:
+        """How wide a text is in small letters, in logical pixels."""
+        return self._small.horizontalAdvance(text)
 
     def label(self, piece: str, token: int) -> Label:
         """A token made visible and, if it is very long, elided."""

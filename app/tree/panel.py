@@ -68,7 +68,10 @@ class TreePanel(QWidget):
         self._message.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._message.setMargin(24)
         self._fit.setText("Fit")
-        self._fit.setToolTip("Show the whole tree (F). Zoom with the wheel or + and −, drag to move.")
+        self._fit.setToolTip(
+            "Show the whole tree (F). Zoom with the wheel or + and −, drag to move, "
+            "Home and End show where the accepted path begins and ends."
+        )
         self._follow.setText("Follow")
         self._follow.setCheckable(True)
         self._follow.setChecked(True)
@@ -96,6 +99,8 @@ class TreePanel(QWidget):
             ("F", self._canvas.fit),
             ("+", lambda: self._canvas.zoom_by(ZOOM_STEP)),
             ("-", lambda: self._canvas.zoom_by(1 / ZOOM_STEP)),
+            ("Home", self._canvas.show_root),
+            ("End", self._canvas.show_bonus),
         ):
             shortcut = QShortcut(QKeySequence(key), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)

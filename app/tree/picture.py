@@ -15,13 +15,27 @@ BONUS_NODE = -1
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A snapshot with its layout and measures; `size` is that of the whole picture, in view or not."""
+    """A snapshot with its layout and measures; `size` is that of the whole picture, in view or not.
+
+    `lead` is the width kept free before the first shown token of a path that begins farther left.
+    """
 
     tree: Snapshot
     layout: Layout
     grid: Grid
     view: Size
     size: Size
+    lead: float
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        """The accepted path from the root to the bonus token."""
+        return (*self.tree.accepted, BONUS_NODE)
+
+    @property
+    def has_lead(self) -> bool:
+        """Whether a sign fits before the path: not in a view that is hardly wider than the bonus token."""
+        return self.lead > MARGIN
 
     def chip(self, node: int) -> Box:
         """Where a node stands, or `BONUS_NODE`, or, if it is folded, the nearest shown node before it."""
@@ -45,13 +59,28 @@ class Picture:
         return min(self.layout.places, key=distance)
 
     def home(self) -> Point:
-        """Where the view begins when the whole tree is wanted: at the root, or as near as the path's end lets it.
+        """Where the view begins when the whole tree is wanted: at the root, or as near as the path's end lets it."""
+        return self.followed(Point(0, 0))
 
-        Only an accepted path too long for the view moves it, and then so that no chip of the path is cut.
+    def followed(self, origin: Point) -> Point:
+        """Where the view belongs, coming from `origin`, so that the end of the path is in it.
+
+        Where the root does not fit as well, the view begins right before a token of the path, so that none is cut.
         """
-        wanted = reveal(Point(0, 0), self.chip(BONUS_NODE), self.view, self.size)
-        starts = (self.chip(node).x - MARGIN for node in (*self.tree.accepted, BONUS_NODE))
-        return Point(next((start for start in starts if start >= wanted.x), wanted.x), wanted.y)
+        wanted = reveal(origin, self.chip(BONUS_NODE), self.view, self.size)
+        if wanted.x <= self.chip(0).x:
+            return wanted
+        starts = [max(0, math.floor(self.chip(node).x - self.lead)) for node in self.path]
+        return Point(next((start for start in starts if start >= wanted.x), starts[-1]), wanted.y)
+
+    def hidden(self, origin: Point) -> int:
+        """How many tokens of the path, from the root on, are not in a view that begins at `origin`.
+
+        One that stands where the sign of the hidden ones belongs counts as hidden.
+        """
+        if origin.x <= self.chip(0).x:
+            return 0
+        return sum(self.chip(node).x < origin.x + self.lead for node in self.path)
 
     @cached_property
     def _rows(self) -> dict[int, list[int]]:
@@ -67,7 +96,9 @@ def compose(
     """Lay a tree out for a view, `zoom` times as detailed as what fits into it; `widths` [nodes] are the chips'."""
     layout = arrange(tree, widths, bonus_width, room(view, zoom, text))
     grid = measure(layout, view, zoom, text)
-    return Picture(tree, layout, grid, view, picture_size(layout, grid, text.gap))
+    fits = text.lead + layout.bonus.width * grid.scale + MARGIN <= view.width
+    lead = text.lead if fits else MARGIN
+    return Picture(tree, layout, grid, view, picture_size(layout, grid, text.gap), lead)
 
 
 def _covers(box: Box, point: Point) -> bool:

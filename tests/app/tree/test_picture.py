@@ -9,7 +9,7 @@ from app.tree.picture import BONUS_NODE, Picture, compose
 from app.tree.snapshot import snapshot
 from tests.app.tree.trees import random_round, round_of
 
-TEXT = Type(line=15.0, gap=20.0, link=9.0)
+TEXT = Type(line=15.0, gap=20.0, link=9.0, lead=80.0)
 SMALLEST, LARGE = Size(350, 215), Size(1100, 760)
 
 
@@ -17,6 +17,13 @@ def picture_of(nodes: int, view: Size, zoom: float = 1.0, seed: int = 3) -> Pict
     tree = snapshot(random_round(nodes, seed))
     widths = [30 + 10 * (node % 6) for node in range(nodes + 1)]
     return compose(tree, widths, 40, view=view, zoom=zoom, text=TEXT)
+
+
+def chain_of(widths: list[int], view: Size, zoom: float = 1.0) -> Picture:
+    """A path of chips of these widths, the bonus token's last."""
+    nodes = len(widths) - 1
+    tree = snapshot(round_of(list(range(nodes)), list(range(-1, nodes - 1)), [0.0] * nodes, tuple(range(nodes))))
+    return compose(tree, widths[:-1], widths[-1], view=view, zoom=zoom, text=TEXT)
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 16, 64, 256, 1024, 2048])
@@ -48,6 +55,41 @@ def test_long_path_moves_the_view_to_a_whole_chip() -> None:
     assert home.x > 0
     assert picture.node_at(Point(home.x + 7, picture.chip(5).y + 2)) is not None
     assert picture.chip(BONUS_NODE).x + 50 <= home.x + SMALLEST.width
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(20, 160), min_size=2, max_size=20),
+    st.integers(150, 900),
+    st.floats(1, 8),
+    st.integers(0, 3000),
+)
+def test_following_cuts_no_token_of_the_path_and_counts_those_before(
+    widths: list[int], width: int, zoom: float, x: int
+) -> None:
+    picture = chain_of(widths, Size(width, 300), zoom)
+    origin = picture.followed(confine(Point(x, 0), picture.view, picture.size))
+    end, hidden = picture.chip(BONUS_NODE), picture.hidden(origin)
+    assert origin.x <= end.x
+    assert end.x + end.width <= origin.x + width or end.x - origin.x <= picture.lead + 1
+    assert (hidden == 0) == (origin.x <= picture.chip(0).x)
+    if hidden:
+        first = picture.chip(picture.path[hidden])
+        assert 0 <= first.x - origin.x - picture.lead < 1
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(20, 160), min_size=2, max_size=20), st.floats(0, 3000), st.floats(0, 200))
+def test_hidden_tokens_are_the_first_of_the_path_and_never_fewer_farther_right(
+    widths: list[int], x: float, step: float
+) -> None:
+    picture = chain_of(widths, SMALLEST)
+    near, far = picture.hidden(Point(x, 0)), picture.hidden(Point(x + step, 0))
+    assert 0 <= near <= far <= len(widths)
+    if near:
+        lefts = [picture.chip(node).x - x - picture.lead for node in picture.path]
+        assert all(left < 0 for left in lefts[:near])
+        assert all(left >= 0 for left in lefts[near:])
 
 
 @pytest.mark.parametrize("zoom", [1.0, 3.0, 40.0])
@@ -86,7 +128,7 @@ def test_zoom_unfolds_before_it_magnifies() -> None:
 
 
 def test_large_letters_get_high_rows() -> None:
-    assert Type(line=40.0, gap=50.0, link=20.0).least_row > 40
+    assert Type(line=40.0, gap=50.0, link=20.0, lead=100.0).least_row > 40
 
 
 @settings(deadline=None)

@@ -1,0 +1,51 @@
+"""The sign at the left edge of the view that the accepted path begins farther left."""
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QColor, QPainter
+
+from app.tree.grid import MARGIN, Point
+from app.tree.lettering import Lettering
+from app.tree.palette import Palette
+from app.tree.picture import Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """`patch` hides what lies below; it and `start`, of the text on its baseline, are points of the view."""
+
+    hidden: int
+    patch: QRectF
+    text: str
+    start: QPointF
+
+    @property
+    def definition(self) -> str:
+        """What the sign says, as rich text."""
+        tokens = "1 token" if self.hidden == 1 else f"{self.hidden:,} tokens"
+        return f"<qt>The path begins {tokens} to the left: drag, or press Home</qt>"
+
+
+def marker(picture: Picture, origin: Point, letters: Lettering) -> Marker | None:
+    """The sign for a view that begins at `origin`; None where the root is in view, or no room for a sign.
+
+    It stands in the row of the first token that is shown, or at the view's edge that is nearest to that row.
+    """
+    hidden = picture.hidden(origin)
+    if not hidden or not picture.has_lead:
+        return None
+    path = picture.path
+    chip = picture.chip(path[min(hidden, len(path) - 1)])
+    text = f"‹ {hidden} more" if hidden <= 99 else "‹ 99+ more"
+    y = max(0.0, min(picture.view.height - chip.height, chip.y - origin.y))
+    patch = QRectF(0, y - 1, MARGIN + letters.small_width(text) + 2, chip.height + 2)  # the outline of a chip, too
+    return Marker(hidden, patch, text, QPointF(MARGIN, round(y + chip.height / 2 + letters.small_baseline)))
+
+
+def paint_marker(painter: QPainter, sign: Marker, palette: Palette, letters: Lettering) -> None:
+    """Paint in the coordinates of the view."""
+    painter.fillRect(sign.patch, QColor(palette.background))
+    painter.setPen(QColor(palette.muted))
+    painter.setFont(letters.small)
+    painter.drawText(sign.start, sign.text)
