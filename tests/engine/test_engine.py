@@ -198,7 +198,7 @@ def test_layers_from_ssd_give_the_same_text_whether_the_draft_rests_meanwhile_or
     assert text_of(events) == expected
     statistics = statistics_of(events)
     assert statistics.bytes_streamed > 0
-    assert (statistics.seconds.hidden_draft > 0) == overlap
+    assert overlap or statistics.seconds.hidden_draft == 0  # with it, only if a layer had to be awaited
 
 
 def test_compressed_weights_are_prepared_once(tmp_path: Path) -> None:
