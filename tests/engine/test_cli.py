@@ -210,7 +210,10 @@ def test_as_a_process_it_prints_the_line_and_exits_2() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT that one process can send another")
 def test_an_interrupt_exits_130_without_a_traceback() -> None:
     endless = ["--max-new-tokens", "1900", "--ignore-eos", "--temperature", "1"]
-    command = [sys.executable, "-m", "engine", "generate", *QUESTION, *endless]
+    # A shell that runs the tests in the background lets its children ignore the signal: listen to it all the same.
+    listening = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    script = f"{listening}; from engine.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, "generate", *QUESTION, *endless]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout
         process.stdout.read(1)  # it is writing
