@@ -62,10 +62,10 @@ def prepare_model(
         return sum(tensor.nbytes for outline in outlines for tensor in outline.values())
 
     def make(index: int) -> dict[str, Tensor]:
-        tensors = blueprint.layer_tensors(index)
         stored: dict[str, Tensor] = {}
-        for weight in list(tensors):
-            stored |= codec.encode(weight, tensors.pop(weight))  # popped: freed as soon as it is encoded
+        for weight, tensor in blueprint.weights(index):
+            stored |= codec.encode(weight, tensor)
+            del tensor  # or the next one would be made beside it
         return stored
 
     number = str(dtype).removeprefix("torch.")

@@ -1,7 +1,7 @@
 """A network without weights, which makes the weights of one decoder layer at a time from a checkpoint."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -72,20 +72,26 @@ class Blueprint:
 
         Raises `ModelError` when a shard cannot be read any more.
         """
-        layer = self._layers[index]
+        found = dict(self.weights(index))
+        return {name: found[name] for name in self._layers[index].state_dict()}
+
+    def weights(self, index: int) -> Iterator[tuple[str, Tensor]]:
+        """The same one by one: a stack of experts is made when its turn comes, and not held on to afterwards."""
         rest = {source: self._tensors[source] for source in self._members[index]}
-        stacks: dict[str, Tensor] = {}
+        for stack in find_stacks(rest, self._destinations, self._state):
+            made = self._make(stack, index)
+            if made is not None:
+                rest = {source: info for source, info in rest.items() if source not in stack.sources}
+                yield self._relative(stack.name, index), made
+            del made  # or the next one would be made beside it
+        layer = self._layers[index]
         try:
-            for stack in find_stacks(rest, self._destinations, self._state):
-                made = self._make(stack, index)
-                if made is not None:
-                    stacks[self._relative(stack.name, index)] = made
-                    rest = {source: info for source, info in rest.items() if source not in stack.sources}
             self._load(rest)
-            return {name: stacks.get(name, tensor) for name, tensor in layer.state_dict().items()}
+            loaded = {name: tensor for name, tensor in layer.state_dict().items() if not tensor.is_meta}
         finally:
-            for name in layer.state_dict():
-                _put(layer, name, self._state[f"{self._prefix}{index}.{name}"])
+            self._unload(index)
+        while loaded:
+            yield loaded.popitem()
 
     def outside(self) -> dict[str, LazyTensor]:
         """The checkpoint's tensors that belong to none of the decoder layers, by its own names; nothing is read."""
@@ -122,13 +128,21 @@ class Blueprint:
         layer, name, whole = self._layers[index], self._relative(stack.name, index), self._state[stack.name]
         made = torch.empty(whole.shape, dtype=whole.dtype)
         step = max(1, STACK_BYTES * stack.count // whole.nbytes)
-        for begin in range(0, stack.count, step):
-            part = made[begin : begin + step]
-            _put(layer, name, part.to(META))
-            if self._load(stack.part(begin, begin + len(part))).mismatched:
-                return None
-            part.copy_(layer.state_dict()[name])
+        try:
+            for begin in range(0, stack.count, step):
+                part = made[begin : begin + step]
+                _put(layer, name, part.to(META))
+                if self._load(stack.part(begin, begin + len(part))).mismatched:
+                    return None
+                part.copy_(layer.state_dict()[name])
+        finally:
+            self._unload(index)
         return made
+
+    def _unload(self, index: int) -> None:
+        layer = self._layers[index]
+        for name in layer.state_dict():
+            _put(layer, name, self._state[f"{self._prefix}{index}.{name}"])
 
 
 def draw_blueprint(checkpoint: Checkpoint, dtype: torch.dtype) -> Blueprint:

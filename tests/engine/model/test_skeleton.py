@@ -13,6 +13,7 @@ from engine.model import blueprint as blueprint_module
 from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
+from engine.model.expert_stack import ExpertStack
 from engine.model.lazy_tensor import LazyTensor
 from engine.model.network import Network
 from engine.model.resident import load_resident
@@ -142,6 +143,18 @@ def test_experts_are_fused_a_few_at_a_time(family: str, tmp_path: Path, monkeypa
         piecemeal = blueprint.layer_tensors(1)
         assert piecemeal.keys() == at_once.keys()
         assert all(torch.equal(piecemeal[name], at_once[name]) for name in at_once)
+
+
+@pytest.mark.parametrize("family", FUSED)
+def test_experts_that_only_fuse_together_are_fused_together(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blueprint = draw_blueprint(save(family, tmp_path), torch.float32)
+    expected = blueprint.layer_tensors(1)
+    monkeypatch.setattr(blueprint_module, "STACK_BYTES", 1)
+    monkeypatch.setattr(ExpertStack, "part", lambda self, begin, end: dict(self.sources))
+    found = blueprint.layer_tensors(1)
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
 def test_numbers_are_converted_in_pieces_as_they_would_be_at_once(
