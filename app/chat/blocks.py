@@ -47,6 +47,17 @@ class BlockStream:
         """What is still open; its source can be empty."""
         return Block(self._tail, self._tail_continues)
 
+    @property
+    def open_blocks(self) -> list[Block]:
+        """The tail as it looks now: mostly one block, two while the first line of the next one is being written."""
+        lines = _lines(self._tail)
+        starts = _block_starts(self._parser.parse(self._tail))
+        cuts = [0, *starts[1:], len(lines)]
+        sources = ["".join(lines[start:end]) for start, end in itertools.pairwise(cuts)]
+        return [
+            Block(source, self._tail_continues and not place) for place, source in enumerate(sources) if source.strip()
+        ]
+
     def feed(self, text: str) -> list[Block]:
         """Add text; returns the blocks that it closed.
 

@@ -33,7 +33,7 @@ class MarkdownDocument:
     def __init__(self, document: QTextDocument, colors: Colors) -> None:
         self._document = document
         self._text = ""
-        self._tail: QTextFrame | None = None
+        self._tail: list[QTextFrame] = []
         self.blocks_written = 0
         document.setDocumentMargin(0)
         document.setUndoRedoEnabled(False)
@@ -57,7 +57,7 @@ class MarkdownDocument:
         self._document.clear()
         self._stream = BlockStream()
         self._text = ""
-        self._tail = None
+        self._tail = []
         self.blocks_written = 0
         _squash(QTextCursor(self._document))
 
@@ -69,34 +69,34 @@ class MarkdownDocument:
         cursor.beginEditBlock()
         self._erase_tail(cursor)
         for block in closed:
-            self._write(cursor, block)
+            self._write(cursor, block, self.blocks_written == 0)
             self.blocks_written += 1
-        if self._stream.tail.source.strip():
-            self._tail = self._write(cursor, self._stream.tail)
+        for block in self._stream.open_blocks:
+            self._tail.append(self._write(cursor, block, self.blocks_written == len(self._tail) == 0))
         cursor.endEditBlock()
 
     def _erase_tail(self, cursor: QTextCursor) -> None:
-        if self._tail is None:
+        if not self._tail:
             return
-        cursor.setPosition(self._tail.firstPosition() - 1)
-        cursor.setPosition(self._tail.lastPosition() + 1, QTextCursor.MoveMode.KeepAnchor)
+        cursor.setPosition(self._tail[0].firstPosition() - 1)
+        cursor.setPosition(self._tail[-1].lastPosition() + 1, QTextCursor.MoveMode.KeepAnchor)
         cursor.removeSelectedText()
-        self._tail = None
+        self._tail = []
 
-    def _write(self, cursor: QTextCursor, block: Block) -> QTextFrame:
+    def _write(self, cursor: QTextCursor, block: Block, is_first: bool) -> QTextFrame:
         rendered = self._renderer.render(block)
         cursor.movePosition(QTextCursor.MoveOperation.End)
-        frame = cursor.insertFrame(self._frame_format(rendered, block.continues))
+        frame = cursor.insertFrame(self._frame_format(rendered, gap=not is_first and not block.continues))
         cursor.insertHtml(_PLACEHOLDER + rendered.html)
         _take_away_placeholder(cursor, frame.firstPosition())
         cursor.movePosition(QTextCursor.MoveOperation.End)
         _squash(cursor)
         return frame
 
-    def _frame_format(self, rendered: Rendered, continues: bool) -> QTextFrameFormat:
+    def _frame_format(self, rendered: Rendered, gap: bool) -> QTextFrameFormat:
         layout = QTextFrameFormat()
         layout.setWidth(QTextLength(QTextLength.Type.PercentageLength, 100))
-        if self.blocks_written and not continues:
+        if gap:
             layout.setTopMargin(_GAP_ABOVE_HEADING if rendered.is_heading else _GAP)
         if rendered.is_code:
             layout.setBackground(QColor(self._renderer.colors.code))

@@ -47,6 +47,15 @@ def test_growing_text_reads_like_the_whole(document: QTextDocument) -> None:
     assert growing.text == text
 
 
+@pytest.mark.parametrize("pieces", [["One.\n\nTwo.\n\nThree."], ["One.", "\n\nTwo.\n\nThr", "ee", "."]])
+def test_paragraphs_stand_apart_while_the_last_one_is_being_written(document: QTextDocument, pieces: list[str]) -> None:
+    markdown = MarkdownDocument(document, LIGHT)
+    for piece in pieces:
+        markdown.append(piece)
+    gaps = [frame.frameFormat().topMargin() for frame in document.rootFrame().childFrames()]
+    assert gaps == [0, 12, 12]
+
+
 def test_closed_blocks_are_not_rendered_again(document: QTextDocument, rendered: list[str]) -> None:
     growing = MarkdownDocument(document, LIGHT)
     for number in range(50):
