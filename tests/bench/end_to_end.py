@@ -1,6 +1,6 @@
 """Chat with a model on SSD: SpecExec, plain autoregression under the same placement, and accelerate with transformers.
 
-python -m tests.bench.end_to_end [--gigabytes 1.5] [--prompt-count 4] [--max-new-tokens 64] [--folder DIR] [--json]
+python -m tests.bench.end_to_end [--gigabytes 1.5] [--prompt-count 1] [--max-new-tokens 64] [--folder DIR] [--json]
 
 The model is the embedded target with its MLPs widened by zeros until its layers take so many gigabytes, so it writes
 the same text; that its logits are the same is checked before anything is measured.
@@ -30,7 +30,7 @@ def main() -> None:
     """Measure, and print one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=1.5, help="bytes of the decoder layers")
-    parser.add_argument("--prompt-count", type=int, default=4)
+    parser.add_argument("--prompt-count", type=int, default=1)
     parser.add_argument("--max-new-tokens", type=int, default=64)
     parser.add_argument("--budgets", default="64")
     parser.add_argument("--accelerate-tokens", type=int, default=6, help="tokens per prompt for the slow baseline")
