@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from engine.cli.baselines import forget
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.resident import load_resident
@@ -162,10 +163,7 @@ def accelerate_seconds(model: Path, row_counts: Sequence[int], passes: int) -> l
 
 @torch.inference_mode()
 def _cold_pass(network: Any, ids: torch.Tensor, offload: Path) -> float:
-    for path in offload.iterdir():
-        file = os.open(path, os.O_RDONLY)
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(file)
+    forget(offload)
     begin = time.perf_counter()
     network(input_ids=ids, use_cache=False, logits_to_keep=1)
     return time.perf_counter() - begin
