@@ -24,5 +24,17 @@ class ModelError(InputError):
     """A model folder is missing, incomplete, damaged, or of a kind that cannot be used here."""
 
 
+class OutOfMemory(CoppiceError):  # noqa: N818  # what people call it
+    """Memory ran out; the message says during what, what was asked for, and what was free.
+
+    `of_gpu`: it was the GPU's memory; `asked_bytes`: 0 if nobody said how much was asked for.
+    """
+
+    def __init__(self, message: str, hint: str = "", *, of_gpu: bool = False, asked_bytes: int = 0) -> None:
+        super().__init__(message, hint)
+        self.of_gpu = of_gpu
+        self.asked_bytes = asked_bytes
+
+
 class Cancelled(Exception):  # noqa: N818  # a request, not an error
     """Raised between two layers when the running request was cancelled; never shown to anybody."""

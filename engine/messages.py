@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from engine.options import GenerateOptions, LoadOptions
+from engine.residence import Residence
+from engine.watching import Drafted, Inspect, Inspected, Verdicts, Watch
+from engine.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["loaded", "stop", "length", "cancelled"]
+Verdict = Literal["device", "offload", "ssd", "no"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Answer a conversation. Answered by `Prefilled`, `Round`*, `Finished`."""
+    """Answer a conversation. Answered by `Prefilled`, `Round`*, `Finished`.
+
+    Where the last message is the assistant's, the answer goes on from there; the events tell of what is new.
+    """
 
     id: int
     chat: tuple[ChatMessage, ...]
@@ -55,7 +62,31 @@ class Shutdown:
     """End the engine process, also when it is busy."""
 
 
-Command = Load | Generate | Cancel | Shutdown
+@dataclass(frozen=True, slots=True)
+class Appraise:
+    """Ask what a pair would take and give here, as if nothing were loaded. Answered by one `Appraised`.
+
+    No request: it is answered beside whatever runs, soon, and is never cancelled. Instead of a model, a source in
+    `options` may be a folder of facts (see `engine.model.facts`).
+    """
+
+    id: int
+    options: LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Ask how many tokens a conversation has as a prompt, and each of some texts alone. Answered by one `Counted`.
+
+    No request: it is answered beside whatever runs, at once, and is never cancelled.
+    """
+
+    id: int
+    chat: tuple[ChatMessage, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+Command = Load | Generate | Cancel | Shutdown | Appraise | Count | Watch | Inspect
 
 # ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -102,6 +133,7 @@ class Loaded:
     context_tokens: int
     seconds: float
     tiers: tuple[str, ...] = ()
+    residence: Residence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,25 +147,11 @@ class Prefilled:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
-    """A speculation tree in compact form; node 0 is the root, the last committed token.
-
-    `tokens` and `parents` are little-endian int32 arrays, `log_probs` float32 (the draft's cumulative
-    log-probabilities, 0 at the root); a parent always stands before its children and `parents[0]` is -1.
-    `pieces` are the nodes' tokens as text (a lone byte of a longer character shows as U+FFFD).
-    """
-
-    tokens: bytes
-    parents: bytes
-    log_probs: bytes
-    pieces: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Seconds:
     """Where wall time went. `decode` covers everything after prefill; `other` is decode less draft and target.
 
-    `hidden_draft`: the part of `target` in which the draft worked while layers were awaited.
+    `hidden_draft`: the part of `target` in which the draft worked while layers were awaited; `stream_wait`: the part in
+    which nothing worked, for the same reason.
     """
 
     load: float = 0.0
@@ -143,6 +161,7 @@ class Seconds:
     other: float = 0.0
     decode: float = 0.0
     hidden_draft: float = 0.0
+    stream_wait: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +170,8 @@ class Round:
 
     `accepted` are the node indices of the accepted path, root first; `bonus` is the token the target added and
     `bonus_piece` its text. `new_tokens` counts what the answer grew by; `text` is what is safe to show now (it can
-    lag behind the tokens: a broken character or the beginning of a stop string is held back).
+    lag behind the tokens: a broken character or the beginning of a stop string is held back). `method` and `budget`
+    are what was chosen for this round. `verdicts` are there if `Watch` asked for them.
     """
 
     id: int
@@ -163,11 +183,18 @@ class Round:
     new_tokens: int
     text: str
     seconds: Seconds
+    method: str = ""
+    budget: int = 0
+    bytes_streamed: int = 0
+    verdicts: Verdicts | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """One answer in figures. A pass is one target forward after prefill, the first one included."""
+    """One answer in figures. A pass is one target forward after prefill, the first one included.
+
+    `method` is the one used most, `budget` the median of what it was given; `note` says why, in words.
+    """
 
     method: str = "none"
     budget: int = 0
@@ -217,4 +244,49 @@ class Failed:
     hint: str = ""
 
 
-Event = Ready | Loading | Loaded | Prefilled | Round | Finished | Failed
+@dataclass(frozen=True, slots=True)
+class LayersAt:
+    """What of a target would be in one place: `tier` is `device`, `ram` or `ssd`, `bytes` is all that is taken there.
+
+    On the device that includes the draft, the context and the working space of a pass.
+    """
+
+    tier: str
+    layers: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Appraised:
+    """What a pair would take and give. `verdict` is the slowest place a pass depends on, `no` if it does not fit.
+
+    `reason` says so in a sentence. `device` is where it would compute, `cpu` or `cuda`; `parameters` and
+    `context_tokens` are the target's. Where the pair cannot be planned at all, only verdict and reason say anything.
+    """
+
+    id: int
+    verdict: Verdict
+    reason: str
+    device: str = ""
+    tiers: tuple[LayersAt, ...] = ()
+    parameters: int = 0
+    context_tokens: int = 0
+    seconds_per_pass: float = 0.0
+    tokens_per_pass: float = 0.0
+    tokens_per_second: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How long a prompt is, 0 for a conversation that cannot be answered, and how long its context may be.
+
+    `texts` are the lengths of the texts in their order. Without a loaded model, `context_tokens` is 0 and all the rest.
+    """
+
+    id: int
+    tokens: int
+    context_tokens: int
+    texts: tuple[int, ...] = ()
+
+
+Event = Ready | Loading | Loaded | Prefilled | Drafted | Round | Inspected | Finished | Failed | Appraised | Counted

@@ -5,14 +5,19 @@ from typing import Literal
 
 from engine.errors import InputError
 
-METHODS: tuple[str, ...] = ("auto", "specexec", "none")
+METHODS: tuple[str, ...] = ("auto", "specexec", "sequoia", "specinfer", "chain", "lookup", "none")
 DEVICES: tuple[str, ...] = ("auto", "cpu", "cuda")
 WEIGHTS: tuple[str, ...] = ("auto", "float32", "bfloat16", "float16", "int8", "nf4")
 Place = Literal["auto", "device", "ram", "ssd"]
 PLACES: tuple[str, ...] = ("auto", "device", "ram", "ssd")
 
+LARGEST_BUDGET = 16384
+BUDGETS = f"a number of nodes from 1 to {LARGEST_BUDGET}, or auto"
+
 EMBEDDED = "embedded"
 NO_DRAFT = "none"
+UNMEASURED = "prior"
+SELF_DRAFT = "self"
 
 
 def _require(condition: bool, what: str, allowed: str) -> None:
@@ -25,11 +30,14 @@ class LoadOptions:
     """Which pair to load, and where to.
 
     A source is `embedded`, a model folder, or the id of a model in the local hub cache; `draft` may also be
-    `auto` (the embedded draft for the embedded target, otherwise none) or `none`.
+    `auto` (the embedded draft for the embedded target, otherwise none), `none`, or `self`: 4-bit copies of those of the
+    target's layers that stream.
     `context_tokens` is the longest conversation kept, prompt and answer together; 0 means what the model allows,
     within what the engine finds sensible. `place` is where the target's layers are kept; the limits bound what is
     taken of each memory, 0 for what is free; `force` loads even what the plan says does not fit. `cache_dir` holds
     prepared models; empty for the platform's own cache folder. `overlap` lets the draft work while layers are awaited.
+    `budget` is the largest tree that room is kept for, in drafted nodes, 0 for automatic: a larger one is possible, but
+    takes memory that was not planned for.
     """
 
     target: str = EMBEDDED
@@ -43,6 +51,7 @@ class LoadOptions:
     force: bool = False
     cache_dir: str = ""
     overlap: bool = True
+    budget: int = 0
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
@@ -53,6 +62,7 @@ class LoadOptions:
         _require(self.device in DEVICES, f"Device '{self.device}'", "one of " + ", ".join(DEVICES))
         _require(self.weights in WEIGHTS, f"Weights '{self.weights}'", "one of " + ", ".join(WEIGHTS))
         _require(self.context_tokens >= 0, f"Context {self.context_tokens}", "a number of tokens, or 0 for automatic")
+        _require(0 <= self.budget <= LARGEST_BUDGET, f"Budget {self.budget}", BUDGETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,10 @@ class SamplingOptions:
 class SpeculationOptions:
     """How the draft grows its tree. Defaults for batch, depth, width and decay are SpecExec's (arXiv 2406.02532).
 
-    `budget` counts drafted nodes, without the root; 0 means automatic.
+    `budget` counts drafted nodes, without the root; 0 means automatic. `lookup` adds branches that repeat what the
+    text said before; `calibrate` ranks drafted nodes by how often such ones were accepted, not by the draft's word.
+    `acceptance` is a file that `bench --calibrate` wrote, for Sequoia; empty for the one in the cache folder, if any;
+    `prior` for none.
     """
 
     method: str = "auto"
@@ -103,11 +116,14 @@ class SpeculationOptions:
     depth: int = 32
     width: int = 32
     decay: float = 0.95
+    acceptance: str = ""
+    lookup: bool = True
+    calibrate: bool = True
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
         _require(self.method in METHODS, f"Method '{self.method}'", "one of " + ", ".join(METHODS))
-        _require(0 <= self.budget <= 16384, f"Budget {self.budget}", "a number of nodes from 1 to 16384, or auto")
+        _require(0 <= self.budget <= LARGEST_BUDGET, f"Budget {self.budget}", BUDGETS)
         _require(1 <= self.batch <= 4096, f"Draft batch {self.batch}", "a number from 1 to 4096")
         _require(1 <= self.depth <= 256, f"Tree depth {self.depth}", "a number from 1 to 256")
         _require(1 <= self.width <= 1024, f"Branch width {self.width}", "a number from 1 to 1024")

@@ -1,0 +1,78 @@
+"""What the application may ask to be told of the rounds beside the text: a part of `engine.messages`.
+
+Nobody pays for what nobody looks at: as the engine starts it tells none of this.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What the engine is to tell of its rounds beside the text, from now on; as it starts it tells neither.
+
+    `verdicts`: every `Round` has its `verdicts`, and `Inspect` is answered. `drafts`: a `Drafted` comes before the
+    target's pass, though at most 20 a second.
+    """
+
+    verdicts: bool = False
+    drafts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Inspect:
+    """Ask what the target would have said behind a node of a round: the `Round` of this id and index.
+
+    Answered by one `Inspected`, at once, as long as that is the newest round with verdicts; otherwise not at all.
+    """
+
+    id: int
+    index: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A speculation tree in compact form; node 0 is the root, the last committed token.
+
+    `tokens` and `parents` are little-endian int32 arrays, `log_probs` float32 (the draft's cumulative
+    log-probabilities, 0 at the root); a parent always stands before its children and `parents[0]` is -1.
+    `pieces` are the nodes' tokens as text (a lone byte of a longer character shows as U+FFFD).
+    """
+
+    tokens: bytes
+    parents: bytes
+    log_probs: bytes
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """The tree of the round `index` has grown; the target has yet to verify it. Only if `Watch` asked for it."""
+
+    id: int
+    index: int
+    tree: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What the target thinks of a tree's nodes, and last of the bonus token: each behind its parent.
+
+    `log_probs` is a little-endian float32 array [nodes + 1], `ranks` an int32 one: 1 is the token that the target finds
+    likeliest there. They are the model's own, before temperature, filters and penalties; the root has 0 and 0.
+    """
+
+    log_probs: bytes
+    ranks: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """The target's likeliest tokens behind a node, likeliest first: probabilities before temperature and filters."""
+
+    id: int
+    index: int
+    node: int
+    tokens: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    pieces: tuple[str, ...]
