@@ -1,6 +1,6 @@
 """One way to place a model's layers, and what it takes of each kind of memory."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,9 +26,11 @@ class Arrangement:
 class Footprint:
     """Bytes at the peak, by purpose.
 
-    On the device: `layers` of the target kept there, its `rest`, `kv` and the `buffers` of a pass, the whole `draft`,
-    the `ring` that others pass through and the `scratch` layer they are decoded into. In RAM: `ram_layers`, and
-    `transit`, the ring behind the SSD (or, while loading, one layer on its way to the GPU). On SSD: `ssd`.
+    On the device: `layers` of the target kept there, its `rest`, `kv` and the `buffers` of a pass, the whole `draft` or
+    the copies that draft, the `ring` that others pass through and the `scratch` layer they are decoded into; the
+    `expert_cache`, and the `expert_stack` that experts are lined up in (see `engine.weights.expert_room`). In RAM:
+    `ram_layers`, and `transit`, the ring behind the SSD (or, while loading, one layer on its way to the GPU). On SSD:
+    `ssd`.
     """
 
     layers: int
@@ -41,11 +43,19 @@ class Footprint:
     ram_layers: int
     transit: int
     ssd: int
+    expert_cache: int = 0
+    expert_stack: int = 0
 
     @property
     def device(self) -> int:
         """All of it on the device."""
-        return self.layers + self.rest + self.kv + self.buffers + self.draft + self.ring + self.scratch
+        fixed = self.rest + self.kv + self.buffers + self.draft
+        return fixed + self.layers + self.ring + self.scratch + self.experts
+
+    @property
+    def experts(self) -> int:
+        """What is given to single experts; it is there because nothing else needs it."""
+        return self.expert_cache + self.expert_stack
 
     @property
     def ram(self) -> int:
@@ -75,6 +85,11 @@ def arrange(count: int, on_device: int, in_ram: int) -> Arrangement:
     return Arrangement(tuple(tiers))
 
 
+def streamed_layers(tiers: Sequence[Tier], has_gpu: bool) -> list[int]:
+    """The layers that are brought anew for every pass; without a GPU, those in RAM are where they compute."""
+    return [index for index, tier in enumerate(tiers) if tier == "ssd" or (tier == "ram" and has_gpu)]
+
+
 def layer_bytes(target: ModelNeeds, arrangement: Arrangement) -> tuple[int, ...]:
     """What every layer takes where it is kept."""
     return tuple(layer.run_bytes if arrangement.ready else layer.stored_bytes for layer in target.layers)
@@ -93,13 +108,21 @@ def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, m
         rest=fixed.rest,
         kv=fixed.kv,
         buffers=fixed.buffers,
-        draft=fixed.draft,
+        draft=fixed.draft + _copies(target, arrangement, has_gpu),
         ring=_largest(streamed) * min(rings.device, len(streamed)),
         scratch=0 if arrangement.ready else target.scratch_bytes,
         ram_layers=_stored(kept["ram"]),
         transit=max(through_ssd_ring, _largest(kept["device"]) if has_gpu else 0),
         ssd=_stored(kept["ssd"]),
     )
+
+
+def _copies(target: ModelNeeds, arrangement: Arrangement, has_gpu: bool) -> int:
+    """Copies that draft, and the layer they are decoded into."""
+    copied = [target.layers[index] for index in streamed_layers(arrangement.tiers, has_gpu)]
+    if not target.drafts_itself or not copied:
+        return 0
+    return sum(layer.copy_bytes for layer in copied) + max(layer.run_bytes for layer in copied)
 
 
 def _stored(layers: Iterable[Layer]) -> int:

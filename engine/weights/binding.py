@@ -35,8 +35,10 @@ class Scratch:
         own = dict(layer.state_dict(keep_vars=True))
         key = tuple((name, tensor.shape, tensor.dtype) for name, tensor in own.items())
         if key not in self._layers:
+            # Zeros that are written: the system finds memory for them now, not in the middle of the first pass.
             self._layers[key] = {
-                name: torch.empty(tensor.shape, dtype=tensor.dtype, device=self._device) for name, tensor in own.items()
+                name: torch.empty(tensor.shape, dtype=tensor.dtype, device=self._device).zero_()
+                for name, tensor in own.items()
             }
         return self._layers[key]
 
@@ -62,10 +64,16 @@ class Views:
 class Decoded:
     """A layer whose stored bytes are an encoding: decoded into the scratch layer just before it runs."""
 
-    def __init__(self, layer: nn.Module, layout: LayerLayout, decoder: Decoder, scratch: Scratch) -> None:
+    def __init__(
+        self, layer: nn.Module, layout: LayerLayout, decoder: Decoder, scratch: Scratch, left_out: str | None = None
+    ) -> None:
+        """Weights whose names begin with `left_out` are somebody else's to bind."""
         self._layout = layout
         self._decoder = decoder
-        self._weights = scratch.weights_of(layer)
+        weights = scratch.weights_of(layer)
+        self._weights = {
+            name: weight for name, weight in weights.items() if left_out is None or not name.startswith(left_out)
+        }
         for name, tensor in self._weights.items():
             _put(*_place(layer, name, tensor))
 

@@ -1,6 +1,7 @@
 """Reads layers from disk past the page cache, at the disk's own speed."""
 
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,11 +14,16 @@ PIECE_BYTES = 8 << 20  # large enough for the disk's full rate, small enough to 
 
 
 class DiskReader:
-    """Open files of a model. Direct reads where the file system allows them, else buffered ones that leave no cache."""
+    """Open files of a model. Direct reads where the file system allows them, else buffered ones that leave no cache.
+
+    Several threads may read at once.
+    """
 
     def __init__(self, layouts: Iterable[LayerLayout], direct: bool = True) -> None:
         """Open every file of the layouts; raises `ModelError` if one cannot be."""
         self._files: dict[Path, tuple[int, bool]] = {}
+        self._refused: list[int] = []  # descriptors that refused direct reads; another thread may be reading one
+        self._turn = threading.Lock()
         self.bytes_read = 0
         for path in sorted({segment.path for layout in layouts for segment in layout.segments}):
             self._files[path] = self._open(path, direct)
@@ -35,8 +41,9 @@ class DiskReader:
 
     def close(self) -> None:
         """Close all files."""
-        for descriptor, _ in self._files.values():
+        for descriptor in [*self._refused, *(descriptor for descriptor, _ in self._files.values())]:
             os.close(descriptor)
+        self._refused.clear()
         self._files.clear()
 
     def _open(self, path: Path, direct: bool) -> tuple[int, bool]:
@@ -61,7 +68,7 @@ class DiskReader:
                 want = round_up(want, PAGE)  # reads end early at the end of the file, whatever was asked for
             at = segment.at + done
             try:
-                got = _read_at(descriptor, view[at : at + want], segment.offset + done)
+                got = self._read_at(descriptor, view[at : at + want], segment.offset + done)
             except OSError as error:
                 if direct and done == 0 and error.errno == 22:  # opened, but refuses direct reads after all
                     descriptor, direct = self._reopen_buffered(segment.path)
@@ -78,18 +85,20 @@ class DiskReader:
             os.posix_fadvise(descriptor, segment.offset, segment.nbytes, os.POSIX_FADV_DONTNEED)
 
     def _reopen_buffered(self, path: Path) -> tuple[int, bool]:
-        os.close(self._files[path][0])
-        self._files[path] = self._open(path, direct=False)
-        return self._files[path]
+        with self._turn:
+            if self._files[path][1]:
+                self._refused.append(self._files[path][0])
+                self._files[path] = self._open(path, direct=False)
+            return self._files[path]
 
-
-def _read_at(descriptor: int, target: memoryview, offset: int) -> int:
-    if hasattr(os, "preadv"):
-        return os.preadv(descriptor, [target], offset)
-    os.lseek(descriptor, offset, os.SEEK_SET)  # Windows: this thread is the file's only reader
-    data = os.read(descriptor, len(target))
-    target[: len(data)] = data
-    return len(data)
+    def _read_at(self, descriptor: int, target: memoryview, offset: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(descriptor, [target], offset)
+        with self._turn:  # Windows: a file has one position for all threads
+            os.lseek(descriptor, offset, os.SEEK_SET)
+            data = os.read(descriptor, len(target))
+        target[: len(data)] = data
+        return len(data)
 
 
 def _unreadable(path: Path, error: OSError) -> ModelError:

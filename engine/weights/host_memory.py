@@ -27,11 +27,20 @@ class HostArena:
             _check(_cuda_runtime().cudaHostRegister(self._memory.data_ptr(), self._memory.nbytes, 0))
 
     def take(self, nbytes: int) -> Tensor:
-        """uint8 [nbytes], beginning on a page."""
+        """uint8 [nbytes], zeros, beginning on a page.
+
+        Every page is touched: the system finds memory for them now, not in the middle of somebody's first pass.
+        """
         begin = self._used
         self._used += round_up(nbytes)
         assert self._used <= self._memory.nbytes, "the arena was made too small"
+        self._memory[begin : begin + nbytes : mmap.PAGESIZE] = 0
         return self._memory[begin : begin + nbytes]
+
+    @property
+    def nbytes(self) -> int:
+        """All of it, in whole pages."""
+        return self._memory.nbytes
 
     def close(self) -> None:
         """Unpin. The memory itself goes when the last tensor in it does."""

@@ -10,20 +10,28 @@ from torch.utils.hooks import RemovableHandle
 from engine.weights.arrangement import Tier
 from engine.weights.binding import Binding, Decoded, Decoder, Scratch, Views
 from engine.weights.disk import DiskReader
-from engine.weights.host_memory import HostArena, arena_bytes
+from engine.weights.expert_choice import single_is_faster
+from engine.weights.expert_shelving import Shelving, split_layers
+from engine.weights.expert_stream import Choose, ExpertStream
 from engine.weights.lane import Lane
 from engine.weights.layout import LayerLayout
 from engine.weights.stage import Idle
-from engine.weights.supply import DeviceRing, DiskRing, Held, Supply
+from engine.weights.stock import RingSlots, Stock
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """Slots of the ring between disk and host memory and of the ring on a device; `direct`: past the page cache."""
+    """Slots of the ring between disk and host memory and of the ring on a device; `direct`: past the page cache.
+
+    `expert_cache_bytes`: on the compute device, for experts that are brought one by one (0: layers come whole);
+    `choose` decides for which passes they are.
+    """
 
     disk_slots: int = 3
     device_slots: int = 2
     direct: bool = True
+    expert_cache_bytes: int = 0
+    choose: Choose = single_is_faster
 
 
 class LayerStream:
@@ -31,7 +39,8 @@ class LayerStream:
 
     Without a `lane` the host computes: layers in RAM are used where they are, layers on SSD through a ring of host
     memory. With one, they come from pinned RAM or that ring through a second ring on the device. Layers whose bytes
-    are the weights and stay where they are computed have no hooks at all.
+    are the weights and stay where they are computed have no hooks at all. Of a mixture's layers, the trunk comes that
+    way, and the experts as `ExpertStream` says.
     """
 
     def __init__(
@@ -45,118 +54,105 @@ class LayerStream:
     ) -> None:
         """Opens the files; `load` does the rest. `decoder` None: the stored bytes are the weights."""
         self.idle: Idle | None = None
-        self.bytes_streamed = 0
-        self._layouts, self._tiers, self._lane = list(layouts), list(tiers), lane
-        self._layers = list(layers)
-        self._options = options or StreamOptions()
-        scratch = Scratch(lane.device if lane else torch.device("cpu"))
-        self._stays_bound = decoder is None
-        self._bindings: list[Binding] = [
-            Decoded(layer, layout, decoder, scratch) if decoder else Views(layer, layout)
-            for layer, layout in zip(layers, layouts, strict=True)
-        ]
-        self._rings: list[DiskRing | DeviceRing] = []  # the one nearest the disk first
-        self._arenas: list[HostArena] = []
+        options = options or StreamOptions()
+        self._layers, self._layouts, self._tiers = list(layers), list(layouts), list(tiers)
+        self._lane, self._decoder, self._options = lane, decoder, options
+        self._trunk_bytes = 0
         self._hooks: list[RemovableHandle] = []
-        self._disk = DiskReader(self._layouts, self._options.direct)
+        self._disk = DiskReader(layouts, options.direct)
+        moving = [index for index, tier in enumerate(tiers) if tier == "ssd" or (tier == "ram" and lane)]
+        self._split = split_layers(layers, layouts, moving, decoder is not None, options.expert_cache_bytes)
+        for index, part in self._split.items():
+            self._layouts[index] = part.split.trunk
+        self._scratch = Scratch(lane.device if lane else torch.device("cpu"))
+        self._bindings = [self._binding(index) for index in range(len(layers))]
+        self._stock = self._stock_of(dict(enumerate(self._layouts)))
+        self._bulks = self._stock_of({index: part.split.bulk for index, part in self._split.items()})
+        self._shelving: Shelving | None = None
+        self._experts: ExpertStream | None = None
 
     def load(self) -> Iterator[int]:
         """Fetch what stays, then start the rings; yields each layer's index once it is where it belongs.
 
         Raises `ModelError` for unreadable files and `MemoryError` when memory runs out; `close` is safe after both.
         """
-        on_device, in_ram, on_disk = (self._on(tier) for tier in ("device", "ram", "ssd"))
-        if self._lane is None:
-            on_device, in_ram = [], sorted(on_device + in_ram)
-        homes: dict[int, Tensor] = {}
-        arena = self._arena([self._layouts[index].nbytes for index in in_ram])
-        for index in in_ram:
-            homes[index] = arena.take(self._layouts[index].nbytes)
-            self._disk.read(self._layouts[index], homes[index])
-            yield index
-        for index, buffer in self._load_device(on_device):
-            homes[index] = buffer
-            yield index
-        self._hook(self._start(homes, in_ram, on_disk))
-        yield from on_disk
+        yield from (index for index in self._stock.load() if index not in self._split)
+        if self._split:
+            yield from self._bulks.load()
+            self._shelving = Shelving(
+                self._split, self._disk, self._lane, self._decoder, self._options.expert_cache_bytes
+            )
+            layers = self._shelving.expert_layers(self._tiers, self._bulks, self._scratch)
+            self._experts = ExpertStream(layers, self._stock, self._bulks, self._options.choose)
+            self._experts.hook(lambda: self.idle)
+        self._hook()
 
     def close(self) -> None:
         """Detach from the layers, end the threads, close the files, give pinned memory back."""
         for hook in self._hooks:
             hook.remove()
-        for ring in self._rings:
-            ring.close()
+        if self._experts:
+            self._experts.close()
+        self._stock.close()
+        self._bulks.close()
+        if self._shelving:
+            self._shelving.close()
         self._disk.close()
-        for arena in self._arenas:
-            arena.close()
+
+    @property
+    def bytes_streamed(self) -> int:
+        """Of weights that were brought to where they are used, since the start."""
+        return self._trunk_bytes + (self._experts.bytes_streamed if self._experts else 0)
 
     @property
     def waited_seconds(self) -> float:
-        """Time that computation stood still for a layer, since the start."""
-        return self._rings[-1].waited_seconds if self._rings else 0.0
+        """Time that computation stood still for weights, since the start."""
+        return self._stock.waited_seconds + (self._experts.waited_seconds if self._experts else 0.0)
 
-    def _on(self, tier: Tier) -> list[int]:
-        return [index for index, own in enumerate(self._tiers) if own == tier]
+    @property
+    def expert_hits(self) -> int:
+        """Experts that the cache held when a pass that takes them one by one needed them, since the start."""
+        return self._experts.hits if self._experts else 0
 
-    def _arena(self, sizes: Sequence[int]) -> HostArena:
-        arena = HostArena(arena_bytes(sizes), pin=self._lane is not None and self._lane.device.type == "cuda")
-        self._arenas.append(arena)
-        return arena
+    @property
+    def expert_misses(self) -> int:
+        """Experts that it did not hold."""
+        return self._experts.misses if self._experts else 0
 
-    def _load_device(self, indices: Sequence[int]) -> Iterator[tuple[int, Tensor]]:
-        """The device's own layers, one at a time through host memory."""
-        if not indices or self._lane is None:
-            return
-        largest = max(self._layouts[index].nbytes for index in indices)
-        arena = HostArena(largest)
-        passage = arena.take(largest)
-        for index in indices:
-            size = self._layouts[index].nbytes
-            self._disk.read(self._layouts[index], passage)
-            buffer = self._lane.buffer(size)
-            self._lane.copy(passage[:size], buffer, None)
-            yield index, buffer
+    def _stock_of(self, layouts: dict[int, LayerLayout]) -> Stock:
+        tiers = {index: self._tiers[index] for index in layouts}
+        slots = RingSlots(self._options.disk_slots, self._options.device_slots)
+        return Stock(layouts, tiers, self._disk, self._lane, slots)
 
-    def _start(self, homes: dict[int, Tensor], in_ram: Sequence[int], on_disk: Sequence[int]) -> dict[int, Supply]:
-        """Every layer's supply of bytes on the compute device."""
-        held = Held(homes)
-        supplies: dict[int, Supply] = dict.fromkeys(homes, held)
-        if on_disk:
-            largest = max(self._layouts[index].nbytes for index in on_disk)
-            sizes = [largest] * min(self._options.disk_slots, len(on_disk))
-            arena = self._arena(sizes)
-            ring = DiskRing({i: self._layouts[i] for i in on_disk}, self._disk, [arena.take(size) for size in sizes])
-            self._rings.append(ring)
-            supplies |= dict.fromkeys(on_disk, ring)
-        streamed = sorted([*in_ram, *on_disk])
-        if self._lane and streamed:
-            layer_bytes = {index: self._layouts[index].nbytes for index in streamed}
-            slots = min(self._options.device_slots, len(streamed))
-            to_device = DeviceRing({index: supplies[index] for index in streamed}, layer_bytes, self._lane, slots)
-            self._rings.append(to_device)
-            supplies |= dict.fromkeys(streamed, to_device)
-        return supplies
+    def _binding(self, index: int) -> Binding:
+        layer, layout = self._layers[index], self._layouts[index]
+        if self._decoder is None:
+            return Views(layer, layout)
+        prefix = self._split[index].experts.prefix if index in self._split else None
+        return Decoded(layer, layout, self._decoder, self._scratch, prefix)
 
-    def _hook(self, supplies: dict[int, Supply]) -> None:
+    def _hook(self) -> None:
         for index, layer in enumerate(self._layers):
-            supply = supplies[index]
-            if isinstance(supply, Held) and self._stays_bound:
-                self._bindings[index].bind(supply.take(index))
+            if self._stock.is_held(index) and self._decoder is None:
+                self._bindings[index].bind(self._stock.supplies[index].take(index))
                 continue
             # Ahead of every other hook: whoever looks at a layer before it runs finds its weights.
-            self._hooks.append(layer.register_forward_pre_hook(self._before(index, supply), prepend=True))
-            self._hooks.append(layer.register_forward_hook(self._after(index, supply)))
+            self._hooks.append(layer.register_forward_pre_hook(self._before(index), prepend=True))
+            self._hooks.append(layer.register_forward_hook(self._after(index)))
 
-    def _before(self, index: int, supply: Supply):  # type: ignore[no-untyped-def]  # torch's own hook type
+    def _before(self, index: int):  # type: ignore[no-untyped-def]  # torch's own hook type
         def fetch(_layer: nn.Module, _inputs: object) -> None:
-            self._bindings[index].bind(supply.take(index, self.idle))
+            trunk: Tensor = self._stock.supplies[index].take(index, self.idle)
+            self._bindings[index].bind(trunk)
+            if self._experts and index in self._split:
+                self._experts.enter(index, trunk)
 
         return fetch
 
-    def _after(self, index: int, supply: Supply):  # type: ignore[no-untyped-def]
+    def _after(self, index: int):  # type: ignore[no-untyped-def]
         def give_back(_layer: nn.Module, _inputs: object, _output: object) -> None:
-            supply.give_back(index)
-            if not isinstance(supply, Held):
-                self.bytes_streamed += self._layouts[index].nbytes
+            self._stock.supplies[index].give_back(index)
+            if not self._stock.is_held(index):
+                self._trunk_bytes += self._layouts[index].nbytes
 
         return give_back

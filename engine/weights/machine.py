@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from engine.weights.pace import Pace
+
 GIB = 1 << 30
 
 
@@ -49,7 +51,8 @@ class Rates:
     `link`: pinned RAM to device; `ssd`: direct reads; `memory`: the device's own memory, all in 1e9 bytes a second.
     `tflops`: matrix products in the weights' type; `decode`: 1e9 packed weights a second that become numbers again.
     `call_seconds`: what one layer costs before it computes anything. `layer_seconds`: one decoder layer of the target
-    in one pass of the budget at hand, if it was measured.
+    in one pass of the budget at hand, if it was measured. `products` and `attention`: what weights and cache slots take
+    with more and more rows, if that was measured; otherwise `memory` and `tflops` tell.
     """
 
     link: float
@@ -59,6 +62,8 @@ class Rates:
     decode: float
     call_seconds: float = 5e-4
     layer_seconds: float | None = None
+    products: Pace | None = None
+    attention: Pace | None = None
 
 
 @dataclass(frozen=True, slots=True)

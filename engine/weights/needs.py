@@ -6,7 +6,8 @@ from typing import Literal
 Codec = Literal["plain", "cast", "nf4", "int8"]
 
 PREFILL_ROWS = 1024  # the most tokens of a prompt that are read in one pass
-TREE_SLOTS = 1024  # cache slots behind the context, for the tree
+TREE_SLOTS = 1025  # cache slots behind the context: for the largest tree that is chosen automatically, and its root
+DRAFT_REACH = 4  # the draft looks so many times farther than the tree while it waits
 DRAFT_BATCH = 128  # nodes the draft expands in one pass
 DRAFT_PASSES = 32  # the most passes of the draft for one tree
 EAGER_SCORE_BYTES = 12  # scores, their softmax in float32 and that in the weights' type; or three times float32
@@ -17,14 +18,17 @@ class Layer:
     """One decoder layer.
 
     `stored_bytes`: what it takes on SSD and in RAM, what moves over the links, and what it takes on the device as long
-    as any layer is streamed; `run_bytes`: its weights ready to run; `elements` and `active_elements`: its numbers, and
-    those of them that one token is multiplied with.
+    as any layer is streamed; `expert_bytes`: the part of it that are its experts; `run_bytes`: its weights ready to
+    run; `elements` and `active_elements`: its numbers, and those of them that one token is multiplied with;
+    `copy_bytes`: a copy in 4 bits that drafts as long as the layer streams, 0 for none.
     """
 
     stored_bytes: int
     run_bytes: int
     elements: int
     active_elements: int
+    expert_bytes: int = 0
+    copy_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,11 @@ class ModelNeeds:
         return self.codec in ("nf4", "int8")
 
     @property
+    def drafts_itself(self) -> bool:
+        """Whether copies of the layers that stream are the draft."""
+        return any(layer.copy_bytes for layer in self.layers)
+
+    @property
     def scratch_bytes(self) -> int:
         """The one layer into which stored layers are decoded; none when they run as they are stored."""
         return 0 if self.codec == "plain" else max(layer.run_bytes for layer in self.layers)
@@ -103,8 +112,13 @@ class Workload:
 
     @property
     def slots(self) -> int:
-        """Cache slots for context and tree."""
+        """The target's cache: context and tree. Planned with and allocated by this rule alone."""
         return self.context_tokens + max(TREE_SLOTS, self.rows)
+
+    @property
+    def draft_slots(self) -> int:
+        """The draft's cache: context and all that it looks at. It grows beyond, should a search go astray."""
+        return self.context_tokens + max(TREE_SLOTS, DRAFT_REACH * self.budget + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +138,7 @@ class FixedBytes:
 
 def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload) -> FixedBytes:
     """The target's rest, cache and pass, and all of the draft: it drafts while a pass of the target is under way."""
-    slots = work.slots
+    slots = work.draft_slots if target.drafts_itself else work.slots
     return FixedBytes(
         rest=target.rest_bytes,
         kv=target.kv_bytes * slots,
@@ -132,13 +146,21 @@ def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload) ->
             target.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
             target.shape.pass_bytes(work.rows, slots, logit_rows=work.rows),
         ),
-        draft=_whole_bytes(draft, work) if draft else 0,
+        draft=_whole_bytes(draft, work) if draft else _guest_bytes(target, work),
     )
+
+
+def _guest_bytes(target: ModelNeeds, work: Workload) -> int:
+    """What the target takes as its own draft, besides the copies: only its passes, as the cache is the target's."""
+    batch = min(DRAFT_BATCH, work.rows)
+    if not target.drafts_itself:
+        return 0
+    return target.shape.pass_bytes(batch, work.draft_slots, logit_rows=batch, logit_copies=2)
 
 
 def _whole_bytes(model: ModelNeeds, work: Workload) -> int:
     """A draft is never streamed; its logits become log-probabilities."""
-    slots, batch = work.slots, min(DRAFT_BATCH, work.rows)
+    slots, batch = work.draft_slots, min(DRAFT_BATCH, work.rows)
     passes = max(
         model.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
         model.shape.pass_bytes(batch, slots, logit_rows=batch, logit_copies=2),

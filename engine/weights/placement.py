@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from engine.errors import InputError
 from engine.options import Place
 from engine.weights.arrangement import Arrangement, Footprint, Tier, all_in, arrange, footprint, layer_bytes
+from engine.weights.expert_room import with_experts
 from engine.weights.forecast import Forecast, forecast
 from engine.weights.machine import Machine, Room
 from engine.weights.needs import FixedBytes, ModelNeeds, Workload, fixed_bytes
@@ -130,7 +131,7 @@ def plan(
         reason=explain(arrangement, taken, room),
         arrangement=arrangement,
         layer_bytes=layer_bytes(target, arrangement),
-        bytes=taken,
+        bytes=with_experts(taken, target, arrangement, room) if fits else taken,
         room=room,
         forecast=planner.forecast(arrangement),
         fits=fits,

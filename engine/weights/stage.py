@@ -24,7 +24,6 @@ class Stage:
     def __init__(self, name: str, order: Sequence[int], slots: int, fill: Fill) -> None:
         assert slots > 0, "a ring needs a slot"
         self.waited_seconds = 0.0
-        self.filled_seconds = 0.0
         self._order = list(order)
         self._place = {layer: place for place, layer in enumerate(self._order)}
         self._slots = slots
@@ -66,6 +65,11 @@ class Stage:
             self._released += 1
             self._changed.notify_all()
 
+    @property
+    def is_filling(self) -> bool:
+        """Whether the thread has something to do, as far as one can tell from outside."""
+        return self._has_room()
+
     def close(self) -> None:
         """End the thread; returns when it has finished the fill it is in."""
         with self._changed:
@@ -83,8 +87,11 @@ class Stage:
         self._error = None
         self._changed.notify_all()
 
+    def _has_room(self) -> bool:
+        return self._error is None and self._loaded < self._released + self._slots
+
     def _may_fill(self) -> bool:
-        return self._closed or (self._error is None and self._loaded < self._released + self._slots)
+        return self._closed or self._has_room()
 
     def _run(self) -> None:
         while True:
@@ -94,14 +101,12 @@ class Stage:
                     return
                 load, epoch = self._loaded, self._epoch
                 layer = self._order[(load + self._shift) % len(self._order)]
-            begin = time.perf_counter()
             error: BaseException | None = None
             try:
                 self._fill(layer, load % self._slots)
             except BaseException as raised:  # noqa: BLE001  # handed to whoever acquires the layer, on its thread
                 error = raised
             with self._changed:
-                self.filled_seconds += time.perf_counter() - begin
                 if epoch == self._epoch:
                     self._error = error
                     self._loaded += error is None

@@ -1,11 +1,13 @@
 """Where a layer's bytes come from when it is about to run: they are there for good, or a ring brings them in time."""
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from torch import Tensor
 
 from engine.weights.disk import DiskReader
+from engine.weights.flow import Flow
 from engine.weights.lane import Lane
 from engine.weights.layout import LayerLayout
 from engine.weights.stage import Idle, Stage
@@ -44,10 +46,13 @@ class DiskRing:
         self._layouts = layouts
         self._disk = disk
         self._slots = slots
+        self._flow = Flow()
         self._stage = Stage("weights from disk", sorted(layouts), len(slots), self._fill)
 
     def _fill(self, layer: int, slot: int) -> None:
+        begin = time.perf_counter()
         self._disk.read(self._layouts[layer], self._slots[slot])
+        self._flow.add(self._layouts[layer].nbytes, time.perf_counter() - begin)
 
     def take(self, layer: int, idle: Idle | None = None) -> Tensor:
         """The slot that holds the layer."""
@@ -61,6 +66,16 @@ class DiskRing:
     def waited_seconds(self) -> float:
         """Time that takers stood still."""
         return self._stage.waited_seconds
+
+    @property
+    def bytes_per_second(self) -> float:
+        """How fast slots were filled of late; 0 if none was."""
+        return self._flow.bytes_per_second
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether a layer is on its way."""
+        return self._stage.is_filling
 
     def close(self) -> None:
         """End the thread."""
@@ -78,13 +93,16 @@ class DeviceRing:
         self._slots = [lane.buffer(max(sizes.values())) for _ in range(slots)]
         self._marks: list[Any] = [None] * slots  # behind the last computation that read the slot
         self._taken: dict[int, int] = {}
+        self._flow = Flow()
         self._stage = Stage("weights to device", sorted(sources), slots, self._fill)
 
     def _fill(self, layer: int, slot: int) -> None:
         source, size = self._sources[layer], self._sizes[layer]
+        begin = time.perf_counter()
         buffer = source.take(layer)
         self._lane.copy(buffer[:size], self._slots[slot][:size], self._marks[slot])
         source.give_back(layer)
+        self._flow.add(size, time.perf_counter() - begin)
 
     def take(self, layer: int, idle: Idle | None = None) -> Tensor:
         """The slot that holds the layer."""
@@ -100,6 +118,16 @@ class DeviceRing:
     def waited_seconds(self) -> float:
         """Time that takers stood still."""
         return self._stage.waited_seconds
+
+    @property
+    def bytes_per_second(self) -> float:
+        """How fast slots were filled of late; 0 if none was."""
+        return self._flow.bytes_per_second
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether a layer is on its way."""
+        return self._stage.is_filling
 
     def close(self) -> None:
         """End the thread; a ring that it takes from must be closed before."""

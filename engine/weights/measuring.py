@@ -1,0 +1,156 @@
+"""Measures how fast this machine reads, copies, computes and unpacks, with the shapes of the model at hand."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from engine.weights.disk import DiskReader
+from engine.weights.host_memory import HostArena
+from engine.weights.lane import Lane
+from engine.weights.layout import LayerLayout, Segment
+from engine.weights.needs import ModelNeeds
+from engine.weights.pace import Pace
+from engine.weights.quantise import codec_named
+
+MIB = 1 << 20
+READ_BYTES, READ_SECONDS = 64 * MIB, 0.4  # at once, and after which no further read begins
+COPY_BYTES = 128 * MIB
+MATRIX_ELEMENTS = 1 << 25  # more than any processor's cache holds
+PACKED_ELEMENTS = 1 << 22
+PRODUCT_ROWS = (1, 8, 64, 256)
+ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
+REPEATS, LONG_SECONDS = 3, 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """On which device, in which number type, and between which calls somebody may stop it by raising."""
+
+    device: torch.device
+    dtype: torch.dtype
+    check: Callable[[], None]
+
+    def seconds(self, run: Callable[[], object]) -> float:
+        """The median time of `run`, after once for nothing; what takes long is run less often."""
+        self._timed(run)
+        times = [self._timed(run)]
+        while len(times) < REPEATS and sum(times) < LONG_SECONDS:
+            times.append(self._timed(run))
+        return statistics.median(times)
+
+    def _timed(self, run: Callable[[], object]) -> float:
+        self.check()
+        self._settle()
+        begin = time.perf_counter()
+        run()
+        self._settle()
+        return time.perf_counter() - begin
+
+    def _settle(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+def disk_rate(files: Sequence[Path], check: Callable[[], None]) -> float:
+    """Bytes a second of reading these files as the stream does; raises `ModelError` if they cannot be read."""
+    segments = [
+        Segment(path, offset, min(READ_BYTES, path.stat().st_size - offset), 0)
+        for path in files
+        for offset in range(0, path.stat().st_size, READ_BYTES)
+    ]
+    reader = DiskReader([LayerLayout(0, tuple(segments), (), READ_BYTES)])
+    buffer = HostArena(READ_BYTES).take(READ_BYTES)
+    begin = time.perf_counter()
+    try:
+        for segment in segments:
+            check()
+            reader.read(LayerLayout(0, (segment,), (), READ_BYTES), buffer)
+            if time.perf_counter() - begin > READ_SECONDS:
+                break
+    finally:
+        reader.close()
+    return reader.bytes_read / (time.perf_counter() - begin)
+
+
+def copy_rate(setting: Setting) -> float:
+    """Bytes a second that the device's own memory takes and gives together."""
+    source = torch.ones(COPY_BYTES // 4, device=setting.device)
+    target = torch.empty_like(source)
+    return 2 * COPY_BYTES / setting.seconds(lambda: target.copy_(source))
+
+
+def link_rate(lane: Lane, setting: Setting) -> float:
+    """Bytes a second from pinned host memory to the device, as the stream copies them."""
+    arena = HostArena(COPY_BYTES, pin=lane.device.type == "cuda")
+    source, target = arena.take(COPY_BYTES).fill_(1), lane.buffer(COPY_BYTES)
+    try:
+        return COPY_BYTES / setting.seconds(lambda: lane.copy(source, target, None))
+    finally:
+        arena.close()
+
+
+def product_pace(needs: ModelNeeds, setting: Setting) -> Pace:
+    """What an MLP takes, of the model's own width as far as that is sensible.
+
+    With what lies between its products: where a model is wide for its depth, that counts for many rows.
+    """
+    hidden = needs.shape.hidden
+    wide = max(1, min(needs.shape.widest, MATRIX_ELEMENTS // hidden))
+    matrices = min(sum(layer.elements for layer in needs.layers), 3 * MATRIX_ELEMENTS) // (wide * hidden)
+    count = max(1, matrices // 3)
+    mlps = [
+        [torch.full((wide, hidden), 0.01, dtype=setting.dtype, device=setting.device) for _ in range(3)]
+        for _ in range(count)
+    ]
+
+    def multiply(rows: int) -> None:
+        state = torch.ones(rows, hidden, dtype=setting.dtype, device=setting.device)
+        for gate, up, down in mlps:
+            inner = functional.silu(functional.linear(state, gate)) * functional.linear(state, up)
+            functional.linear(inner, down.view(hidden, wide))
+
+    return _pace(PRODUCT_ROWS, 3 * count * wide * hidden, multiply, setting)
+
+
+def attention_pace(needs: ModelNeeds, setting: Setting) -> Pace:
+    """What looking at the cache takes, with as many heads as the model has."""
+    shape = needs.shape
+    keys = torch.ones(
+        1, shape.heads, ATTENTION_SLOTS, shape.query_width // shape.heads, dtype=setting.dtype, device=setting.device
+    )
+
+    def attend(rows: int) -> Tensor:
+        mask = torch.ones(rows, ATTENTION_SLOTS, dtype=torch.bool, device=setting.device)
+        queries = keys[:, :, :rows]
+        if not shape.eager:
+            return functional.scaled_dot_product_attention(queries, keys, keys, attn_mask=mask)
+        scores = (queries @ keys.transpose(2, 3)).masked_fill(~mask, -1e4)
+        return scores.float().softmax(-1).to(setting.dtype) @ keys
+
+    return _pace(ATTENTION_ROWS, ATTENTION_SLOTS * shape.query_width, attend, setting)
+
+
+def unpacking_rate(codec_name: str, setting: Setting) -> float:
+    """Weights a second that a codec makes of its packed ones, written to more memory than a cache holds."""
+    codec, name = codec_named(codec_name), "mlp.up_proj.weight"
+    shape = (MATRIX_ELEMENTS // PACKED_ELEMENTS, PACKED_ELEMENTS // 1024, 1024)
+    weights = torch.ones(shape, dtype=setting.dtype, device=setting.device)
+    stored = codec.encode(name, weights[0])
+
+    def unpack() -> None:
+        for weight in weights:
+            codec.decode(stored, name, weight)
+
+    return weights.numel() / setting.seconds(unpack)
+
+
+@torch.inference_mode()
+def _pace(row_counts: Sequence[int], elements: int, run: Callable[[int], object], setting: Setting) -> Pace:
+    seconds = (setting.seconds(lambda rows=rows: run(rows)) for rows in row_counts)  # type: ignore[misc]
+    return Pace(tuple((rows, one / (elements / 1e9)) for rows, one in zip(row_counts, seconds, strict=True)))
