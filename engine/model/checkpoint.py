@@ -60,7 +60,7 @@ def open_checkpoint(source: str, *, role: ModelRole = "target") -> Checkpoint:
     Raises `ModelError`, a sentence with the path, for everything missing, damaged, or leading out of the folder.
     """
     folder = ModelFolder(find_folder(source, role))
-    config = _read_config(folder)
+    config = read_config(folder)
     for name in filter(folder.has, COMPANIONS):
         folder.file(name)
     weights = read_weight_files(folder)
@@ -74,7 +74,8 @@ def open_checkpoint(source: str, *, role: ModelRole = "target") -> Checkpoint:
     )
 
 
-def _read_config(folder: ModelFolder) -> dict[str, object]:
+def read_config(folder: ModelFolder) -> dict[str, object]:
+    """The parsed config.json of a model folder; raises `ModelError` if it is missing or names no model_type."""
     if not folder.has(CONFIG):
         raise ModelError(f"{folder.path} holds no {CONFIG}.", "Give the folder of a model in the transformers format.")
     path = folder.file(CONFIG)

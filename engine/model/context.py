@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ class Context:
         """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise."""
         self.network = network
         self.tokens: list[int] = []
+        self.prefill_rows = PREFILL_ROWS
         self._cache = TreeCache(network.windows, capacity)
         self._masks = TreeMasks(network.windows, network.attention, network.dtype, network.device)
         self._pending = PendingTree()
@@ -41,15 +43,16 @@ class Context:
 
         Only what follows the common prefix is computed, so a second turn of a chat pays for what is new.
         """
-        common = 0
-        for old, new in zip(self.tokens, tokens, strict=False):
-            if old != new:
-                break
-            common += 1
+        common = self.common(tokens)
         self.rewind(common)
-        for begin in range(common, len(tokens), PREFILL_ROWS):
-            self._prefill_rows(list(tokens[begin : begin + PREFILL_ROWS]))
+        for begin in range(common, len(tokens), self.prefill_rows):
+            self._prefill_rows(list(tokens[begin : begin + self.prefill_rows]))
         return common
+
+    def common(self, tokens: Sequence[int]) -> int:
+        """How many tokens at the beginning of `tokens` are committed already."""
+        same = (old == new for old, new in zip(self.tokens, tokens, strict=False))
+        return sum(takewhile(bool, same))
 
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
         """Append nodes to the pending tree and run ONE pass over them; returns logits, float32 [n, vocabulary].
@@ -58,6 +61,7 @@ class Context:
         parent stands before its children. Row i is the distribution after node i; `last` > 0 limits the rows.
         """
         before = len(self._pending)
+        self._cache.crop_to(self.length + before)  # a guest's guesses may stand there, see `SharedContext`
         with self._undone_on_error(before):
             visible = self._pending.append(tokens, parents)
             slots = torch.cat([torch.arange(self.length), self._pending.positions(self.length)])

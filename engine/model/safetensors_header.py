@@ -46,21 +46,22 @@ class TensorInfo:
         return math.prod(self.shape)
 
 
-def read_header(shard: Path) -> dict[str, TensorInfo]:
+def read_header(shard: Path, whole_bytes: int | None = None) -> dict[str, TensorInfo]:
     """The tensors of one safetensors file by name, in the order of their data.
 
+    `whole_bytes`: the size of the whole file, where `shard` holds only its beginning, the table at least.
     Raises `ModelError` when the file cannot be read or its table does not describe it: the tensors must fill
     everything behind the table exactly, without gap or overlap.
     """
     try:
         with shard.open("rb") as file:
-            size = file.seek(0, 2)
+            there = file.seek(0, 2)
             file.seek(0)
-            table, data_begin = _read_table(file, size, shard)
+            table, data_begin = _read_table(file, there, shard)
     except OSError as error:
         raise ModelError(f"{shard} cannot be read: {reason(error)}.", "Check that the file may be read.") from None
     tensors = {name: _tensor(name, entry, shard, data_begin) for name, entry in table.items()}
-    return _in_order_of_data(tensors, shard, data_begin, size)
+    return _in_order_of_data(tensors, shard, data_begin, there if whole_bytes is None else whole_bytes)
 
 
 def _read_table(file: BinaryIO, size: int, shard: Path) -> tuple[Mapping[str, object], int]:

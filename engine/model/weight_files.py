@@ -1,7 +1,9 @@
 """The weight files of a model folder, and where each tensor lies in them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from engine.errors import ModelError
 from engine.model.json_file import read_json_object, shown
@@ -14,6 +16,7 @@ MAX_INDEX_BYTES = 64 << 20
 MAX_TENSORS = 1_000_000
 
 DOWNLOAD_AGAIN = "Download the model again."
+WHOLE: Mapping[str, int] = MappingProxyType({})
 ONLY_SAFETENSORS = "Choose a version of the model in the safetensors format."
 
 
@@ -25,16 +28,17 @@ class WeightFiles:
     tensors: dict[str, TensorInfo]
 
 
-def read_weight_files(folder: ModelFolder) -> WeightFiles:
+def read_weight_files(folder: ModelFolder, sizes: Mapping[str, int] = WHOLE) -> WeightFiles:
     """Read the tables of all shards; a single file comes before an index, as it does for transformers.
 
-    Raises `ModelError` when a shard is missing, damaged or outside the folder, or when index and shards disagree.
+    `sizes`: in bytes, by name, of the files of which the folder holds only the beginning. Raises `ModelError` when a
+    shard is missing, damaged or outside the folder, or when index and shards disagree.
     """
     if folder.has(SINGLE):
         shard = folder.file(SINGLE)
-        files = WeightFiles((shard,), read_header(shard))
+        files = WeightFiles((shard,), read_header(shard, sizes.get(SINGLE)))
     elif folder.has(INDEX):
-        files = _read_shards(folder, _read_index(folder.file(INDEX)))
+        files = _read_shards(folder, _read_index(folder.file(INDEX)), sizes)
     else:
         raise _no_weights(folder)
     if not files.tensors:
@@ -59,7 +63,7 @@ def _read_index(path: Path) -> dict[str, str]:
     return weight_map
 
 
-def _read_shards(folder: ModelFolder, index: dict[str, str]) -> WeightFiles:
+def _read_shards(folder: ModelFolder, index: dict[str, str], sizes: Mapping[str, int]) -> WeightFiles:
     names = list(dict.fromkeys(index.values()))
     missing = [name for name in names if not folder.has(name)]
     if missing:
@@ -71,7 +75,8 @@ def _read_shards(folder: ModelFolder, index: dict[str, str]) -> WeightFiles:
     tensors: dict[str, TensorInfo] = {}
     for shard_name, shard in shards.items():
         # Of a tensor that two shards hold, the index says which one counts.
-        tensors |= {name: tensor for name, tensor in read_header(shard).items() if index.get(name) == shard_name}
+        held = read_header(shard, sizes.get(shard_name))
+        tensors |= {name: tensor for name, tensor in held.items() if index.get(name) == shard_name}
     for name in index.keys() - tensors.keys():
         raise ModelError(f"{shards[index[name]]} lacks the tensor {shown(name)} of the index.", DOWNLOAD_AGAIN)
     return WeightFiles(tuple(shards.values()), tensors)
