@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
+from engine.speculation.method import Ends
 from engine.speculation.tree import Path, Tree
 
 Draw = Callable[[Tensor, Sequence[int]], int]
 """(logits [vocabulary], the answer so far) -> the token that the target says next."""
 
-Ends = Callable[[int], bool]
-"""Told every token of the answer in turn; True if it is the last one."""
+Choose = Callable[[int, Sequence[int]], int]
+"""(node of the tree, the answer up to it) -> the token that the target says next."""
 
 
 def accept(tree: Tree, logits: Tensor, draw: Draw, ends: Ends, answer: Sequence[int]) -> Path:
@@ -21,10 +22,15 @@ def accept(tree: Tree, logits: Tensor, draw: Draw, ends: Ends, answer: Sequence[
     of the answer up to the root. A token that ends the answer is the bonus token even where the tree has it: nothing
     behind it is wanted.
     """
+    return follow(tree, lambda node, said: draw(logits[node], said), ends, answer)
+
+
+def follow(tree: Tree, choose: Choose, ends: Ends, answer: Sequence[int]) -> Path:
+    """Go down the tree by the chosen tokens while they are children; the first that is none, or an end, is bonus."""
     said = list(answer)
     nodes = [0]
     while True:
-        token = draw(logits[nodes[-1]], said)
+        token = choose(nodes[-1], said)
         child = None if ends(token) else tree.child(nodes[-1], token)
         if child is None:
             return Path(tuple(nodes), bonus=token)

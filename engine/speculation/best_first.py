@@ -1,6 +1,7 @@
-"""The K most probable draft prefixes, found by a batched best-first search; plain arithmetic on the host."""
+"""The K best draft prefixes, found by a batched best-first search; plain arithmetic on the host."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -12,9 +13,10 @@ class BestFirst:
     """Single-source shortest paths with edge cost -log q, a batch of frontier nodes at a time.
 
     The search asks for a `frontier`, the caller asks the draft for these nodes' most probable children, and `expand`
-    takes them in. Once the frontier is empty the `budget` most probable nodes are known exactly, as far as `width` and
+    takes them in with their scores: how probable they are, or how often what is so probable is accepted. Once the
+    frontier is empty the `budget` nodes with the best cumulative scores are known exactly, as far as `width` and
     `depth` let them be seen. `decay` per level orders the frontier only: a draft is the less to be trusted the deeper
-    it guesses. What is kept is ranked by cumulative probability alone.
+    it guesses. What is kept is ranked by cumulative score alone.
 
     The search may go on past the budget, and begin again at one of its nodes with all that is known below it.
     """
@@ -24,23 +26,24 @@ class BestFirst:
         self._tokens = torch.tensor([root_token])
         self._parents = torch.tensor([-1])
         self._depths = torch.tensor([0])
-        self._log_probs = torch.zeros(1, dtype=torch.float64)
+        self._log_probs = torch.zeros(1, dtype=torch.float64)  # cumulative, like the scores
+        self._scores = torch.zeros(1, dtype=torch.float64)
         self._expanded = torch.zeros(1, dtype=torch.bool)
-        # Children too improbable for the budget of the moment: parent, token and cumulative log-probability.
-        self._spare: list[tuple[Tensor, Tensor, Tensor]] = []
+        # Children too low for the budget of the moment: parent, token, cumulative log-probability, cumulative score.
+        self._spare: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
 
     def __len__(self) -> int:
         return len(self._tokens)
 
     def frontier(self, batch: int, budget: int, depth: int) -> Tensor:
         """int64 [n <= batch]: the best nodes worth expanding, in the order of their numbers; empty when done."""
-        worthwhile = ~self._expanded & (self._depths < depth) & (self._log_probs >= self._threshold(budget))
+        worthwhile = ~self._expanded & (self._depths < depth) & (self._scores >= self._threshold(budget))
         candidates = worthwhile.nonzero()[:, 0]
-        priority = self._log_probs[candidates] + self._depths[candidates] * self._log_decay
+        priority = self._scores[candidates] + self._depths[candidates] * self._log_decay
         chosen = priority.topk(min(batch, len(candidates))).indices
         return candidates[chosen].sort().values
 
-    def tokens_of(self, nodes: Tensor) -> list[int]:
+    def tokens_of(self, nodes: Tensor | Sequence[int]) -> list[int]:
         """The tokens of these nodes."""
         return [int(token) for token in self._tokens[nodes]]
 
@@ -53,22 +56,29 @@ class BestFirst:
         found = ((self._parents == node) & (self._tokens == token) & self._expanded).nonzero()
         return int(found[0, 0]) if len(found) else None
 
-    def expand(self, nodes: Tensor, log_probs: Tensor, tokens: Tensor, budget: int) -> None:
-        """Take in the children of `nodes`: their conditional log-probabilities and tokens, both [len(nodes), width]."""
+    def expand(
+        self, nodes: Tensor, log_probs: Tensor, tokens: Tensor, budget: int, scores: Tensor | None = None
+    ) -> None:
+        """Take in the children of `nodes`: conditional log-probabilities, tokens and scores, all [len(nodes), width].
+
+        Scores are at most 0; None: the log-probabilities are the scores.
+        """
         self._expanded[nodes] = True
         parents = nodes.repeat_interleave(log_probs.shape[1])
         cumulative = (self._log_probs[nodes, None] + log_probs.double()).flatten()
+        best = (self._scores[nodes, None] + (log_probs if scores is None else scores).double()).flatten()
         # No child below the K-th best of all nodes known with it can be among the K best in the end.
-        hopeful = cumulative >= self._threshold(budget, cumulative)
-        self._append(parents[hopeful], tokens.flatten()[hopeful], cumulative[hopeful])
-        self._spare.append((parents[~hopeful], tokens.flatten()[~hopeful], cumulative[~hopeful]))
+        hopeful = best >= self._threshold(budget, best)
+        low = ~hopeful
+        self._append(parents[hopeful], tokens.flatten()[hopeful], cumulative[hopeful], best[hopeful])
+        self._spare.append((parents[low], tokens.flatten()[low], cumulative[low], best[low]))
 
     def best(self, budget: int, depth: int) -> Tensor:
-        """int64: the root and the `budget` most probable nodes at most `depth` deep, in the order of their numbers.
+        """int64: the root and the `budget` best nodes at most `depth` deep, in the order of their numbers.
 
-        A child is never more probable than its parent and stands behind it, so a stable sort keeps ancestors in.
+        A child never scores more than its parent and stands behind it, so a stable sort keeps ancestors in.
         """
-        ranked = self._log_probs[1:].masked_fill(self._depths[1:] > depth, -torch.inf)
+        ranked = self._scores[1:].masked_fill(self._depths[1:] > depth, -torch.inf)
         order = ranked.sort(descending=True, stable=True).indices[: min(budget, int(ranked.isfinite().sum()))] + 1
         return torch.cat([torch.tensor([0]), order.sort().values])
 
@@ -76,12 +86,15 @@ class BestFirst:
         """The `Tree` of these nodes, an ancestor-closed set that begins with the root."""
         place = self._places(nodes)
         parents = [-1, *place[self._parents[nodes[1:]]].tolist()]
-        return Tree(tuple(self._tokens[nodes].tolist()), tuple(parents), tuple(self._log_probs[nodes].tolist()))
+        tokens, log_probs, scores = (
+            tuple(values[nodes].tolist()) for values in (self._tokens, self._log_probs, self._scores)
+        )
+        return Tree(tokens, tuple(parents), log_probs, scores)
 
     def reconsider(self) -> None:
-        """Take back every child that was too improbable: the budget is about to grow."""
-        for parents, tokens, log_probs in self._spare:
-            self._append(parents, tokens, log_probs)
+        """Take back every child that was too low: the budget is about to grow."""
+        for parents, tokens, log_probs, scores in self._spare:
+            self._append(parents, tokens, log_probs, scores)
         self._spare.clear()
 
     def reroot(self, root: int) -> Tensor:
@@ -97,13 +110,15 @@ class BestFirst:
         self._tokens, self._expanded = self._tokens[stay], self._expanded[stay]
         self._depths = self._depths[stay] - self._depths[root]
         self._log_probs = self._log_probs[stay] - self._log_probs[root]
+        self._scores = self._scores[stay] - self._scores[root]
         return stay
 
-    def _append(self, parents: Tensor, tokens: Tensor, log_probs: Tensor) -> None:
+    def _append(self, parents: Tensor, tokens: Tensor, log_probs: Tensor, scores: Tensor) -> None:
         self._tokens = torch.cat([self._tokens, tokens])
         self._parents = torch.cat([self._parents, parents])
         self._depths = torch.cat([self._depths, self._depths[parents] + 1])
         self._log_probs = torch.cat([self._log_probs, log_probs])
+        self._scores = torch.cat([self._scores, scores])
         self._expanded = torch.cat([self._expanded, torch.zeros(len(parents), dtype=torch.bool)])
 
     def _places(self, nodes: Tensor) -> Tensor:
@@ -112,7 +127,7 @@ class BestFirst:
         return place
 
     def _threshold(self, budget: int, joining: Tensor | None = None) -> float:
-        known = self._log_probs[1:] if joining is None else torch.cat([self._log_probs[1:], joining])
+        known = self._scores[1:] if joining is None else torch.cat([self._scores[1:], joining])
         if len(known) < budget:
             return -math.inf
         return float(known.kthvalue(len(known) - budget + 1).values)

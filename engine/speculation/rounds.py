@@ -1,14 +1,17 @@
 """The heart: grow a tree, score it in one pass, accept a path, keep it; until the answer ends."""
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import torch
 
-from engine.speculation.acceptance import Draw, accept
-from engine.speculation.drafter import Drafter, Scorer
-from engine.speculation.tree import Path, Tree
+from engine.speculation.method import Scorer
+from engine.speculation.strategy import RoundResult, Strategy
+from engine.speculation.tree_limit import TreeLimit
+from engine.speculation.witness import Nobody, Witness
 from engine.stats import Stopwatch
 
 
@@ -24,47 +27,50 @@ class Ending(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RoundResult:
-    """One round: the tree, what the target accepted of it, and the tokens the answer grew by."""
-
-    tree: Tree
-    path: Path
-    tokens: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Speculation:
-    """Who takes part in an answer: the target that verifies, the drafter that guesses, and the draw from the target."""
+    """Who takes part in an answer: the target that verifies, and the strategy that says who drafts, and how much.
+
+    `limit`: how much of that there is memory for. `witness` looks on.
+    """
 
     target: Scorer
-    drafter: Drafter
-    draw: Draw
+    strategy: Strategy
     ending: Ending
-    budget: int
     clock: Stopwatch
+    limit: TreeLimit = field(default_factory=TreeLimit)
+    witness: Witness = field(default_factory=Nobody)
 
 
 def rounds(speculation: Speculation, prompt: Sequence[int]) -> Iterator[RoundResult]:
     """Answer `prompt` (at least one token; all but the last are in the target's cache already), a tree per round.
 
-    Between two rounds target and drafter hold the prompt and the answer up to, but not including, its last token.
+    Between two rounds target and draft hold the prompt and the answer up to, but not including, its last token.
+    Raises `OutOfMemory` where there is no memory even for a round without a tree.
     """
     answer: list[int] = []
-    while speculation.ending.room:
-        result = next_round(speculation, prompt, answer)
+    ending, limit = speculation.ending, speculation.limit
+    while ending.room:
+        attempt = partial(next_round, speculation, prompt, answer)
+        result = limit.rescue(attempt, [*prompt, *answer], lambda: ending.room)
         answer.extend(result.tokens)
         yield result
 
 
-@torch.inference_mode()  # all of a round, as the drafter may be at work inside the target's pass
+@torch.inference_mode()  # all of a round, as the draft may be at work inside the target's pass
 def next_round(speculation: Speculation, prompt: Sequence[int], answer: Sequence[int]) -> RoundResult:
     """One tree, one pass of the target, one accepted path."""
-    target, drafter, ending, clock = speculation.target, speculation.drafter, speculation.ending, speculation.clock
-    with clock.measure("draft"):
-        tree = drafter.grow([*prompt, *answer], speculation.budget, depth=ending.room - 1)
-    with clock.measure("target"):
+    target, strategy, ending, clock = speculation.target, speculation.strategy, speculation.ending, speculation.clock
+    begin = time.perf_counter()
+    with clock.measure("draft") as drafting:
+        choice = speculation.limit.cut(strategy.choose([*prompt, *answer], ending.room))
+        tree = choice.method.grow([*prompt, *answer], choice.budget, choice.depth)
+    speculation.witness.drafted(tree)
+    with clock.measure("target") as scoring:
         logits = target.score(tree.tokens, tree.parents)
-    path = accept(tree, logits, speculation.draw, ending.push, answer)
-    drafter.keep(path)
+    path = choice.method.accept(tree, logits, ending.push, answer)
+    speculation.witness.verified(tree, logits, path)
+    choice.method.keep(path)
     target.keep(path.nodes)
-    return RoundResult(tree, path, path.tokens(tree))
+    result = RoundResult(choice, tree, path, drafting.seconds, scoring.seconds, time.perf_counter() - begin)
+    strategy.learn(result)
+    return result

@@ -1,15 +1,31 @@
-"""SpecExec's drafter (Svirschevski et al., NeurIPS 2024, arXiv 2406.02532): the K best prefixes, in batched passes."""
+"""SpecExec (Svirschevski et al., NeurIPS 2024, arXiv 2406.02532): the K best prefixes, in batched passes."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from engine.options import SpeculationOptions
+from engine.speculation.acceptance import accept
 from engine.speculation.best_first import BestFirst
-from engine.speculation.drafter import Scorer
+from engine.speculation.calibration import Calibration
+from engine.speculation.method import Ends, Sampling, Scorer
 from engine.speculation.tree import Path, Tree
 
 REACH = 4  # idle work looks for so many times the budget: likely bonus tokens, and what follows them
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A node of the search that the draft has read: its pending number there, and a row of a draft pass.
+
+    `log_probs`, `tokens`: [rows, width], the most probable tokens behind every node of the pass.
+    """
+
+    number: int
+    row: int
+    log_probs: Tensor
+    tokens: Tensor
 
 
 class SpecExec:
@@ -18,17 +34,32 @@ class SpecExec:
     The draft's cache is kept from round to round: whatever the accepted path needs is there already, but for its last
     node if that was never expanded. Draft logits are not scaled by the temperature, as published.
 
-    Beyond the published method, `extend` lets the search go on while the target's weights are awaited; if the bonus
-    token is among what it found, the next tree begins with the whole subtree there (compare ShadowSpec, 2026).
+    Beyond the published method, a `Calibration` may rank the nodes: it learns from every round how often a token of
+    such a probability is accepted. And `extend` lets the search go on while the target's weights are awaited; if the
+    bonus token is among what it found, the next tree begins with the whole subtree there (compare ShadowSpec, 2026).
     """
 
-    def __init__(self, draft: Scorer, options: SpeculationOptions, vocabulary: int) -> None:
-        """`vocabulary`: the target's; a draft with a larger, padded one must not propose what the target lacks."""
+    name = "specexec"
+
+    def __init__(
+        self,
+        draft: Scorer,
+        sampling: Sampling,
+        options: SpeculationOptions,
+        vocabulary: int,
+        calibration: Calibration | None = None,
+    ) -> None:
+        """`vocabulary`: the target's; a draft with a larger, padded one must not propose what the target lacks.
+
+        Without `calibration` the draft's own probability ranks the nodes, as published.
+        """
         self._draft = draft
+        self._sampling = sampling
         self._options = options
         self._vocabulary = vocabulary
+        self._calibration = calibration
         self._search: BestFirst | None = None  # the tree's, or what is left of it below the bonus token
-        self._pending: dict[int, int] = {}  # expanded node of the search -> the draft's pending node
+        self._pending: dict[int, Read] = {}  # expanded nodes of the search
         self._appended = 0  # pending nodes of the draft
         self._unread = 0  # of these, committed tokens before the root that the draft had not read
         self._kept: list[int] = []  # node of the tree -> node of the search
@@ -36,13 +67,15 @@ class SpecExec:
         self._is_extended = False
 
     def prefill(self, tokens: Sequence[int]) -> None:
-        """Read the prompt, all but its last token."""
+        """Have read exactly `tokens`; whatever was searched before is forgotten."""
         self._search = None
         self._draft.prefill(tokens)
 
     def grow(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
         """The `budget` most probable draft prefixes behind `tokens`, at most `depth` deep."""
         self._budget, self._depth, self._is_extended = budget, min(depth, self._options.depth), False
+        while self._search is not None and (root := self._draft.length + self._unread) < len(tokens) - 1:
+            self._go_on([0], tokens[root + 1])  # the text went farther than the tree of this method
         search = self._search
         if search is None:
             search = self._search = BestFirst(tokens[-1], self._options.decay)
@@ -71,22 +104,32 @@ class SpecExec:
         self._expand(search, frontier, reach, [])
         return True
 
+    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+        """Follow what the target draws for itself, as far as the tree has it."""
+        return accept(tree, logits, self._sampling.draw, ends, answer)
+
     def keep(self, path: Path) -> None:
         """Commit the accepted nodes that the draft has read; an unexpanded last one is caught up in the next round."""
-        search, nodes = self._search, [self._kept[node] for node in path.nodes]
-        read = [self._pending[node] for node in nodes if node in self._pending]
+        self._go_on([self._kept[node] for node in path.nodes], path.bonus)
+
+    def _go_on(self, nodes: Sequence[int], token: int) -> None:
+        """Commit these nodes of the search, root first, as far as they are read; what is below `token` stays known."""
+        search = self._search
+        read = [self._pending[node].number for node in nodes if node in self._pending]
+        if search is not None and self._calibration:
+            self._learn(self._calibration, nodes, [*search.tokens_of(nodes[1:]), token])
         committed = [*range(self._unread), *read] if read else []
-        bonus = search.child(nodes[-1], path.bonus) if search is not None else None
+        bonus = search.child(nodes[-1], token) if search is not None else None
         if search is None or bonus is None:
             self._search = None
             self._draft.keep(committed)
             return
         stay = search.reroot(bonus).tolist()
         below = {new: self._pending[old] for new, old in enumerate(stay) if old in self._pending}
-        rest = sorted(below.values())
+        rest = sorted(read.number for read in below.values())
         number = {old: new for new, old in enumerate(rest)}
         self._draft.keep(committed, rest)
-        self._pending = {node: number[old] for node, old in below.items()}
+        self._pending = {node: replace(read, number=number[read.number]) for node, read in below.items()}
         self._appended, self._unread = len(rest), 0
 
     def _expand(self, search: BestFirst, frontier: Tensor, budget: int, tokens: Sequence[int]) -> None:
@@ -96,10 +139,20 @@ class SpecExec:
             self._unread = self._appended = len(unread) - 1
             logits = self._draft.score(unread, range(-1, self._unread), last=1)
         else:
-            parents = [self._pending[parent] for parent in search.parents_of(frontier)]
+            parents = [self._pending[parent].number for parent in search.parents_of(frontier)]
             logits = self._draft.score(search.tokens_of(frontier), parents)
-        self._pending.update(zip(frontier.tolist(), range(self._appended, self._appended + len(frontier)), strict=True))
+        known = logits.log_softmax(-1)[:, : self._vocabulary]
+        probable = known.topk(min(self._options.width, known.shape[-1]))
+        log_probs, candidates = probable.values.cpu(), probable.indices.cpu()
+        for row, node in enumerate(frontier.tolist()):
+            self._pending[node] = Read(self._appended + row, row, log_probs, candidates)
         self._appended += len(frontier)
-        log_probs = logits.log_softmax(-1)[:, : self._vocabulary]
-        best = log_probs.topk(min(self._options.width, log_probs.shape[-1]))
-        search.expand(frontier, best.values.cpu(), best.indices.cpu(), budget)
+        scores = self._calibration.log_acceptance(log_probs) if self._calibration else None
+        search.expand(frontier, log_probs, candidates, budget, scores)
+
+    def _learn(self, calibration: Calibration, nodes: Sequence[int], followers: Sequence[int]) -> None:
+        """Of what the draft proposed behind every accepted node: which did the target say?"""
+        for node, token in zip(nodes, followers, strict=True):
+            if read := self._pending.get(node):
+                found = (read.tokens[read.row] == token).nonzero()
+                calibration.observe(read.log_probs[read.row], int(found[0, 0]) if len(found) else None)

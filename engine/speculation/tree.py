@@ -8,12 +8,14 @@ from functools import cached_property
 class Tree:
     """Node 0 is the root, the last committed token; `parents[0]` is -1 and a parent stands before its children.
 
-    `log_probs` are the draft's cumulative log-probabilities, 0 at the root.
+    `log_probs` are the draft's cumulative log-probabilities, 0 at the root. `scores` are what the nodes were chosen by,
+    logarithms of the chance that the target accepts them; empty where that is the draft's probability itself.
     """
 
     tokens: tuple[int, ...]
     parents: tuple[int, ...]
     log_probs: tuple[float, ...]
+    scores: tuple[float, ...] = ()
     depths: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,160 @@
+"""Chooses method, size and depth of every tree by measuring: what gives the most tokens per second here and now."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from engine.speculation.method import Method
+from engine.speculation.prospect import Plan, Prospects
+from engine.speculation.strategy import Choice, RoundResult
+
+FIRST_BUDGET = 64  # in the middle of what may be best, on a scale of doublings
+NARROW_BUDGET = 8  # the first tree of every further method
+STEP = 4  # no budget is chosen that is more than so many times what was ever tried
+TO_STAY, TO_KEEP_METHOD = 1.04, 1.06  # how much better another choice must be, of the same method and of another
+WORTH_A_TRY = 0.8  # of the best rate, while learning
+PLAN_EVERY = 0.1  # seconds: thinking takes time, too
+
+
+class Auto:
+    """A `Strategy` over methods whose text is the target's own for the same seed, so that no choice shows in the text.
+
+    Every round it takes what promises the most tokens per second. In the first rounds it tries each method once, one
+    token per pass too, and then the sizes beside the best; later it looks again now and then, at a cost that vanishes.
+    `prospects` is what it knows, and may come from an earlier answer.
+    """
+
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        plain: Method | None,
+        prospects: Prospects,
+        largest: int,
+        deepest: int,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`methods`, the likeliest best one first; `plain` writes a token per pass; None: there is always a tree.
+
+        `largest`, `deepest`: no tree has more nodes, or levels.
+        """
+        self._methods: Mapping[str, Method] = {method.name: method for method in methods}
+        self._plain = plain
+        self._prospects = prospects
+        self._largest, self._deepest = largest, deepest
+        self._clock = clock
+        self._current: Plan | None = None
+        self._reader: Method | None = None  # who has read the text so far
+        self._once_seconds = 0.0
+        self._used: Plan | None = None  # what was chosen last as the best, not to look at it
+        self._planned = 0.0  # so many seconds ago
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Let the method of the first round read the prompt."""
+        self._reader = self._method(self._next())
+        self._reader.prefill(tokens)
+
+    def choose(self, tokens: Sequence[int], room: int) -> Choice:
+        """What promises most, no deeper than the answer may grow: the last token is the target's own."""
+        plan = self._current = self._next()
+        method = self._method(plan)
+        begin = self._clock()
+        if method is not self._reader:
+            method.prefill(tokens[:-1])
+            self._reader = method
+        self._once_seconds = self._clock() - begin
+        return Choice(method, plan.budget, min(plan.depth, room - 1))
+
+    def extend(self) -> bool:
+        """Let the chosen method guess on."""
+        return self._reader.extend() if self._reader else False
+
+    def learn(self, result: RoundResult) -> None:
+        """Every round tells something about the machine, and about the method that drafted."""
+        self._prospects.observe(result, self._once_seconds, is_studied=self._planned == 0.0)
+        self._planned += result.seconds
+        if self._current and result.choice.budget < self._current.budget:
+            self._largest = max(1, result.choice.budget)  # memory holds no more
+
+    @property
+    def reason(self) -> str:
+        """Why it chooses as it does, in words for people; empty as long as there is nothing to compare."""
+        known, plain = self._prospects, self._plain
+        if not plain or not known.passes.is_known_at(1) or not all(map(known.is_drafted, self._methods)):
+            return ""
+        alone = known.plain(plain.name)
+        tree = max((plan for plan in self._plans() if plan.budget), key=_rate)
+        cost = f"{tree.tokens:.1f} tokens in {tree.seconds / alone.seconds:.1f} times the time of one"
+        size = f"{_counted(tree.budget, 'node')}, {_counted(tree.depth, 'level')} deep ({tree.method})"
+        if alone.rate > tree.rate:
+            return f"A tree does not pay here: the best, {size}, would give {cost}; so one token per pass."
+        return f"{size[:1].upper()}{size[1:]} promise {cost}."
+
+    def _next(self) -> Plan:
+        known = self._prospects
+        for name in self._methods:
+            if not known.is_drafted(name):
+                budget = min(NARROW_BUDGET if known.drafting else FIRST_BUDGET, self._largest)
+                return Plan(name, budget, self._deepest, 1.0, 1.0)
+            if self._plain and not known.passes.is_known_at(1):
+                return known.plain(self._plain.name)
+        if self._used and self._planned < PLAN_EVERY and not known.is_learning:
+            return self._used
+        self._planned = 0.0
+        plans = self._plans()
+        best = self._used = self._best(plans)
+        if known.is_learning:
+            known.allowance = 0.0
+            return self._unknown(plans, best) or best
+        other = self._other(plans, best, known.looks)
+        return other if known.may_look(other, best) else best
+
+    def _plans(self) -> list[Plan]:
+        known = self._prospects
+        largest = min(self._largest, int(known.passes.largest * STEP))
+        plans = [plan for name in self._methods for plan in known.plans(name, largest, self._deepest)]
+        return [*plans, known.plain(self._plain.name)] if self._plain else plans
+
+    def _best(self, plans: Sequence[Plan]) -> Plan:
+        """What promises most; what is in use has the benefit of the doubt."""
+        best = max(plans, key=_rate)
+        used = self._used
+        same = [plan for plan in plans if used and plan.choice == used.choice]
+        if not (used and same):
+            return best
+        margin = TO_STAY if used.method == best.method else TO_KEEP_METHOD
+        return same[0] if best.rate < margin * same[0].rate else best
+
+    def _unknown(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
+        """A size that nothing is known of or near, if it promises nearly as much as the best.
+
+        The first tree of a size goes as deep as it may: that tells what every smaller depth gives, too.
+        """
+        passes = self._prospects.passes
+        unknown = [plan for plan in plans if not passes.is_known_at(plan.budget + 1, around=True)]
+        likeliest = max(unknown, key=_rate, default=None)
+        if likeliest is None or likeliest.rate < WORTH_A_TRY * best.rate:
+            return None
+        same_size = [plan for plan in plans if (plan.method, plan.budget) == (likeliest.method, likeliest.budget)]
+        return max(same_size, key=lambda plan: plan.depth)
+
+    def _other(self, plans: Sequence[Plan], best: Plan, turn: int) -> Plan:
+        """In turn: the best of every other method; larger and smaller trees, as deep as may be."""
+        methods = {plan.method for plan in plans} - {best.method}
+        others = [max((plan for plan in plans if plan.method == name), key=_rate) for name in sorted(methods)]
+        for budget in (best.budget * 2, best.budget, best.budget // 2, best.budget * 4):
+            same_size = [plan for plan in plans if plan.method == best.method and plan.budget == budget]
+            others += [max(same_size, key=lambda plan: plan.depth)] if same_size else []
+        return others[turn % len(others)]
+
+    def _method(self, plan: Plan) -> Method:
+        if plan.method in self._methods:
+            return self._methods[plan.method]
+        assert self._plain, "no other method is ever planned"
+        return self._plain
+
+
+def _rate(plan: Plan) -> float:
+    return plan.rate
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

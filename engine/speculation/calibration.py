@@ -1,0 +1,109 @@
+"""How often a drafted token is really accepted, learnt online from the draft's probability for it."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from engine.speculation.monotone import isotonic
+
+LOWEST, HIGHEST, BUCKETS = -14.0, 12.0, 27  # log-odds of the draft's probability, a bucket per unit
+PRIOR = 5.0  # observations that the draft's own word counts for, in every bucket
+MEMORY = 1500.0  # observations after which an old one counts for a third of a new one
+FIRST_PROOF, PROOF = 3.0, 0.01  # nats that must be gained before the map is used: at once, and per observation
+CENTRES = torch.linspace(LOWEST, HIGHEST, BUCKETS, dtype=torch.float64)
+
+
+class Calibration:
+    """A monotone map from the draft's conditional probability q to the rate at which such tokens are accepted.
+
+    Two maps, one for the draft's first choice behind a node and one for all others: a greedy target takes the first
+    choice more often than its q says, and the others less. A bucket of log-odds holds a Beta posterior whose prior is
+    centred on q, so that what was never seen is as the draft says. The map is used only while it has foretold what the
+    target took better than the draft's own word did, by a margin: a draft that judges itself well is left alone.
+
+    What is observed is the draft's list of candidates behind an *accepted* node, and which of them the target took.
+    Nothing is known behind a node that was not reached. The list is all that the draft proposed, not just what the
+    budget let into the tree, so that tokens kept out for their low score can still earn a better one. Which lists are
+    seen depends on what was accepted before, never on the outcome that is counted, so the rates are not biased.
+    """
+
+    def __init__(self) -> None:
+        self.observations = 0
+        self._seen = torch.zeros(2, BUCKETS, dtype=torch.float64)
+        self._taken = torch.zeros(2, BUCKETS, dtype=torch.float64)
+        self._promised = torch.zeros(2, BUCKETS, dtype=torch.float64)  # the sum of q over what was seen
+        self._curve: Tensor | None = None
+        self._gain = 0.0  # nats, by which the map foretold each outcome better than the draft, before it learnt of it
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the map is better than the draft's own word."""
+        return self._gain > FIRST_PROOF + PROOF * min(self.observations, MEMORY)
+
+    def log_acceptance(self, log_probs: Tensor) -> Tensor:
+        """float64 [n, width]: the logarithm of each candidate's rate of acceptance, never above 0.
+
+        log_probs: [n, width], conditional, the likeliest first in every row.
+        """
+        log_probs = log_probs.double()
+        return torch.nn.functional.logsigmoid(self._mapped(_log_odds(log_probs))) if self.is_proven else log_probs
+
+    def observe(self, log_probs: Tensor, taken: int | None) -> None:
+        """What the target took of one accepted node's candidates.
+
+        log_probs: [width], conditional, the likeliest first; `taken`: its number, None if the token was not listed.
+        """
+        log_probs = log_probs.double()
+        choice, left, part = _choices(len(log_probs)), *_place(_log_odds(log_probs))
+        hits = torch.zeros_like(log_probs)
+        if taken is not None:
+            hits[taken] = 1.0
+        self._prove(_log_odds(log_probs), hits)
+        for sums in (self._seen, self._taken, self._promised):
+            sums[choice, left] *= math.exp(-1 / MEMORY)  # once for each bucket, however many fall into it
+        for bucket, share in ((left, 1.0 - part), (left + 1, part)):  # what lies between two centres counts for both
+            for sums, values in ((self._seen, 1.0), (self._taken, hits), (self._promised, log_probs.exp())):
+                sums.index_put_((choice, bucket), share * values, accumulate=True)
+        self.observations += 1
+        self._curve = None
+
+    def _mapped(self, odds: Tensor) -> Tensor:
+        """The log-odds of acceptance, for the draft's log-odds, [..., width]."""
+        left, part = _place(odds)
+        curve, choice = self._shifts(), _choices(odds.shape[-1])
+        return odds + torch.lerp(curve[choice, left], curve[choice, left + 1], part)
+
+    def _prove(self, odds: Tensor, hits: Tensor) -> None:
+        """Score both forecasts of an outcome that neither has seen."""
+        loss = torch.nn.functional.binary_cross_entropy_with_logits
+        gained = loss(odds, hits, reduction="sum") - loss(self._mapped(odds), hits, reduction="sum")
+        self._gain = self._gain * math.exp(-1 / MEMORY) + float(gained)
+
+    def _shifts(self) -> Tensor:
+        """[2, BUCKETS]: what is added to the log-odds at every bucket's centre; kept until more is observed."""
+        if self._curve is None:
+            promised = (PRIOR * CENTRES.sigmoid() + self._promised) / (PRIOR + self._seen)
+            accepted = (PRIOR * CENTRES.sigmoid() + self._taken) / (PRIOR + self._seen)
+            odds = CENTRES + (torch.logit(accepted, 1e-9) - torch.logit(promised, 1e-9))
+            weights = PRIOR + self._seen
+            rising = [isotonic(odds[row].tolist(), weights[row].tolist()) for row in range(2)]
+            self._curve = torch.tensor(rising, dtype=torch.float64) - CENTRES
+        return self._curve
+
+
+def _log_odds(log_probs: Tensor) -> Tensor:
+    """log(q / (1 - q)), as far as anything can be told apart."""
+    return (log_probs - torch.log1p(-log_probs.exp())).clamp(2 * LOWEST, HIGHEST)
+
+
+def _place(odds: Tensor) -> tuple[Tensor, Tensor]:
+    """The bucket to the left of each, and how far it is on the way to the next one, from 0 to 1."""
+    place = (odds - LOWEST).clamp(0.0, BUCKETS - 1.000001)
+    left = place.long()
+    return left, place - left
+
+
+def _choices(width: int) -> Tensor:
+    """int64 [width]: 0 for a list's first candidate, 1 for the others."""
+    return (torch.arange(width) > 0).long()

@@ -1,0 +1,94 @@
+"""A quantity that never falls with size, learnt online from noisy measurements: seconds of a pass against its rows."""
+
+import math
+from bisect import bisect_right
+
+from engine.speculation.monotone import isotonic
+
+FADING = 0.93  # what an old measurement counts for when the next one at about the same size arrives
+FIRST = 0.5  # a first measurement includes whatever is done only once
+SPIKE = 1.5  # a measurement farther off, by this factor, counts only up to there
+FAMILIAR = 2.0  # measurements of a size before it tells that all sizes have changed
+NOISE = 0.15  # a deviation, as a logarithm, that means nothing
+SLOWER, FASTER, ABOUT = 0.25, 0.6, 0.05  # how far the level follows one deviation: other work makes slow, nothing fast
+
+
+class Curve:
+    """Measurements in bins, two to a doubling of the size; between them linear, made rising by isotonic regression.
+
+    A change that hits every size, such as a disk of half the rate, shows only at the sizes in use. With `drifts`, all
+    sizes have a level in common that follows such changes, and the bins tell the sizes apart.
+    """
+
+    def __init__(self, drifts: bool = True) -> None:
+        self._drifts = drifts
+        self.level = 1.0
+        self.is_settled = True  # whether the last measurement of a size that is well known was as expected
+        self._bins: dict[int, tuple[float, float, float]] = {}  # size, value at level 1, weight
+        self._fit: tuple[list[float], list[float]] | None = None
+
+    def observe(self, size: float, value: float) -> None:
+        """One measurement; `size` from 1 on, `value` from 0 on."""
+        place = _bin(size)
+        old_size, old, weight = self._bins.get(place, (size, value / self.level, FIRST - 1.0))
+        weight = weight * FADING if weight > 0 else weight
+        if self._drifts and weight >= FAMILIAR:
+            self._follow(value, old)
+        shape = value / self.level
+        if weight > FIRST:
+            shape = min(max(shape, old / SPIKE), old * SPIKE)
+        share = 1.0 / (weight + 1.0)
+        self._bins[place] = (old_size + (size - old_size) * share, old + (shape - old) * share, weight + 1.0)
+        self._fit = None
+
+    def is_known_at(self, size: float, around: bool = False) -> bool:
+        """Whether something of about this size was measured, or, `around`, of the next smaller or larger one."""
+        return any(_bin(size) + step in self._bins for step in ((-1, 0, 1) if around else (0,)))
+
+    def forget_above(self, size: float) -> None:
+        """What was measured of larger sizes no longer holds."""
+        self._bins = {place: measured for place, measured in self._bins.items() if place <= _bin(size)}
+        self._fit = None
+
+    @property
+    def largest(self) -> float:
+        """The largest size measured; 0 if there is none."""
+        return max((size for size, _, _ in self._bins.values()), default=0.0)
+
+    def at(self, size: float) -> float:
+        """The expected value; below the smallest size measured as there, beyond the largest on along the last slope.
+
+        0 if nothing was measured.
+        """
+        if not self._bins:
+            return 0.0
+        sizes, values = self._fit = self._fit or self._fitted()
+        right = bisect_right(sizes, size)
+        if right == 0:
+            return self.level * values[0]
+        if right == len(sizes):
+            return self.level * (values[-1] + _slope(sizes, values) * (size - sizes[-1]))
+        part = (size - sizes[right - 1]) / (sizes[right] - sizes[right - 1])
+        return self.level * (values[right - 1] + part * (values[right] - values[right - 1]))
+
+    def _follow(self, value: float, shape: float) -> None:
+        """Let the level go some way towards what a size that is well known tells."""
+        if value > 0 and shape > 0:
+            off = min(max(math.log(value / (shape * self.level)), -1.5), 1.5)
+            self.is_settled = abs(off) < NOISE
+            gain = ABOUT if self.is_settled else SLOWER if off > 0 else FASTER
+            self.level *= math.exp(gain * off)
+
+    def _fitted(self) -> tuple[list[float], list[float]]:
+        sizes, values, weights = zip(*(self._bins[place] for place in sorted(self._bins)), strict=True)
+        return list(sizes), isotonic(values, weights)
+
+
+def _bin(size: float) -> int:
+    return round(2 * math.log2(size))
+
+
+def _slope(sizes: list[float], values: list[float]) -> float:
+    """Of the last part of the curve; over a doubling at least, as what lies closer together is mostly noise."""
+    far = [index for index, size in enumerate(sizes) if 2 * size <= sizes[-1]]
+    return (values[-1] - values[far[-1]]) / (sizes[-1] - sizes[far[-1]]) if far else 0.0

@@ -1,0 +1,131 @@
+"""What each way of speculating costs and gives on this machine, as far as it is known by now."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from engine.speculation.curve import Curve
+from engine.speculation.expectation import BUDGETS, DEPTHS, Expectation
+from engine.speculation.strategy import RoundResult
+
+LEARNING_ROUNDS, RELEARNING_ROUNDS = 18, 10  # so long the unknown is tried where it promises nearly as much
+OTHER_MACHINE = 1.3  # passes that take so many times as long, or as short, are another machine's
+CURIOSITY = 0.015  # the part of all time that may be lost by looking at what is not the best
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A choice with what is expected of it: tokens and seconds of a round."""
+
+    method: str
+    budget: int
+    depth: int
+    tokens: float
+    seconds: float
+
+    @property
+    def choice(self) -> tuple[str, int, int]:
+        """Without what is expected of it."""
+        return self.method, self.budget, self.depth
+
+    @property
+    def rate(self) -> float:
+        """Tokens per second."""
+        return self.tokens / self.seconds if self.seconds > 0 else 0.0
+
+
+class Record:
+    """One method's trees: how deep they get, how long a level takes, and how many tokens they give."""
+
+    def __init__(self) -> None:
+        self.expectation = Expectation()
+        self._levels = Curve(drifts=False)
+        self._level_seconds = Curve()
+
+    def observe(self, result: RoundResult, draft_seconds: float) -> None:
+        """One round by this method; `draft_seconds`: of its tree alone, nothing that is done only once."""
+        budget, depth = result.choice.budget, result.choice.depth
+        levels = max(result.tree.depths)
+        self._level_seconds.observe(budget, draft_seconds / max(levels, 1))
+        # Where the limit cut it off, it would have been deeper; how much is remembered from when it was not.
+        self._levels.observe(budget, max(levels, self._levels.at(budget)) if levels >= depth else levels)
+
+    def seconds(self, budget: int) -> list[float]:
+        """Of drafting a tree, for every limit of DEPTHS."""
+        levels, each = self._levels.at(budget), self._level_seconds.at(budget)
+        return [min(levels, depth) * each for depth in DEPTHS]
+
+
+@dataclass(slots=True)
+class Prospects:
+    """The machine's pace, and every method's drafting; outlives an answer.
+
+    A round is drafting, a pass of the target over the tree, and the rest. What drafting was hidden in the pass is part
+    of the pass, and what of the next tree came of it makes the drafting shorter: both are measured as they are waited
+    for, so nothing is counted twice.
+    """
+
+    rounds: int = 0
+    passes: Curve = field(default_factory=Curve)
+    rests: Curve = field(default_factory=Curve)
+    drafting: dict[str, Record] = field(default_factory=dict)
+    allowance: float = 0.0  # seconds that may be lost by looking
+    looks: int = 0
+    learning_until: int = LEARNING_ROUNDS
+    level: float = 1.0  # of the passes, when the learning began
+
+    def observe(self, result: RoundResult, once_seconds: float, is_studied: bool = True) -> None:
+        """One round; `once_seconds`: of its drafting, what a change of method took; `is_studied`: its tree, too."""
+        rows = len(result.tree)
+        self.rounds += 1
+        self.allowance += CURIOSITY * result.seconds
+        self.passes.observe(rows, result.target_seconds)
+        self.rests.observe(rows, max(0.0, result.seconds - result.draft_seconds - result.target_seconds))
+        if result.tree.drafted:
+            drafting = self.drafting.setdefault(result.choice.method.name, Record())
+            drafting.observe(result, max(0.0, result.draft_seconds - once_seconds))
+            self._notice_change(rows)
+            if is_studied:
+                drafting.expectation.observe(result.tree, result.path, result.choice.budget, result.choice.depth)
+
+    def _notice_change(self, rows: int) -> None:
+        """If all passes take longer or shorter now, larger trees may have become free, or dear: learn again."""
+        change = max(self.passes.level / self.level, self.level / self.passes.level)
+        is_due = self.passes.is_settled and self.rounds > self.learning_until + LEARNING_ROUNDS
+        if is_due and change > OTHER_MACHINE:
+            self.level, self.learning_until = self.passes.level, self.rounds + RELEARNING_ROUNDS
+            self.passes.forget_above(rows)
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether so little is known that the unknown is worth a try."""
+        return self.rounds < self.learning_until
+
+    def may_look(self, plan: Plan, best: Plan) -> bool:
+        """Whether there is time for a round that is not expected to be the best; if so, it is spent."""
+        loss = max(0.0, plan.seconds - plan.tokens / best.rate)
+        if loss > self.allowance:
+            return False
+        self.allowance -= loss
+        self.looks += 1
+        return True
+
+    def is_drafted(self, method: str) -> bool:
+        """Whether this method has grown a tree yet."""
+        return method in self.drafting
+
+    def plain(self, method: str) -> Plan:
+        """One token per pass."""
+        return Plan(method, 0, 0, 1.0, self.passes.at(1) + self.rests.at(1))
+
+    def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
+        """Every size and depth up to these limits, for a method that has drafted."""
+        drafting = self.drafting[method]
+        table = drafting.expectation.tokens()
+        for row, budget in enumerate(BUDGETS):
+            if budget > budgets:
+                return
+            target = self.passes.at(budget + 1) + self.rests.at(budget + 1)
+            draft = drafting.seconds(budget)
+            for column, depth in enumerate(DEPTHS):
+                if depth <= depths:
+                    yield Plan(method, budget, depth, float(table[row, column]), target + draft[column])
