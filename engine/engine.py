@@ -3,104 +3,137 @@
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+from engine.allocator import give_back_large_blocks
 from engine.cancellation import Cancellation
+from engine.description import describe_model, describe_residence
 from engine.errors import Cancelled, InputError
-from engine.loading import LoadedTarget, load_target
+from engine.experience import remember_answer
+from engine.good_settings import GoodSettings
+from engine.guarded_context import GuardedContext
+from engine.learned import Learned
+from engine.loading import LoadedTarget, draft_dtype, load_planned, load_ready
 from engine.messages import (
     ChatMessage,
+    Count,
+    Counted,
     Event,
     Finished,
     FinishReason,
     Loaded,
-    Loading,
-    ModelInfo,
     Prefilled,
     Statistics,
 )
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context
-from engine.model.device import choose_device, choose_dtype
+from engine.model.device import choose_device
 from engine.model.network import Network
 from engine.model.probe import require_faithful_tree
-from engine.model.resident import load_resident
-from engine.options import GenerateOptions, LoadOptions, SpeculationOptions
+from engine.model.shared_context import SharedContext
+from engine.options import GenerateOptions, LoadOptions
 from engine.pair import Pair
-from engine.planning import DEFAULT_CONTEXT_TOKENS
+from engine.pair_measurement import PairMeasurements
+from engine.planning import AUTO_BUDGET, DEFAULT_CONTEXT_TOKENS
 from engine.preparation import COMPRESSED
+from engine.prompt import Prompt, count_tokens, require_readable, write_prompt
+from engine.retreat import load_retreating
 from engine.round_events import RoundEvents
+from engine.sampled_methods import SAMPLED, sampled_method
 from engine.sampling import Sampler, Uniforms
+from engine.self_draft import COPY, load_copies
 from engine.speculation.answer import Answer
-from engine.speculation.drafter import Drafter, NoDrafter
+from engine.speculation.autoregression import Autoregression
+from engine.speculation.borrowing import BorrowingSpecExec
+from engine.speculation.lookup import Lookup
+from engine.speculation.method import Method, Sampling
 from engine.speculation.rounds import Speculation, rounds
 from engine.speculation.specexec import SpecExec
+from engine.speculation.strategy import Strategy
+from engine.speculation.tree_limit import TreeLimit
 from engine.stats import Stopwatch
 from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer
-
-AUTO_BUDGET = 64
-TREE_SLOTS = 1024  # allocated behind the context; a larger tree makes the cache grow
+from engine.watcher import Watcher
+from engine.weights.memory import memory_now
+from engine.weights.needs import Workload
+from engine.weights.placement import Plan
 
 
 def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, "Engine"]:
     """Load the weights of both models; yields `Loading`, then `Loaded` and `Finished`, and returns the engine.
 
-    Raises `InputError`, `ModelError` or `Cancelled`; nothing is left behind then.
+    Raises `InputError`, `ModelError`, `OutOfMemory` or `Cancelled`; nothing is left behind then.
     """
     begin = time.perf_counter()
+    give_back_large_blocks()
     device = choose_device(pair.options.device)
     cancellation.check()
-    loaded = yield from load_target(request, pair.target, pair.draft, pair.options, device, cancellation)
-    try:
-        context_tokens = _context_tokens(pair.options.context_tokens, loaded.network, pair.target)
-        target = Context(loaded.network, context_tokens + TREE_SLOTS, cancellation.check)
-        require_faithful_tree(target, pair.target.name)
-        draft = None
-        if pair.draft:
-            yield Loading(request, f"Loading {pair.draft.name}", 0, 1)
-            cancellation.check()
-            network = load_resident(pair.draft, _draft_dtype(pair.draft, pair.options, device), device)
-            draft = Context(network, context_tokens + TREE_SLOTS, cancellation.check)
-            require_faithful_tree(draft, pair.draft.name)
-        engine = Engine(pair, loaded, target, draft, context_tokens)
-    except BaseException:
-        if loaded.stream:
-            loaded.stream.close()
-        raise
+    good = GoodSettings(pair, device, memory_now(device.type))
+
+    def attempt(plan: Plan) -> Generator[Event, None, Engine]:
+        return _load(request, pair, plan, good, device, cancellation)
+
+    engine = yield from load_retreating(request, pair, device, good, cancellation, attempt)
     yield engine.describe(request, time.perf_counter() - begin)
     yield Finished(request, "loaded")
     return engine
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """What the target reads, and what besides its end tokens ends an answer to it."""
-
-    tokens: tuple[int, ...]
-    stop: tuple[str, ...] = ()
+def _load(
+    request: int, pair: Pair, plan: Plan, good: GoodSettings, device: torch.device, cancellation: Cancellation
+) -> Generator[Event, None, "Engine"]:
+    """Both models as planned; nothing is left behind by whatever is raised."""
+    loaded = yield from load_planned(request, pair.target, plan, pair.options, device, cancellation)
+    try:
+        context_tokens = _context_tokens(pair.options.context_tokens, loaded.network, pair.target)
+        work = Workload(context_tokens, pair.options.budget or AUTO_BUDGET)
+        target = Context(loaded.network, work.draft_slots if pair.drafts_itself else work.slots, cancellation.check)
+        require_faithful_tree(target, pair.target.name)
+        draft: Context | None = None
+        if pair.drafts_itself:
+            copies = yield from load_copies(request, pair.target, loaded, pair.options, cancellation)
+            loaded = replace(loaded, copies=copies)
+            draft = SharedContext(copies.network, target, cancellation.check)
+        elif pair.draft:
+            dtype = draft_dtype(pair.draft, pair.options, device)
+            network = yield from load_ready(request, pair.draft, dtype, device, cancellation)
+            draft = Context(network, work.draft_slots, cancellation.check)
+            require_faithful_tree(draft, pair.draft.name)
+        return Engine(pair, loaded, target, draft, context_tokens, good)
+    except BaseException:
+        loaded.close()
+        raise
 
 
 class Engine:
     """One loaded pair."""
 
     def __init__(
-        self, pair: Pair, loaded: LoadedTarget, target: Context, draft: Context | None, context_tokens: int
+        self,
+        pair: Pair,
+        loaded: LoadedTarget,
+        target: Context,
+        draft: Context | None,
+        context_tokens: int,
+        good: GoodSettings,
     ) -> None:
+        """`good`: what memory has shown to work, held to and kept up to date."""
         self.target = target
         self.draft = draft
         self._pair = pair
         self._loaded = loaded
         self._context_tokens = context_tokens
+        self._good = good
+        self._learned = Learned()
         self._tokenizer: Tokenizer = pair.tokenizer
 
     def close(self) -> None:
-        """End the stream's threads and give its memory back."""
-        if self._loaded.stream:
-            self._loaded.stream.close()
+        """End the streams' threads and give their memory back."""
+        self._loaded.close()
 
     @property
     def options(self) -> LoadOptions:
@@ -117,55 +150,80 @@ class Engine:
         """The tokens that end an answer."""
         return self._tokenizer.eos_ids
 
+    @property
+    def measurements(self) -> PairMeasurements:
+        """How this pair accepts, and how long its passes take; raises `InputError` where nothing drafts."""
+        return PairMeasurements(self._pair, self._loaded.tiers, str(self.target.network.device))
+
     def describe(self, request: int, seconds: float) -> Loaded:
         """What is loaded, as an event."""
         weights = self._pair.options.weights
+        target = describe_model(self._pair.target, self.target.network, weights if weights in COMPRESSED else "")
+        draft = describe_model(self._pair.draft, self.draft.network) if self._pair.draft and self.draft else None
+        if copies := self._loaded.copies:
+            draft = replace(target, name=f"{target.name}, layers copied", bytes=copies.nbytes, weights=COPY)
         return Loaded(
             request,
-            target=_describe(self._pair.target, self.target.network, weights if weights in COMPRESSED else ""),
-            draft=_describe(self._pair.draft, self.draft.network) if self._pair.draft and self.draft else None,
+            target=target,
+            draft=draft,
             context_tokens=self._context_tokens,
             seconds=seconds,
             tiers=self._loaded.tiers,
+            residence=describe_residence(self._loaded.plan),
         )
 
     def prompt(self, chat: Sequence[ChatMessage]) -> Prompt:
-        """The conversation as the target's chat template puts it, up to where its answer begins."""
-        return Prompt(tuple(self._tokenizer.encode_chat(chat)), self._tokenizer.chat_stop)
+        """The conversation as the target's chat template puts it, up to where its answer begins or goes on."""
+        return write_prompt(self._tokenizer, chat)
 
-    def generate(self, request: int, prompt: Prompt, options: GenerateOptions) -> Iterator[Event]:
+    def count(self, question: Count) -> Counted:
+        """How many tokens a conversation and texts have; may be called from any thread, whatever runs."""
+        return count_tokens(self._tokenizer, question, self._context_tokens)
+
+    def generate(
+        self, request: int, prompt: Prompt, options: GenerateOptions, watcher: Watcher | None = None
+    ) -> Iterator[Event]:
         """Answer `prompt`: yields `Prefilled`, a `Round` per target pass, and `Finished`.
 
-        A cancelled request finishes too, with what it has. Raises `InputError` before anything is computed.
+        A cancelled request finishes too, with what it has. Raises `InputError` before anything is computed, and
+        `OutOfMemory` where not even a pass without a tree is possible. `watcher` tells what is asked for beside these.
         """
         options.check()
         tokens = prompt.tokens
-        self._check_prompt(tokens)
-        drafter, method, note = self._drafter(options.speculation)
+        require_readable(tokens, self.target.network.vocabulary, self._context_tokens)
+        sampler = Sampler(options.sampling, tokens, Uniforms(options.sampling.seed), prompt.answer)
+        method, note = self._method(options, sampler)
+        if self.draft and options.speculation.method in SAMPLED:
+            sampled = sampled_method(options, sampler, tokens, self.target, self.draft, self.measurements)
+            method, options, note = sampled.method, sampled.options, sampled.note
+        strategy = self._learned.strategy(method, options, sampler)
         clock = Stopwatch()
         room = min(options.max_new_tokens, self._context_tokens - len(tokens))
-        sink = TextStream(self._tokenizer, (*options.stop, *prompt.stop))
+        sink = TextStream(self._tokenizer, (*options.stop, *prompt.stop), prompt.answer)
         answer = Answer(sink, frozenset() if options.ignore_eos else self.end_tokens, room)
-        events = RoundEvents(request, self._tokenizer.piece, clock)
-        budget = (options.speculation.budget or AUTO_BUDGET) if method != "none" else 0
+        witness = (watcher or Watcher()).begin(request, self._tokenizer.piece)
+        events = RoundEvents(request, self._tokenizer.piece, clock, self._loaded.stream, witness.take_verdicts)
+        target = GuardedContext(self.target, "the target")
+        limit = TreeLimit(self._good.setting.tree_nodes)
         streamed_before = self._bytes_streamed
         cached = 0
         reason: FinishReason = "cancelled"
         try:
             with clock.measure("prefill"):
-                cached = self.target.prefill(tokens[:-1])
-                drafter.prefill(tokens[:-1])
+                cached = target.prefill(tokens[:-1])
+                strategy.prefill(tokens[:-1])
             yield Prefilled(request, len(tokens), cached, clock["prefill"])
-            draw = Sampler(options.sampling, tokens, Uniforms(options.sampling.seed)).draw
-            with self._idle_work(drafter, clock):
-                steps = rounds(Speculation(self.target, drafter, draw, answer, budget, clock), tokens)
+            with self._idle_work(strategy, clock):
+                steps = rounds(Speculation(target, strategy, answer, clock, limit, witness), tokens)
                 yield from events.follow(steps, answer.take_text)
             reason = answer.reason
         except Cancelled:
             pass
+        finally:
+            self._good.remember(replace(self._good.setting, tree_nodes=limit.nodes))
         statistics = Statistics(
-            method=method,
-            budget=budget,
+            method=events.method or method.name,
+            budget=events.budget,
             prompt_tokens=len(tokens),
             cached_tokens=cached,
             new_tokens=events.new_tokens,
@@ -174,8 +232,9 @@ class Engine:
             first_token_seconds=events.first_token_seconds,
             bytes_streamed=self._bytes_streamed - streamed_before,
             seconds=clock.seconds(),
-            note=note,
+            note=" ".join(filter(None, (note, strategy.reason, limit.words))),
         )
+        remember_answer(self._pair, options.speculation.budget, statistics)
         yield Finished(request, reason, answer.take_rest(), statistics)
 
     @property
@@ -183,8 +242,8 @@ class Engine:
         return self._loaded.stream.bytes_streamed if self._loaded.stream else 0
 
     @contextmanager
-    def _idle_work(self, drafter: Drafter, clock: Stopwatch) -> Iterator[None]:
-        """While a layer is awaited, the draft guesses on: the one place where the stream meets the drafter."""
+    def _idle_work(self, strategy: Strategy, clock: Stopwatch) -> Iterator[None]:
+        """While a layer is awaited, the draft guesses on: the one place where the stream meets the speculation."""
         stream = self._loaded.stream
         if stream is None or not self._pair.options.overlap:
             yield
@@ -192,7 +251,7 @@ class Engine:
 
         def extend() -> bool:
             with clock.measure("hidden_draft"):
-                return drafter.extend()
+                return strategy.extend()
 
         stream.idle = extend
         try:
@@ -200,31 +259,26 @@ class Engine:
         finally:
             stream.idle = None
 
-    def _drafter(self, options: SpeculationOptions) -> tuple[Drafter, str, str]:
-        """Who drafts, the method's name, and why there is no speculation if there is none."""
+    def _method(self, answer: GenerateOptions, sampling: Sampling) -> tuple[Method, str]:
+        """The method for one answer, and why there is no speculation if there is none."""
+        options = answer.speculation
         if options.method == "none":
-            return NoDrafter(), "none", "Speculation is switched off."
+            return Autoregression(sampling), "Speculation is switched off."
+        if options.method == "lookup":
+            return Lookup(Autoregression(sampling), "lookup"), ""
         if self.draft is None:
+            if options.method == "auto" and options.lookup:
+                return Lookup(Autoregression(sampling), "lookup"), "No draft model is loaded: the text alone suggests."
             if options.method == "auto":
-                return NoDrafter(), "none", "No draft model is loaded."
+                return Autoregression(sampling), "No draft model is loaded."
             raise InputError(
-                f"The method '{options.method}' needs a draft model.", "Choose a draft, or the method 'none'."
+                f"The method '{options.method}' needs a draft model.", "Choose a draft, or the method 'lookup'."
             )
-        return SpecExec(self.draft, options, self.target.network.vocabulary), "specexec", ""
-
-    def _check_prompt(self, prompt: Sequence[int]) -> None:
-        vocabulary = self.target.network.vocabulary
-        if not prompt:
-            raise InputError("The prompt is empty.", "Write something first.")
-        if wrong := [token for token in prompt if not 0 <= token < vocabulary]:
-            raise InputError(
-                f"Token id {wrong[0]} is outside the model's vocabulary.", f"Give ids from 0 to {vocabulary - 1}."
-            )
-        if len(prompt) >= self._context_tokens:
-            raise InputError(
-                f"The conversation has {len(prompt)} tokens, and the context holds {self._context_tokens}.",
-                "Start a new chat, shorten the message, or load the model with a larger context.",
-            )
+        calibration = self._learned.lessons(answer).calibration if options.calibrate else None
+        draft, vocabulary = GuardedContext(self.draft, "the draft"), self.target.network.vocabulary
+        kind = BorrowingSpecExec if self._loaded.copies else SpecExec
+        method = kind(draft, sampling, options, vocabulary, calibration)
+        return (Lookup(method, method.name) if options.lookup else method), ""
 
 
 def _context_tokens(asked: int, network: Network, checkpoint: Checkpoint) -> int:
@@ -234,20 +288,3 @@ def _context_tokens(asked: int, network: Network, checkpoint: Checkpoint) -> int
             "Choose a shorter context.",
         )
     return asked or min(network.max_positions, DEFAULT_CONTEXT_TOKENS)
-
-
-def _draft_dtype(draft: Checkpoint, options: LoadOptions, device: torch.device) -> torch.dtype:
-    return choose_dtype("auto" if options.weights in COMPRESSED else options.weights, draft, device)
-
-
-def _describe(checkpoint: Checkpoint, network: Network, codec: str = "") -> ModelInfo:
-    return ModelInfo(
-        source=checkpoint.source,
-        name=checkpoint.name,
-        family=str(checkpoint.config["model_type"]),
-        parameters=checkpoint.parameters,
-        layers=len(network.layers),
-        bytes=sum(parameter.nbytes for parameter in network.model.parameters()),
-        weights=codec or str(network.dtype).removeprefix("torch."),
-        device=str(network.device),
-    )

@@ -12,64 +12,148 @@ from engine.errors import InputError
 from engine.messages import Loading
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
+from engine.model.layerwise import load_layerwise
 from engine.model.network import Network
-from engine.model.resident import load_resident
 from engine.model.skeleton import Skeleton, build_skeleton
-from engine.options import LoadOptions
-from engine.planning import Question, plan_pair
+from engine.options import SELF_DRAFT, LoadOptions
+from engine.planning import AUTO_BUDGET, Question, pair_key, plan_pair
 from engine.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
+from engine.rates import bench_of
 from engine.weights.arrangement import Tier
 from engine.weights.lane import CudaLane
-from engine.weights.layer_stream import LayerStream
+from engine.weights.layer_stream import LayerStream, StreamOptions
 from engine.weights.layout import LayerLayout
 from engine.weights.placement import Override, Plan
 from engine.weights.prepared import open_prepared
 from engine.weights.quantise import codec_named
+from engine.weights.rates_file import Measured, RatesFile
 from engine.weights.shards import layout_of_shards
 
 Progress = Generator[Loading, None, "LoadedTarget"]
 
 
 @dataclass(frozen=True, slots=True)
+class LayerCopies:
+    """A draft that is the target, but for copies of some layers, which take `nbytes` and which `stream` decodes."""
+
+    network: Network
+    stream: LayerStream
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedTarget:
-    """A target that is ready to run. `stream` is None when all its weights are resident."""
+    """A target that is ready to run. `stream` is None when all its weights are resident; `copies` draft for it."""
 
     network: Network
     stream: LayerStream | None
-    tiers: tuple[Tier, ...]
+    plan: Plan
+    copies: LayerCopies | None = None
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """Where each layer is kept."""
+        return self.plan.arrangement.tiers
+
+    def close(self) -> None:
+        """End the streams' threads and give their memory back."""
+        if self.copies:
+            self.copies.stream.close()
+        if self.stream:
+            self.stream.close()
 
 
-def load_target(
+def plan_target(
     request: int,
     checkpoint: Checkpoint,
     draft: Checkpoint | None,
     options: LoadOptions,
     device: torch.device,
     cancellation: Cancellation,
+) -> Generator[Loading, None, Plan]:
+    """Where the layers go, as memory is now. Raises `InputError` if the model does not fit, `ModelError`, `Cancelled`.
+
+    The first time that layers of this shape are to stream here, the machine is measured, and planned for once more.
+    """
+    bench = bench_of(checkpoint, options.weights, device, cache_root(options))
+    measured = bench.recall()
+    plan = _plan(checkpoint, draft, options, device, measured)
+    if measured is None and not plan.arrangement.ready:
+        yield Loading(request, "Measuring this machine", 0, 1)
+        plan = _plan(checkpoint, draft, options, device, bench.measure(cancellation.check))
+    return plan
+
+
+def load_planned(
+    request: int,
+    checkpoint: Checkpoint,
+    plan: Plan,
+    options: LoadOptions,
+    device: torch.device,
+    cancellation: Cancellation,
 ) -> Progress:
-    """Plan, then load; yields progress. Raises `InputError` if the model does not fit, `ModelError`, `Cancelled`."""
-    plan = _plan(checkpoint, draft, options, device)
-    tiers = plan.arrangement.tiers
+    """Load every layer to where the plan has it; yields progress. Raises `ModelError`, `Cancelled`."""
     if plan.arrangement.ready:
-        yield Loading(request, f"Loading {checkpoint.name}", 0, 1)
-        network = load_resident(checkpoint, choose_dtype(options.weights, checkpoint, device), device)
-        return LoadedTarget(network, None, tiers)
-    return (yield from _load_streamed(request, checkpoint, tiers, options, device, cancellation))
+        dtype = choose_dtype(options.weights, checkpoint, device)
+        return LoadedTarget((yield from load_ready(request, checkpoint, dtype, device, cancellation)), None, plan)
+    return (yield from _load_streamed(request, checkpoint, plan, options, device, cancellation))
+
+
+def load_ready(
+    request: int, checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, cancellation: Cancellation
+) -> Generator[Loading, None, Network]:
+    """All weights on the device for good, decoded; beside them, host memory holds a layer. A draft is always ready."""
+    yield Loading(request, f"Loading {checkpoint.name}", 0, 1)
+    steps = load_layerwise(checkpoint, dtype, device)
+    while True:
+        cancellation.check()
+        try:
+            done, total = next(steps)
+        except StopIteration as end:
+            network: Network = end.value
+            return network
+        yield Loading(request, f"Loading {checkpoint.name}", done, total)
+
+
+def draft_dtype(draft: Checkpoint, options: LoadOptions, device: torch.device) -> torch.dtype:
+    """The number type of a draft's weights, which are never compressed."""
+    return choose_dtype("auto" if options.weights in COMPRESSED else options.weights, draft, device)
 
 
 def cache_folder(options: LoadOptions) -> Path:
     """Where prepared models are kept."""
-    return Path(options.cache_dir or platformdirs.user_cache_dir("coppice")) / "prepared"
+    return cache_root(options) / "prepared"
 
 
-def _plan(checkpoint: Checkpoint, draft: Checkpoint | None, options: LoadOptions, device: torch.device) -> Plan:
+def cache_root(options: LoadOptions) -> Path:
+    """Where everything is kept that could be made again."""
+    return Path(options.cache_dir or platformdirs.user_cache_dir("coppice"))
+
+
+def _plan(
+    checkpoint: Checkpoint,
+    draft: Checkpoint | None,
+    options: LoadOptions,
+    device: torch.device,
+    measured: Measured | None,
+) -> Plan:
     override = Override(
         place=options.place,
         vram_limit=options.vram_limit_bytes or None,
         ram_limit=options.ram_limit_bytes or None,
         force=options.force,
     )
-    question = Question(weights=options.weights, context_tokens=options.context_tokens, override=override)
+    key = pair_key(checkpoint, draft, options, options.budget)
+    experience = RatesFile(cache_root(options)).recall_pair(key)
+    question = Question(
+        weights=options.weights,
+        context_tokens=options.context_tokens,
+        budget=options.budget or AUTO_BUDGET,
+        tokens_per_pass=experience.tokens_per_pass if experience else 0.0,
+        rates=measured.rates if measured else None,
+        drafts_itself=options.draft == SELF_DRAFT,
+        override=override,
+    )
     plan = plan_pair(checkpoint, draft, device, question)
     if plan.verdict == "no":
         raise InputError(
@@ -82,7 +166,7 @@ def _plan(checkpoint: Checkpoint, draft: Checkpoint | None, options: LoadOptions
 def _load_streamed(
     request: int,
     checkpoint: Checkpoint,
-    tiers: Sequence[Tier],
+    plan: Plan,
     options: LoadOptions,
     device: torch.device,
     cancellation: Cancellation,
@@ -96,13 +180,14 @@ def _load_streamed(
     layouts = None if options.weights in COMPRESSED else _in_shards(skeleton)
     if layouts is None:
         weights = options.weights if options.weights in COMPRESSED else str(dtype).removeprefix("torch.")
-        layouts = yield from _in_prepared(request, checkpoint, weights, options, cancellation)
+        layouts = yield from prepared_layers(request, checkpoint, weights, options, cancellation)
     stream = LayerStream(
         list(skeleton.network.layers),
         layouts,
-        tiers,
+        plan.arrangement.tiers,
         decoder=None if _are_weights(layouts, skeleton) else codec_named(layouts[0].codec),
         lane=CudaLane(device) if device.type == "cuda" else None,
+        options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache),
     )
     try:
         for done, _ in enumerate(stream.load(), start=1):
@@ -111,7 +196,7 @@ def _load_streamed(
     except BaseException:
         stream.close()
         raise
-    return LoadedTarget(skeleton.network, stream, tuple(tiers))
+    return LoadedTarget(skeleton.network, stream, plan)
 
 
 def _in_shards(skeleton: Skeleton) -> list[LayerLayout] | None:
@@ -126,7 +211,7 @@ def _in_shards(skeleton: Skeleton) -> list[LayerLayout] | None:
     return layouts
 
 
-def _in_prepared(
+def prepared_layers(
     request: int, checkpoint: Checkpoint, weights: str, options: LoadOptions, cancellation: Cancellation
 ) -> Generator[Loading, None, list[LayerLayout]]:
     """The layers as they were prepared, now if not before."""

@@ -4,18 +4,23 @@ from dataclasses import dataclass
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint, open_checkpoint
-from engine.options import EMBEDDED, NO_DRAFT, LoadOptions
+from engine.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
 from engine.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What `open_pair` found; `draft` None: nothing will speculate."""
+    """What `open_pair` found; `draft` None: no model of its own speculates."""
 
     options: LoadOptions
     target: Checkpoint
     draft: Checkpoint | None
     tokenizer: Tokenizer
+
+    @property
+    def drafts_itself(self) -> bool:
+        """Whether a copy of the target's own layers is the draft."""
+        return self.options.draft == SELF_DRAFT
 
 
 def open_pair(options: LoadOptions) -> Pair:
@@ -26,7 +31,7 @@ def open_pair(options: LoadOptions) -> Pair:
     draft_source = options.draft
     if draft_source == "auto":
         draft_source = EMBEDDED if options.target == EMBEDDED else NO_DRAFT
-    if draft_source == NO_DRAFT:
+    if draft_source in (NO_DRAFT, SELF_DRAFT):
         return Pair(options, target, None, tokenizer)
     draft = open_checkpoint(draft_source, role="draft")
     if not Tokenizer.open(draft.folder).same_as(tokenizer):

@@ -3,8 +3,8 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import torch
@@ -14,15 +14,19 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.sizes import LayerSizes, ModelSizes, model_sizes
 from engine.model.stored_weights import StoredWeight
+from engine.options import SELF_DRAFT, LoadOptions
 from engine.preparation import COMPRESSED, storage
+from engine.weights.arrangement import streamed_layers
 from engine.weights.layout import round_up
-from engine.weights.machine import CPU_RATES, GPU_RATES, Machine, Rates
+from engine.weights.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates
 from engine.weights.memory import memory_now
 from engine.weights.needs import Codec, Layer, ModelNeeds, PassShape, Workload
 from engine.weights.placement import Override, Plan, plan
 from engine.weights.quantise import stored_bytes
 
 DEFAULT_CONTEXT_TOKENS = 8192
+AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
+EXPERTS = ".experts."
 SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
 NUMBERS = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 
@@ -40,14 +44,17 @@ class Question:
 
     `weights`: `auto`, a number type, `nf4` or `int8`; they concern the target, a draft is never compressed. `budget`:
     drafted nodes per tree. `tokens_per_pass`: as it was measured for this pair; 0 if it was not. `rates`: this
-    machine's, as they were measured; None if they were not.
+    machine's, as they were measured; None if they were not. `memory`: what is free; None to look.
+    `drafts_itself`: copies of the layers that stream, in 4 bits, are the draft.
     """
 
     weights: str = "auto"
     context_tokens: int = 0
-    budget: int = 64
+    budget: int = AUTO_BUDGET
     tokens_per_pass: float = 0.0
     rates: Rates | None = None
+    memory: Memory | None = None
+    drafts_itself: bool = False
     override: Override = field(default_factory=Override)
 
 
@@ -57,20 +64,40 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
     Raises `InputError` or `ModelError` for what cannot be planned.
     """
     sizes = model_sizes(target)
-    budget = question.budget if draft else 0
+    if question.drafts_itself and question.weights == "nf4":
+        raise InputError(
+            f"The layers of '{target.name}' are kept in 4 bits: a copy of them in 4 bits is no faster draft.",
+            "Choose other weights, or another draft.",
+        )
+    budget = question.budget if draft or question.drafts_itself else 0
     work = Workload(
         context_tokens=context_for(sizes, question.context_tokens),
         budget=budget,
         tokens_per_pass=question.tokens_per_pass or expected_tokens_per_pass(budget),
     )
     draft_weights = "auto" if question.weights in COMPRESSED else question.weights
-    return plan(
-        needs_of(target, sizes, question.weights, device),
+    needs = needs_of(target, sizes, question.weights, device)
+    machine = Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device))
+    found = plan(
+        with_copies(needs, sizes, target) if question.drafts_itself else needs,
         needs_of(draft, model_sizes(draft), draft_weights, device) if draft else None,
-        Machine(memory_now(device.type), question.rates or usual_rates(device)),
+        machine,
         work,
         question.override,
     )
+    streams = streamed_layers(found.arrangement.tiers, machine.memory.has_gpu)
+    if question.drafts_itself and found.verdict != "no" and not streams:
+        raise InputError(
+            f"All layers of '{target.name}' stay in memory: a copy of them in 4 bits is no faster draft.",
+            "Choose another draft, or none.",
+        )
+    return found
+
+
+def pair_key(target: Checkpoint, draft: Checkpoint | None, options: LoadOptions, budget: int) -> str:
+    """What a pair's own figures are remembered under. A target that drafts for itself is a pair of its own."""
+    drafting = str(draft.folder) if draft else SELF_DRAFT if options.draft == SELF_DRAFT else ""
+    return " | ".join((str(target.folder), drafting, options.weights, str(budget or "auto")))
 
 
 def usual_rates(device: torch.device) -> Rates:
@@ -116,25 +143,46 @@ def needs_of(checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: to
     )
 
 
+def with_copies(needs: ModelNeeds, sizes: ModelSizes, checkpoint: Checkpoint) -> ModelNeeds:
+    """The same, with what a copy of each layer in 4 bits takes, should it stream."""
+    dtype = storage("nf4", checkpoint)[1]
+    copies = (_layer(layer, "nf4", dtype).stored_bytes for layer in sizes.layers)
+    layers = (replace(layer, copy_bytes=copy) for layer, copy in zip(needs.layers, copies, strict=True))
+    return replace(needs, layers=tuple(layers))
+
+
+def lies_in_shards(sizes: ModelSizes) -> bool:
+    """Whether layers that are not compressed can be read where they lie; else they are prepared first."""
+    return not any(_is_converted(weight) for layer in sizes.layers for weight in layer.weights)
+
+
 def _codec(sizes: ModelSizes, weights: str, dtype: torch.dtype) -> Codec:
     """How layers that are not ready to run are kept: compressed, as they are stored, or prepared in `dtype`."""
     if weights in COMPRESSED:
         return "nf4" if weights == "nf4" else "int8"
     stored = [weight for layer in sizes.layers for weight in layer.weights]
-    if any(_is_converted(weight) for weight in stored):
+    if not lies_in_shards(sizes):
         return "plain"  # read once, written anew in the number type that computes
     return "plain" if all(_own_type(weight) == dtype for weight in stored) else "cast"
 
 
 def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
-    run_bytes = layer.elements * dtype.itemsize
+    return Layer(
+        stored_bytes=round_up(_kept_bytes(layer.weights, codec, dtype)),
+        run_bytes=layer.elements * dtype.itemsize,
+        elements=layer.elements,
+        active_elements=layer.active_elements,
+        expert_bytes=_kept_bytes([weight for weight in layer.weights if EXPERTS in weight.name], codec, dtype),
+    )
+
+
+def _kept_bytes(weights: Sequence[StoredWeight], codec: Codec, dtype: torch.dtype) -> int:
+    """What these weights take as they are kept for streaming."""
     if codec == "plain":
-        stored = run_bytes
-    elif codec == "cast":
-        stored = sum(weight.elements * _own_type(weight).itemsize for weight in layer.weights)
-    else:
-        stored = sum(stored_bytes(shape, codec, name, dtype) for name, shape in _stacked(layer.weights))
-    return Layer(round_up(stored), run_bytes, layer.elements, layer.active_elements)
+        return sum(weight.elements for weight in weights) * dtype.itemsize
+    if codec == "cast":
+        return sum(weight.elements * _own_type(weight).itemsize for weight in weights)
+    return sum(stored_bytes(shape, codec, name, dtype) for name, shape in _stacked(weights))
 
 
 def _stacked(weights: Iterable[StoredWeight]) -> Iterator[tuple[str, tuple[int, ...]]]:

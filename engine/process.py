@@ -17,7 +17,25 @@ import psutil
 
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, CoppiceError, InputError
-from engine.messages import PROTOCOL, Cancel, Command, Event, Failed, Finished, Generate, Load, Ready, Shutdown
+from engine.messages import (
+    PROTOCOL,
+    Appraise,
+    Appraised,
+    Cancel,
+    Command,
+    Count,
+    Counted,
+    Event,
+    Failed,
+    Finished,
+    Generate,
+    Load,
+    Ready,
+    Shutdown,
+)
+from engine.shortage import shortage_of
+from engine.watcher import Watcher
+from engine.watching import Inspect, Watch
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -26,23 +44,33 @@ Request = Load | Generate
 
 
 class EngineProcess:
-    """Answers one request after the other, while a second thread listens for `Cancel`, `Shutdown` and the end."""
+    """Answers one request after the other, while a second thread listens for `Cancel`, `Shutdown` and the end.
+
+    Two more, started when they are first needed, answer `Appraise` and `Count` beside them.
+    """
 
     def __init__(self, connection: "Connection[Event, Command]") -> None:
         self._connection = connection
+        self._sending = threading.Lock()
+        self._importing = threading.Lock()  # imports that meet in two threads can see each other half done
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self._questions: queue.SimpleQueue[Appraise] = queue.SimpleQueue()
+        self._counts: queue.SimpleQueue[Count] = queue.SimpleQueue()
         self._cancellation = Cancellation()
         self._engine: Engine | None = None
+        self._watcher = Watcher(self._send)
 
     def run(self) -> None:
         """Serve until the connection closes or `Shutdown` comes; the listening thread then ends the process."""
         threading.Thread(target=self._listen, name="commands", daemon=True).start()
-        self._connection.send(Ready(PROTOCOL, os.getpid()))
+        self._send(Ready(PROTOCOL, os.getpid()))
         while True:
             self._serve(self._requests.get())
 
     def _listen(self) -> None:
         """Never waits for the model: a stop is seen at once, and the process ends even in the middle of a pass."""
+        appraising = threading.Thread(target=self._appraise, name="appraisals", daemon=True)
+        counting = threading.Thread(target=self._count, name="counts", daemon=True)
         try:
             while True:
                 command = self._connection.recv()
@@ -50,6 +78,16 @@ class EngineProcess:
                     self._cancellation.cancel(command.through)
                 elif isinstance(command, Shutdown):
                     break
+                elif isinstance(command, Watch | Inspect):
+                    self._look(command)
+                elif isinstance(command, Appraise):
+                    self._questions.put(command)
+                    if appraising.ident is None:
+                        appraising.start()
+                elif isinstance(command, Count):
+                    self._counts.put(command)
+                    if counting.ident is None:
+                        counting.start()
                 else:
                     self._requests.put(command)
         except (EOFError, OSError):
@@ -62,16 +100,53 @@ class EngineProcess:
         self._cancellation.begin(request.id)
         try:
             for event in self._answer(request):
-                self._connection.send(event)
+                self._send(event)
         except Cancelled:
-            self._connection.send(Finished(request.id, "cancelled"))
+            self._send(Finished(request.id, "cancelled"))
         except Exception as error:  # noqa: BLE001  # the one place where any failure becomes an event
-            self._connection.send(_failed(request.id, error))
+            self._send(_failed(request.id, error))
+
+    def _look(self, command: Watch | Inspect) -> None:
+        if isinstance(command, Watch):
+            self._watcher.watch(command)
+        elif inspected := self._watcher.answer(command):
+            self._send(inspected)
+
+    def _appraise(self) -> None:
+        appraiser = None
+        while True:
+            question = self._questions.get()
+            try:
+                with self._importing:
+                    from engine.appraisal import Appraiser  # noqa: PLC0415  # torch, as for a load
+                appraiser = appraiser or Appraiser(loaded=self._engine is not None)
+                self._send(appraiser.appraise(question))
+            except Exception as error:  # noqa: BLE001  # as in `_serve`: an answer must come
+                self._send(Appraised(question.id, "no", _failed(question.id, error).message))
+
+    def _count(self) -> None:
+        while True:
+            self._send(self._counted(self._counts.get()))
+
+    def _counted(self, question: Count) -> Counted:
+        """The engine is held no longer than this takes: what is unloaded must be free to go."""
+        engine = self._engine
+        try:
+            if engine:
+                return engine.count(question)
+        except Exception:  # noqa: BLE001  # as in `_serve`: an answer must come
+            traceback.print_exc()
+        return Counted(question.id, 0, 0, (0,) * len(question.texts))
+
+    def _send(self, event: Event) -> None:
+        with self._sending:
+            self._connection.send(event)
 
     def _answer(self, request: Request) -> Iterator[Event]:
         self._cancellation.check()
-        from engine.engine import load  # noqa: PLC0415  # torch: seconds, so not before it is asked for
-        from engine.pair import open_pair  # noqa: PLC0415
+        with self._importing:
+            from engine.engine import load  # noqa: PLC0415  # torch: seconds, so not before it is asked for
+            from engine.pair import open_pair  # noqa: PLC0415
 
         if isinstance(request, Load):
             if self._engine and self._engine.options == request.options:
@@ -83,7 +158,8 @@ class EngineProcess:
             return
         if self._engine is None:
             raise InputError("No model is loaded.", "Choose a model first.")
-        yield from self._engine.generate(request.id, self._engine.prompt(request.chat), request.options)
+        prompt = self._engine.prompt(request.chat)
+        yield from self._engine.generate(request.id, prompt, request.options, self._watcher)
 
     def _unload(self) -> None:
         if self._engine:
@@ -93,15 +169,14 @@ class EngineProcess:
 
 
 def _failed(request: int, error: Exception) -> Failed:
+    if shortage := shortage_of(error, "this request"):
+        traceback.print_exception(shortage)  # with what the allocator said, for the log
+        return Failed(request, shortage.message, shortage.hint)
     if isinstance(error, CoppiceError):
         return Failed(request, error.message, error.hint)
     traceback.print_exception(error)
     words = str(error).strip().splitlines()
     detail = words[0][:300] if words else type(error).__name__
-    if isinstance(error, MemoryError) or "out of memory" in str(error).lower() or "can't allocate" in str(error):
-        return Failed(
-            request, f"Memory ran out: {detail}", "Close other programs, or choose a smaller model or budget."
-        )
     return Failed(request, f"The engine met an unexpected error: {detail}", "Details are in the engine's log.")
 
 

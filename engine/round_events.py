@@ -1,35 +1,73 @@
 """Turns the rounds of one answer into events, and counts what they did."""
 
 import time
-from array import array
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from statistics import median_low
+from typing import Protocol
 
-from engine.messages import Round, Seconds, Tree
-from engine.speculation.rounds import RoundResult
-from engine.speculation.tree import Tree as SpeculationTree
+from engine.messages import Round, Seconds
+from engine.packing import pack_tree
+from engine.speculation.strategy import RoundResult
 from engine.stats import Stopwatch
+from engine.watching import Verdicts
+
+
+class Stream(Protocol):
+    """Brings weights to where they are used; counts since it began."""
+
+    @property
+    def bytes_streamed(self) -> int:
+        """Of weights that were brought."""
+
+    @property
+    def waited_seconds(self) -> float:
+        """Time that computation stood still for them, whether the draft worked meanwhile or not."""
 
 
 class RoundEvents:
     """Follows one answer. The clock's `decode` runs while a round is computed, not while somebody reads the event."""
 
-    def __init__(self, request: int, piece: Callable[[int], str], clock: Stopwatch) -> None:
-        """`piece` gives the text of one token for display."""
+    def __init__(
+        self,
+        request: int,
+        piece: Callable[[int], str],
+        clock: Stopwatch,
+        stream: Stream | None = None,
+        take_verdicts: Callable[[], Verdicts | None] = lambda: None,
+    ) -> None:
+        """`piece` gives the text of one token for display; `stream` None: nothing streams.
+
+        `take_verdicts` gives what the target thinks of the newest round's nodes, None where nobody asked.
+        """
         self.passes = 0
         self.new_tokens = 0
         self.drafted_nodes = 0
         self.first_token_seconds = 0.0
+        self._chosen: dict[str, list[int]] = {}  # the budgets of every method's rounds
         self._request = request
         self._piece = piece
         self._clock = clock
+        self._stream = stream
+        self._take_verdicts = take_verdicts
         self._begin = time.perf_counter()
+
+    @property
+    def method(self) -> str:
+        """The one that was chosen most often; empty if there was no round."""
+        return max(self._chosen, key=lambda name: len(self._chosen[name]), default="")
+
+    @property
+    def budget(self) -> int:
+        """The median of what that method was given."""
+        return median_low(self._chosen.get(self.method, [0]))
 
     def follow(self, results: Iterable[RoundResult], take_text: Callable[[], str]) -> Iterator[Round]:
         """One `Round` per result, each with the text that became safe to show."""
         iterator = iter(results)
         while True:
-            before = self._clock.seconds()
-            with self._clock.measure("decode"):
+            before, bytes_before = self._clock.seconds(), self._bytes_streamed
+            with self._clock.measure("decode"), self._waiting():
                 result = next(iterator, None)
             if result is None:
                 return
@@ -38,27 +76,40 @@ class RoundEvents:
             self.passes += 1
             self.new_tokens += len(result.tokens)
             self.drafted_nodes += result.tree.drafted
-            yield self._round(result, take_text(), _difference(self._clock.seconds(), before))
+            self._chosen.setdefault(result.choice.method.name, []).append(result.choice.budget)
+            spent, streamed = _difference(self._clock.seconds(), before), self._bytes_streamed - bytes_before
+            yield self._round(result, take_text(), spent, streamed)
 
-    def _round(self, result: RoundResult, text: str, seconds: Seconds) -> Round:
+    @property
+    def _bytes_streamed(self) -> int:
+        return self._stream.bytes_streamed if self._stream else 0
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Adds the time in which neither target nor draft could go on to the clock's `stream_wait`."""
+        if self._stream is None:
+            yield
+            return
+        waited, drafted = self._stream.waited_seconds, self._clock["hidden_draft"]
+        yield
+        waited, drafted = self._stream.waited_seconds - waited, self._clock["hidden_draft"] - drafted
+        self._clock.add("stream_wait", max(0.0, waited - drafted))
+
+    def _round(self, result: RoundResult, text: str, seconds: Seconds, bytes_streamed: int) -> Round:
         return Round(
             id=self._request,
             index=self.passes - 1,
-            tree=self._pack(result.tree),
+            tree=pack_tree(result.tree, self._piece),
             accepted=result.path.nodes,
             bonus=result.path.bonus,
             bonus_piece=self._piece(result.path.bonus),
             new_tokens=len(result.tokens),
             text=text,
             seconds=seconds,
-        )
-
-    def _pack(self, tree: SpeculationTree) -> Tree:
-        return Tree(
-            tokens=array("i", tree.tokens).tobytes(),
-            parents=array("i", tree.parents).tobytes(),
-            log_probs=array("f", tree.log_probs).tobytes(),
-            pieces=tuple(self._piece(token) for token in tree.tokens),
+            method=result.choice.method.name,
+            budget=result.choice.budget,
+            bytes_streamed=bytes_streamed,
+            verdicts=self._take_verdicts(),
         )
 
 
@@ -69,4 +120,5 @@ def _difference(now: Seconds, before: Seconds) -> Seconds:
         other=now.other - before.other,
         decode=now.decode - before.decode,
         hidden_draft=now.hidden_draft - before.hidden_draft,
+        stream_wait=now.stream_wait - before.stream_wait,
     )

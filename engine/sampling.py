@@ -36,7 +36,11 @@ class Uniforms:
 class Sampler:
     """Draws the tokens of one answer."""
 
-    def __init__(self, options: SamplingOptions, prompt: Sequence[int], uniforms: UniformSource) -> None:
+    def __init__(
+        self, options: SamplingOptions, prompt: Sequence[int], uniforms: UniformSource, begun: Sequence[int] = ()
+    ) -> None:
+        """`begun`: the end of the prompt that belongs to the answer, which goes on from there as if never cut off."""
+        self._begun = tuple(begun)
         self._options = options
         self._prompt = sorted(set(prompt))
         self._uniforms = uniforms
@@ -46,10 +50,20 @@ class Sampler:
 
         logits: float32 [vocabulary], raw, as the target gave them after the last of these tokens.
         """
-        penalised = penalise(logits, self._options, self._prompt, answer)
         if self._options.temperature == 0:
-            return int(penalised.argmax())
-        return inverse_cdf(distribution(penalised, self._options), self._uniforms[len(answer)])
+            return int(self._penalised(logits, answer).argmax())
+        return inverse_cdf(self.distribution(logits, answer), self._uniforms[len(self._begun) + len(answer)])
+
+    def distribution(self, logits: Tensor, answer: Sequence[int]) -> Tensor:
+        """What the token that follows `answer` is drawn from: float32 [vocabulary]; a single 1 when greedy."""
+        penalised = self._penalised(logits, answer)
+        if self._options.temperature == 0:
+            return torch.zeros_like(penalised).index_fill_(0, penalised.argmax()[None], 1.0)
+        return distribution(penalised, self._options)
+
+    def _penalised(self, logits: Tensor, answer: Sequence[int]) -> Tensor:
+        whole = (*self._begun, *answer) if self._begun else answer
+        return penalise(logits, self._options, self._prompt, whole)
 
 
 def penalise(logits: Tensor, options: SamplingOptions, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:

@@ -16,6 +16,12 @@ if sys.platform != "win32":
     import resource
 
 
+class Lap:
+    """One measurement; `seconds` once it is over."""
+
+    seconds = 0.0
+
+
 class Stopwatch:
     """Adds up wall time under names such as `draft` and `target`."""
 
@@ -23,13 +29,19 @@ class Stopwatch:
         self._seconds: dict[str, float] = defaultdict(float)
 
     @contextmanager
-    def measure(self, name: str) -> Iterator[None]:
+    def measure(self, name: str) -> Iterator[Lap]:
         """Add the time spent inside to `name`, also when it ends in an exception."""
+        lap = Lap()
         begin = time.perf_counter()
         try:
-            yield
+            yield lap
         finally:
-            self._seconds[name] += time.perf_counter() - begin
+            lap.seconds = time.perf_counter() - begin
+            self._seconds[name] += lap.seconds
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add time that somebody else has measured."""
+        self._seconds[name] += seconds
 
     def __getitem__(self, name: str) -> float:
         return self._seconds[name]
@@ -40,6 +52,7 @@ class Stopwatch:
         return Seconds(
             load=load, prefill=self["prefill"], draft=draft, target=target, decode=decode,
             other=max(0.0, decode - draft - target), hidden_draft=self["hidden_draft"],
+            stream_wait=self["stream_wait"],
         )  # fmt: skip
 
 

@@ -1,11 +1,10 @@
 """What the terminal accepts: commands, options, and how they become the engine's own option types."""
 
 import argparse
-from collections.abc import Callable
 from typing import NoReturn
 
 from engine import __version__
-from engine.cli import plan, prepare, values
+from engine.cli import plan, prepare, tree_shape, values
 from engine.errors import InputError
 from engine.options import (
     DEVICES,
@@ -35,6 +34,7 @@ def build_parser() -> Parser:
     _add_generate(commands.add_parser("generate", help="answer one prompt"))
     _add_bench(commands.add_parser("bench", help="compare methods on the same weights, prompts and machine"))
     plan.add_arguments(commands.add_parser("plan", help="where every layer would go, and what that would give"))
+    tree_shape.add_arguments(commands.add_parser("tree-shape", help="Sequoia's best tree for an acceptance vector"))
     prepare.add_prepare_arguments(commands.add_parser("prepare", help="convert a model into layers that stream"))
     prepare.add_prepared_arguments(commands.add_parser("prepared", help="list, check or delete prepared models"))
     return parser
@@ -54,12 +54,15 @@ def _add_generate(parser: Parser) -> None:
 
 def _add_bench(parser: Parser) -> None:
     parser.add_argument(
-        "--methods", type=_names, default=["none", "specexec"], metavar="A,B", help="methods to measure"
+        "--methods", type=values.names, default=["none", "specexec"], metavar="A,B", help="methods to measure"
     )
     parser.add_argument(
-        "--baselines", type=_names, default=["transformers", "assisted"], metavar="A,B", help="rivals to measure"
+        "--baselines", type=values.names, default=["transformers", "assisted"], metavar="A,B", help="rivals to measure"
     )
-    parser.add_argument("--budgets", type=_whole_numbers, default=None, metavar="8,64", help="a row per budget")
+    parser.add_argument("--budgets", type=values.budgets, default=None, metavar="auto,8,64", help="a row per budget")
+    parser.add_argument("--temperatures", type=values.numbers, default=None, metavar="0,0.6", help="all that, for each")
+    parser.add_argument("--calibrate", action="store_true", help="first measure how the pair accepts, for Sequoia")
+    parser.add_argument("--save", metavar="FILE", help="write the JSON document to a file, too")
     parser.add_argument("--prompts", metavar="FILE", help='JSON lines of {"prompt"} or {"messages"}')
     parser.add_argument(
         "--prompt-count", type=int, default=8, metavar="N", help="prompts to use (default: %(default)s)"
@@ -70,7 +73,7 @@ def _add_bench(parser: Parser) -> None:
 
 def _add_model(parser: Parser) -> None:
     parser.add_argument("--target", default="embedded", metavar="SOURCE", help="embedded, a folder, or a cached hub id")
-    parser.add_argument("--draft", default="auto", metavar="SOURCE", help="the same, or none")
+    parser.add_argument("--draft", default="auto", metavar="SOURCE", help="the same, self, or none")
     parser.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
     parser.add_argument("--place", choices=PLACES, default="auto", help="where the layers lie (default: by plan)")
     parser.add_argument("--vram-limit", type=values.gib, default=0, metavar="GIB", help="GPU memory to take at most")
@@ -96,6 +99,9 @@ def _add_sampling(parser: Parser) -> None:
     add("--depth", type=int, default=32, metavar="D", help="levels and draft passes per tree (default: %(default)s)")
     add("--width", type=int, default=32, metavar="W", help="children looked at per node (default: %(default)s)")
     add("--draft-batch", type=int, default=128, metavar="B", help="nodes per draft pass (default: %(default)s)")
+    add("--no-calibration", action="store_true", help="rank drafted nodes by the draft's own probability alone")
+    add("--no-lookup", action="store_true", help="no branches that repeat what the text said before")
+    add("--acceptance", default="", metavar="FILE|prior", help="as measured for Sequoia (default: as for this pair)")
     add("--stop", action="append", default=[], metavar="TEXT", help="end the answer at this text; may be repeated")
     add("--ignore-eos", action="store_true", help="write on past the model's end token")
 
@@ -113,6 +119,7 @@ def load_options(arguments: argparse.Namespace) -> LoadOptions:
         ram_limit_bytes=arguments.ram_limit,
         force=arguments.force,
         overlap=not arguments.no_overlap,
+        budget=max([arguments.budget, *(getattr(arguments, "budgets", None) or [])]),
     )
 
 
@@ -134,16 +141,11 @@ def generate_options(arguments: argparse.Namespace, method: str, budget: int, se
             batch=arguments.draft_batch,
             depth=arguments.depth,
             width=arguments.width,
+            acceptance=arguments.acceptance,
+            lookup=not arguments.no_lookup,
+            calibrate=not arguments.no_calibration,
         ),
         max_new_tokens=arguments.max_new_tokens,
         stop=tuple(arguments.stop),
         ignore_eos=arguments.ignore_eos,
     )
-
-
-def _list_of(convert: Callable[[str], object]) -> Callable[[str], list[object]]:
-    return lambda text: [convert(part.strip()) for part in text.split(",") if part.strip()]
-
-
-_names = _list_of(str)
-_whole_numbers = _list_of(int)

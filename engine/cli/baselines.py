@@ -68,17 +68,13 @@ def accelerate(engine: Engine, options: GenerateOptions) -> Baseline:
     folder = Path(tempfile.mkdtemp(prefix="coppice-offload-", dir=engine.source.parent))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     disk_offload(model, folder, execution_device=network.device)
-    run = _generate(engine, options, {}, model)
-
-    def cold(prompt: Sequence[int], max_new_tokens: int) -> Timed:
-        forget(folder)
-        return run(prompt, max_new_tokens)
-
-    return cold
+    # Before every pass: a model bigger than memory would never find its layers in the page cache.
+    model.register_forward_pre_hook(lambda _model, _inputs: forget(folder))
+    return _generate(engine, options, {}, model)
 
 
 def forget(folder: Path) -> None:
-    """Drop a folder's files from the page cache: a model bigger than memory would not be in it."""
+    """Drop a folder's files from the page cache, as far as nobody has them mapped."""
     for path in folder.iterdir():
         file = os.open(path, os.O_RDONLY)
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from engine.cli import plan, prepare
+from engine.cli import plan, prepare, tree_shape
 from engine.cli.arguments import build_parser
 from engine.errors import CoppiceError
 
@@ -41,4 +41,9 @@ def _dispatch(arguments: argparse.Namespace) -> None:
 
         bench(arguments)
     else:
-        {"plan": plan.plan, "prepare": prepare.prepare, "prepared": prepare.prepared}[arguments.command](arguments)
+        {
+            "plan": plan.plan,
+            "prepare": prepare.prepare,
+            "prepared": prepare.prepared,
+            "tree-shape": tree_shape.tree_shape,
+        }[arguments.command](arguments)

@@ -9,10 +9,10 @@ from typing import Any, TextIO
 
 from engine.cli.arguments import generate_options, load_options
 from engine.cli.session import Answer, Session, read_json, read_messages, say
-from engine.engine import Prompt
 from engine.errors import InputError
 from engine.messages import ChatMessage, Round
 from engine.options import GenerateOptions
+from engine.prompt import Prompt
 from engine.stats import peak_rss_bytes, peak_vram_bytes
 
 
@@ -78,6 +78,7 @@ def _document(session: Session, answer: Answer) -> dict[str, Any]:
         "stream_gb_per_second": statistics.stream_gb_per_second,
         "peak_rss_bytes": peak_rss_bytes(),
         "peak_vram_bytes": peak_vram_bytes(),
+        "planned_bytes": session.planned_bytes,
     }
 
 

@@ -13,9 +13,12 @@ from engine.weights.placement import Override
 from engine.weights.verdict import gib
 
 if TYPE_CHECKING:
+    import torch
+
     from engine.pair import Pair
     from engine.weights.machine import Rates
     from engine.weights.placement import Plan
+    from engine.weights.rates_file import Experience, Measured
 
 PURPOSES = {
     "layers": "target layers", "rest": "embeddings, head", "kv": "context", "buffers": "a pass's working space",
@@ -28,7 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `plan`."""
     add = parser.add_argument
     add("--target", default=EMBEDDED, metavar="SOURCE", help="embedded, a folder, or a cached hub id")
-    add("--draft", default="auto", metavar="SOURCE", help="the same, or none")
+    add(
+        "--draft",
+        default="auto",
+        metavar="SOURCE",
+        help="the same, self (copies of what streams, in 4 bits), or none",
+    )
     add("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
     add("--weights", choices=WEIGHTS, default="auto", help="number type")
     add("--context", type=int, default=0, metavar="TOKENS", help="longest prompt and answer together")
@@ -40,26 +48,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tokens-per-pass", type=values.rate, default=0.0, metavar="N", help="as measured for this pair")
     add("--link-rate", type=values.rate, default=None, metavar="GB/S", help="RAM to GPU, as measured")
     add("--ssd-rate", type=values.rate, default=None, metavar="GB/S", help="SSD to RAM, as measured")
+    add("--measure", action="store_true", help="measure this machine first, for a second or two, and remember it")
     add("--json", action="store_true", help="exactly one JSON document on stdout")
 
 
 def plan(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
     # torch is imported only behind a command line that makes sense
-    from engine.engine import AUTO_BUDGET  # noqa: PLC0415
+    from engine.experience import recall_answer  # noqa: PLC0415
     from engine.model.device import choose_device  # noqa: PLC0415
     from engine.pair import open_pair  # noqa: PLC0415
-    from engine.planning import Question, plan_pair, usual_rates  # noqa: PLC0415
+    from engine.planning import AUTO_BUDGET, Question, plan_pair, usual_rates  # noqa: PLC0415
 
     pair = open_pair(LoadOptions(arguments.target, arguments.draft, arguments.device, context_tokens=arguments.context))
     SpeculationOptions(budget=arguments.budget).check()
     device = choose_device(arguments.device)
+    measured = _measured(pair, device, arguments)
+    experience = recall_answer(pair, replace(pair.options, weights=arguments.weights), arguments.budget)
     question = Question(
         weights=arguments.weights,
         context_tokens=arguments.context,
         budget=arguments.budget or AUTO_BUDGET,
-        tokens_per_pass=arguments.tokens_per_pass,
-        rates=_rates(usual_rates(device), arguments),
+        tokens_per_pass=arguments.tokens_per_pass or (experience.tokens_per_pass if experience else 0.0),
+        rates=_rates(measured.rates if measured else usual_rates(device), arguments),
+        drafts_itself=pair.drafts_itself,
         override=Override(
             place=arguments.place,
             vram_limit=arguments.vram_limit,
@@ -69,18 +81,32 @@ def plan(arguments: argparse.Namespace) -> None:
     )
     found = plan_pair(pair.target, pair.draft, device, question)
     if arguments.json:
-        json.dump(_document(found, pair), sys.stdout)
+        json.dump(_document(found, pair, measured, experience), sys.stdout)
         sys.stdout.write("\n")
     else:
-        sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair))
+        sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair, measured, experience))
+
+
+def _measured(pair: "Pair", device: "torch.device", arguments: argparse.Namespace) -> "Measured | None":
+    """This machine's rates with this target, if they are known or asked for."""
+    from engine.loading import cache_root  # noqa: PLC0415
+    from engine.rates import bench_of  # noqa: PLC0415
+
+    bench = bench_of(pair.target, arguments.weights, device, cache_root(LoadOptions()))
+    return bench.measure(lambda: None) if arguments.measure else bench.recall()
 
 
 def _rates(usual: "Rates", arguments: argparse.Namespace) -> "Rates":
     return replace(usual, link=arguments.link_rate or usual.link, ssd=arguments.ssd_rate or usual.ssd)
 
 
-def _document(found: "Plan", pair: "Pair") -> dict[str, Any]:
-    """Bytes are those at the peak; `peak_rss_bytes` counts what this process holds already."""
+def _document(
+    found: "Plan", pair: "Pair", measured: "Measured | None", experience: "Experience | None"
+) -> dict[str, Any]:
+    """Bytes are those at the peak; `peak_rss_bytes` counts what this process holds already.
+
+    `measured_at` is null where the rates are assumed, `last_answer` where this pair has not written any yet.
+    """
     from engine.weights.memory import process_bytes  # noqa: PLC0415
 
     taken, room, forecast = found.bytes, found.room, found.forecast
@@ -108,11 +134,13 @@ def _document(found: "Plan", pair: "Pair") -> dict[str, Any]:
             **asdict(forecast),
             "peak_rss_bytes": process_bytes() + room.ram_taken(taken.device, taken.ram),
             "peak_vram_bytes": 0 if room.shared else taken.device,
+            "measured_at": measured.at if measured else None,
+            "last_answer": asdict(experience) if experience else None,
         },
     }
 
 
-def _lines(found: "Plan", pair: "Pair") -> Iterator[str]:
+def _lines(found: "Plan", pair: "Pair", measured: "Measured | None", experience: "Experience | None") -> Iterator[str]:
     """The plan as a person reads it: the sentence, what each kind of memory holds, and what it gives."""
     taken, room, forecast = found.bytes, found.room, found.forecast
     yield f"{pair.target.name}{f' with {pair.draft.name}' if pair.draft else ''}: {found.reason}"
@@ -136,3 +164,9 @@ def _lines(found: "Plan", pair: "Pair") -> Iterator[str]:
         f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}), "
         f"{forecast.tokens_per_second:.3g} tokens/s at {forecast.tokens_per_pass:.3g} tokens per pass"
     )
+    if experience:
+        yield (
+            f"This pair's last answer: {experience.tokens_per_pass:.3g} tokens and "
+            f"{experience.seconds_per_pass:.3g} s per pass."
+        )
+    yield f"Rates as measured here at {measured.at}." if measured else "Rates are assumed: --measure finds them out."

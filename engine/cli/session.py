@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.cancellation import Cancellation
-from engine.engine import Engine, Prompt, load
+from engine.engine import Engine, load
 from engine.errors import InputError
 from engine.messages import ChatMessage, Finished, Loaded, Loading, Round, Statistics
 from engine.options import GenerateOptions, LoadOptions
 from engine.pair import open_pair
+from engine.prompt import Prompt
+from engine.weights.memory import process_bytes
 
 
 @dataclass(slots=True)
@@ -43,9 +45,19 @@ class Session:
     def __init__(self, options: LoadOptions, quiet: bool) -> None:
         """Load the pair; `quiet` keeps stderr empty. Raises `CoppiceError`."""
         begin = time.perf_counter()
+        self._bytes_before = process_bytes()
         self.loaded: Loaded | None = None
         self.engine = self._load(options, quiet)
         self.load_seconds = time.perf_counter() - begin
+
+    @property
+    def planned_bytes(self) -> dict[str, int]:
+        """The peaks that were planned for: what the pair takes of the device and of RAM, and this process with it."""
+        assert self.loaded
+        assert self.loaded.residence, "whatever was loaded was planned"
+        held = self.loaded.residence
+        total = self._bytes_before + held.ram.taken
+        return {"device": held.device.taken, "ram": held.ram.taken, "peak_rss": total}
 
     def _load(self, options: LoadOptions, quiet: bool) -> Engine:
         steps = load(0, open_pair(options), Cancellation())

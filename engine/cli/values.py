@@ -2,6 +2,7 @@
 
 import argparse
 import math
+from collections.abc import Callable
 
 GIB = 1 << 30
 
@@ -37,3 +38,12 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
+
+
+def _list_of(convert: Callable[[str], object]) -> Callable[[str], list[object]]:
+    return lambda text: [convert(part.strip()) for part in text.split(",") if part.strip()]
+
+
+names = _list_of(str)
+numbers = _list_of(_number)
+budgets = _list_of(budget)

@@ -21,9 +21,11 @@ TEMPLATE_FAILURES = (
     ValueError,
 )
 
-Render = Callable[[list[dict[str, str]]], str]
+Turns = list[dict[str, str]]
+Render = Callable[[Turns], str]
 
 PLAIN_STOP = "\nUser:"
+PLAIN_GAP = " "  # between the name of who answers and the answer
 
 
 def template_of(library: Any) -> str:
@@ -34,18 +36,24 @@ def template_of(library: Any) -> str:
         return ""
 
 
-def require_question(messages: Sequence[ChatMessage]) -> None:
-    """Raise `InputError` unless the conversation ends with something to answer."""
+def parted(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], str]:
+    """The conversation up to the question, and the answer to it that is begun, if there is one.
+
+    Raises `InputError` unless there is something to answer.
+    """
     if not messages:
         raise InputError("The conversation is empty.", "Write a message first.")
-    if messages[-1].role != "user":
+    begun = messages[-1].content if messages[-1].role == "assistant" else ""
+    asked = list(messages[:-1] if messages[-1].role == "assistant" else messages)
+    if not asked or asked[-1].role != "user":
         raise InputError("The conversation does not end with a message to answer.", "Write a message first.")
-    if not messages[-1].content.strip():
+    if not asked[-1].content.strip():
         raise InputError("The message is empty.", "Write something first.")
+    return asked, begun
 
 
 def write_chat(messages: Sequence[ChatMessage], render: Render) -> str:
-    """The conversation in the words of the model's template, up to where the answer begins.
+    """The conversation in the words of the model's template.
 
     A template that refuses a system message, or leaves it out, gets it as the beginning of the first user message.
     Raises `InputError` with the template's own sentence when it refuses the conversation all the same.

@@ -37,6 +37,10 @@ class ControlTokens:
         used = set(self._template).union(*(message.content for message in messages))
         return next((character for character in map(chr, PRIVATE_USE) if character not in used), chr(PRIVATE_USE[0]))
 
+    def has_control(self, text: str) -> bool:
+        """Whether a control token is written in the text."""
+        return any(token in text for token in self._always)
+
     def break_up(self, message: ChatMessage, seam: str) -> ChatMessage:
         """The message with a seam in every control token in its text."""
         tokens = self._always if message.role == "assistant" else self._typed

@@ -28,13 +28,13 @@ class TextStream:
     All texts returned, put together, are the decoded answer up to its first stop string.
     """
 
-    def __init__(self, decoder: Decoder, stop: Sequence[str] = ()) -> None:
-        """Begin an empty text that ends at any of the `stop` strings."""
+    def __init__(self, decoder: Decoder, stop: Sequence[str] = (), begun: Sequence[int] = ()) -> None:
+        """Begin a text that ends at any of the `stop` strings; `begun` are the tokens before it, if it goes on."""
         self.stopped = False
         self._decoder = decoder
         self._stop = StopStrings(stop)
-        self._window: list[int] = []
-        self._settled = 0
+        self._window = [token for token in begun[-WINDOW:] if decoder.writes_text(token)]
+        self._settled = len(self._settled_text())
 
     def push(self, token: int) -> str:
         """Take the next token; return the text that can be shown now, which may be empty.

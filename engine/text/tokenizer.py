@@ -5,9 +5,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from engine.errors import InputError
 from engine.messages import ChatMessage
+from engine.text.begun_answer import place_of_answer
 from engine.text.byte_tokens import BYTE_OF_TOKEN, mend_bytes
-from engine.text.chat_template import PLAIN_STOP, require_question, template_of, write_chat, write_plain
+from engine.text.chat_template import PLAIN_GAP, PLAIN_STOP, Turns, parted, template_of, write_chat, write_plain
 from engine.text.control_tokens import ControlTokens
 from engine.text.end_tokens import read_end_tokens
 from engine.text.tokenizer_files import load_tokenizer
@@ -82,17 +84,51 @@ class Tokenizer:
         What people typed never becomes a control token, whatever it looks like. Raises `InputError` when there is
         nothing to answer or the template refuses the conversation.
         """
-        messages = [ChatMessage(message.role, _well_formed(message.content)) for message in messages]
-        require_question(messages)
-        seam = self._controls.choose_seam(messages)
-        broken = [self._controls.break_up(message, seam) for message in messages]
-        text = write_chat(broken, self._render) if self._template else write_plain(broken)
-        first, *rest = text.split(seam)
-        ids = self.encode(first) if self._template else self._opening() + self.encode(first)
-        return ids + [token for part in rest for token in self._encode_onward(part)]
+        opening, begun = self.encode_begun(messages)
+        return [*opening, *begun]
 
-    def _render(self, turns: list[dict[str, str]]) -> str:
+    def encode_begun(self, messages: Sequence[ChatMessage]) -> tuple[list[int], list[int]]:
+        """The prompt in two parts: up to where the answer begins, and the answer, if the last message is the model's.
+
+        The first part has the tokens it would have without the second, so what was computed for it is of use again.
+        """
+        messages = [ChatMessage(message.role, _well_formed(message.content)) for message in messages]
+        seam = self._controls.choose_seam(messages)
+        asked, begun = parted([self._controls.break_up(message, seam) for message in messages])
+        if not self._template:
+            opening, between = write_plain(asked), PLAIN_GAP
+        else:
+            opening, between = write_chat(asked, self._render), ""
+            if begun:
+                opening, between = self._place_answer(asked, opening, seam)
+        first, *rest = opening.split(seam)
+        ids = self.encode(first) if self._template else self._opening() + self.encode(first)
+        ids += [token for part in rest for token in self._encode_onward(part)]
+        if not begun:
+            return ids, []
+        between = "" if begun[0].isspace() else between
+        first, *rest = f"{between}{begun}".split(seam)
+        answer = self._encode_behind(opening.rsplit(seam, 1)[-1], first)
+        return ids, answer + [token for part in rest for token in self._encode_onward(part)]
+
+    def _place_answer(self, asked: list[ChatMessage], opening: str, seam: str) -> tuple[str, str]:
+        """Where an answer stands that is begun: what comes before it, and between the two."""
+        try:
+            whole = write_chat([*asked, ChatMessage("assistant", seam)], self._render_said)
+        except InputError:  # some templates want the last word to be a person's
+            return opening, ""
+        return place_of_answer(opening, whole, seam, self._controls.has_control)
+
+    def _render(self, turns: Turns) -> str:
         return str(self._library.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+
+    def _render_said(self, turns: Turns) -> str:
+        return str(self._library.apply_chat_template(turns, tokenize=False, add_generation_prompt=False))
+
+    def _encode_behind(self, before: str, text: str) -> list[int]:
+        """The tokens of a text behind another one, whose own tokens stay as they are."""
+        ids, both = self.encode(before), self.encode(before + text)
+        return both[len(ids) :] if ids and both[: len(ids)] == ids else self._encode_onward(text)
 
     def _encode_onward(self, text: str) -> list[int]:
         """The tokens of a text that others precede: without the space that some tokenizers put at the beginning."""

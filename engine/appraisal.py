@@ -1,0 +1,142 @@
+"""What a pair would take and give on this machine, told without loading it and whatever is loaded now."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import torch
+
+from engine.errors import CoppiceError
+from engine.loading import cache_root
+from engine.messages import Appraise, Appraised, LayersAt
+from engine.model.architecture import open_architecture
+from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.device import choose_device
+from engine.model.facts import holds_facts, open_facts
+from engine.model.sizes import ModelSizes, model_sizes
+from engine.model.source import ModelRole, find_folder
+from engine.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
+from engine.planning import AUTO_BUDGET, Question, context_for, pair_key, plan_pair
+from engine.rates import bench_of
+from engine.weights.machine import Memory
+from engine.weights.memory import memory_now
+from engine.weights.placement import Override, Plan
+from engine.weights.rates_file import RatesFile
+
+LIBRARY_BYTES = 450 << 20  # torch and transformers, where they could not be weighed alone
+KNOWN = 256  # checkpoints whose tables are kept
+SECONDS_FRESH = 2.0
+
+_Stamp = tuple[tuple[str, int, int], ...]
+
+
+class Appraiser:
+    """Answers one question after the other, in a thread of its own. Tables that were read are remembered."""
+
+    def __init__(self, loaded: bool) -> None:
+        """`loaded`: whether this process holds a pair already, which then cannot be told from the libraries."""
+        self._library_bytes = LIBRARY_BYTES if loaded else _own_bytes()
+        self._held: tuple[float, int] = (float("-inf"), 0)
+        self._known: dict[Path, tuple[_Stamp, Checkpoint, ModelSizes]] = {}
+
+    def appraise(self, question: Appraise) -> Appraised:
+        """The answer; what cannot be planned, or not be loaded here, has the verdict `no` and the reason why."""
+        try:
+            return self._plan(question)
+        except CoppiceError as error:
+            return Appraised(question.id, "no", error.message)
+
+    def _plan(self, question: Appraise) -> Appraised:
+        options = question.options
+        options.check()
+        device = choose_device(options.device)
+        target = self._open(options.target, "target")
+        draft_source = options.draft
+        if draft_source == "auto":
+            draft_source = EMBEDDED if options.target == EMBEDDED else NO_DRAFT
+        draft = None if draft_source in (NO_DRAFT, SELF_DRAFT) else self._open(draft_source, "draft")
+        plan = plan_pair(target, draft, device, self._question(options, target, draft, device))
+        _stamped, _target, sizes = self._known[find_folder(options.target, "target")]
+        return _answer(question.id, plan, device, target, context_for(sizes, options.context_tokens))
+
+    def _open(self, source: str, role: ModelRole) -> Checkpoint:
+        folder = find_folder(source, role)
+        known = self._known.get(folder)
+        if known and known[0] == _stamp(known[1]):
+            return known[1]
+        checkpoint = open_facts(folder) if holds_facts(folder) else open_checkpoint(source, role=role)
+        open_architecture(checkpoint)  # only for its refusals: what cannot be loaded needs no price
+        if len(self._known) >= KNOWN:
+            self._known.pop(next(iter(self._known)))
+        self._known[folder] = (_stamp(checkpoint), checkpoint, model_sizes(checkpoint))
+        return checkpoint
+
+    def _question(
+        self, options: LoadOptions, target: Checkpoint, draft: Checkpoint | None, device: torch.device
+    ) -> Question:
+        """As a load would put it, with what was measured and learned; but nothing is measured for it."""
+        cache = cache_root(options)
+        measured = bench_of(target, options.weights, device, cache).recall()
+        experience = RatesFile(cache).recall_pair(pair_key(target, draft, options, options.budget))
+        return Question(
+            weights=options.weights,
+            context_tokens=options.context_tokens,
+            budget=options.budget or AUTO_BUDGET,
+            tokens_per_pass=experience.tokens_per_pass if experience else 0.0,
+            rates=measured.rates if measured else None,
+            memory=self._memory(device),
+            drafts_itself=options.draft == SELF_DRAFT,
+            override=Override(
+                place=options.place,
+                vram_limit=options.vram_limit_bytes or None,
+                ram_limit=options.ram_limit_bytes or None,
+                force=options.force,
+            ),
+        )
+
+    def _memory(self, device: torch.device) -> Memory:
+        """As it will be when the loaded pair has gone, which it does before another one comes."""
+        now = memory_now(device.type)
+        if time.monotonic() - self._held[0] > SECONDS_FRESH:
+            self._held = (time.monotonic(), max(0, _own_bytes() - self._library_bytes))
+        vram = torch.cuda.memory_allocated() if now.has_gpu else 0
+        return replace(now, ram_free=now.ram_free + self._held[1], vram_free=now.vram_free + vram)
+
+
+def _own_bytes() -> int:
+    """RAM that would be free without this process; files that are only mapped are not counted."""
+    return int(psutil.Process().memory_full_info().uss)
+
+
+def _stamp(checkpoint: Checkpoint) -> _Stamp:
+    """Changes when a file of the checkpoint does."""
+    stamp = []
+    for path in (checkpoint.folder / "config.json", *checkpoint.shards):
+        try:
+            state = path.stat()
+        except OSError:
+            return ()
+        stamp.append((path.name, state.st_size, state.st_mtime_ns))
+    return tuple(stamp)
+
+
+def _answer(request: int, plan: Plan, device: torch.device, target: Checkpoint, context_tokens: int) -> Appraised:
+    taken, forecast = plan.bytes, plan.forecast
+    counts = plan.arrangement.count
+    return Appraised(
+        id=request,
+        verdict=plan.verdict,
+        reason=plan.reason,
+        device=device.type,
+        tiers=(
+            LayersAt("device", counts("device"), taken.device),
+            LayersAt("ram", counts("ram"), taken.ram),
+            LayersAt("ssd", counts("ssd"), taken.ssd),
+        ),
+        parameters=target.parameters,
+        context_tokens=context_tokens,
+        seconds_per_pass=forecast.seconds_per_pass,
+        tokens_per_pass=forecast.tokens_per_pass,
+        tokens_per_second=forecast.tokens_per_second,
+    )

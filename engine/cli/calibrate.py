@@ -1,0 +1,78 @@
+"""`bench --calibrate`: how this pair accepts, and how long its passes take where its layers are now."""
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from engine.cli.arguments import generate_options
+from engine.cli.session import Session, say
+from engine.messages import Round
+from engine.model.context import Context
+from engine.options import UNMEASURED, GenerateOptions
+from engine.pair_measurement import PairMeasurement
+from engine.prompt import Prompt
+from engine.speculation.acceptance_counts import AcceptanceCounts
+from engine.speculation.tree import Path, Tree
+from engine.speculation.tree_size import PassTimes
+
+WIDE_BUDGET = 256  # nodes: the usual shape then tries a dozen children at the root
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+REPEATS = 2
+
+
+def calibrate(arguments: argparse.Namespace, session: Session, prompts: Sequence[Prompt]) -> list[dict[str, Any]]:
+    """Measure and keep, per temperature; returns what was found. Raises `InputError` if there is no draft."""
+    measurements, draft = session.engine.measurements, session.engine.draft
+    assert draft, "measurements are those of a pair"
+    # The target first: one that drafts for itself reads a prompt for both.
+    target_seconds, draft_seconds = (pass_times(each, prompts[0].tokens) for each in (session.engine.target, draft))
+    found = []
+    for options in _options(arguments):
+        counts = AcceptanceCounts()
+        for prompt in prompts:
+            for event in session.collect(prompt, options).rounds:
+                counts.observe(_tree(event), Path(event.accepted, event.bonus))
+        measured = PairMeasurement(counts.vector(), measurements.placement, draft_seconds, target_seconds)
+        path = measurements.remember(options.sampling, measured)
+        first = ", ".join(f"{probability:.3f}" for probability in measured.acceptance[:4])
+        say(f"calibrated at temperature {options.sampling.temperature:g}: {first}, ...; kept in {path}")
+        found.append(
+            {
+                "temperature": options.sampling.temperature,
+                "acceptance": measured.acceptance,
+                "draft_seconds": dict(zip(draft_seconds.nodes, draft_seconds.seconds, strict=True)),
+                "target_seconds": dict(zip(target_seconds.nodes, target_seconds.seconds, strict=True)),
+                "file": str(path),
+            }
+        )
+    return found
+
+
+def pass_times(context: Context, text: Sequence[int]) -> PassTimes:
+    """Seconds of a pass behind `text`, the best of a few, for trees of every one of `SIZES`."""
+    context.prefill(text[:-1])
+    seconds = tuple(min(_timed(context, text[-1], nodes) for _ in range(REPEATS)) for nodes in SIZES)
+    return PassTimes(SIZES, seconds)
+
+
+def _timed(context: Context, token: int, nodes: int) -> float:
+    begin = time.perf_counter()
+    context.score([token] * nodes, [-1] + [0] * (nodes - 1))
+    seconds = time.perf_counter() - begin
+    context.keep([])
+    return seconds
+
+
+def _options(arguments: argparse.Namespace) -> Iterator[GenerateOptions]:
+    """An answer by Sequoia's widest usual tree, at every temperature that is asked for."""
+    options = generate_options(arguments, "sequoia", WIDE_BUDGET, arguments.seed)
+    options = replace(options, speculation=replace(options.speculation, acceptance=UNMEASURED))
+    for temperature in arguments.temperatures or [arguments.temperature]:
+        yield replace(options, sampling=replace(options.sampling, temperature=temperature))
+
+
+def _tree(event: Round) -> Tree:
+    tokens, parents = (tuple(memoryview(part).cast("i")) for part in (event.tree.tokens, event.tree.parents))
+    return Tree(tokens, parents, tuple(memoryview(event.tree.log_probs).cast("f")))

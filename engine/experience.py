@@ -1,0 +1,25 @@
+"""What a pair's last answer gave, remembered for the next plan: a figure of its own is better than a published one."""
+
+from engine.loading import cache_root
+from engine.messages import Statistics
+from engine.options import LoadOptions
+from engine.pair import Pair
+from engine.planning import pair_key
+from engine.weights.rates_file import Experience, RatesFile
+
+LEAST_PASSES = 8  # fewer say little
+
+
+def remember_answer(pair: Pair, budget: int, statistics: Statistics) -> None:
+    """Keep tokens and seconds per pass of an answer that was drafted for, and long enough. `budget` 0: automatic."""
+    drafts = pair.draft is not None or pair.drafts_itself
+    if not drafts or statistics.passes < LEAST_PASSES or not statistics.drafted_nodes:
+        return
+    key = pair_key(pair.target, pair.draft, pair.options, budget)
+    seconds = statistics.seconds.decode / statistics.passes
+    RatesFile(cache_root(pair.options)).remember_pair(key, Experience(statistics.tokens_per_pass, seconds))
+
+
+def recall_answer(pair: Pair, options: LoadOptions, budget: int) -> Experience | None:
+    """What was kept for the pair under these options and this budget."""
+    return RatesFile(cache_root(options)).recall_pair(pair_key(pair.target, pair.draft, options, budget))

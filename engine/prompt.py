@@ -1,0 +1,55 @@
+"""What the target reads before it answers, and whether it can."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.errors import InputError
+from engine.messages import ChatMessage, Count, Counted
+from engine.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The tokens to read, and what besides the target's end tokens ends an answer to them.
+
+    The last `begun` of the tokens are an answer that goes on.
+    """
+
+    tokens: tuple[int, ...]
+    stop: tuple[str, ...] = ()
+    begun: int = 0
+
+    @property
+    def answer(self) -> tuple[int, ...]:
+        """The tokens of the answer that goes on; none for a new one."""
+        return self.tokens[len(self.tokens) - self.begun :]
+
+
+def write_prompt(tokenizer: Tokenizer, chat: Sequence[ChatMessage]) -> Prompt:
+    """The conversation as the model's chat template puts it; raises `InputError` where there is nothing to answer."""
+    opening, begun = tokenizer.encode_begun(chat)
+    return Prompt((*opening, *begun), tokenizer.chat_stop, len(begun))
+
+
+def count_tokens(tokenizer: Tokenizer, question: Count, context_tokens: int) -> Counted:
+    """How long a prompt would be, and texts by themselves; a conversation that nobody could answer has no length."""
+    try:
+        tokens = len(tokenizer.encode_chat(question.chat))
+    except InputError:
+        tokens = 0
+    return Counted(question.id, tokens, context_tokens, tuple(len(tokenizer.encode(text)) for text in question.texts))
+
+
+def require_readable(tokens: Sequence[int], vocabulary: int, context_tokens: int) -> None:
+    """Raise `InputError` unless the target knows every token, and has room for one more."""
+    if not tokens:
+        raise InputError("The prompt is empty.", "Write something first.")
+    if wrong := [token for token in tokens if not 0 <= token < vocabulary]:
+        raise InputError(
+            f"Token id {wrong[0]} is outside the model's vocabulary.", f"Give ids from 0 to {vocabulary - 1}."
+        )
+    if len(tokens) >= context_tokens:
+        raise InputError(
+            f"The conversation has {len(tokens)} tokens, and the context holds {context_tokens}.",
+            "Start a new chat, shorten the message, or load the model with a larger context.",
+        )

@@ -1,0 +1,77 @@
+"""The methods that sample their trees, as one answer needs them: with their settings, and Sequoia at its best size."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.errors import InputError
+from engine.guarded_context import GuardedContext
+from engine.model.context import Context
+from engine.options import UNMEASURED, GenerateOptions
+from engine.pair_measurement import PairMeasurement, PairMeasurements
+from engine.speculation.chain import Chain
+from engine.speculation.chance import Chance
+from engine.speculation.drafting import Drafting
+from engine.speculation.method import Method, Sampling
+from engine.speculation.sequoia import Sequoia
+from engine.speculation.specinfer import SpecInfer
+from engine.speculation.tree_programme import MOST_LEVELS, programme_for
+from engine.speculation.tree_size import best_tree
+
+SAMPLED: tuple[str, ...] = ("sequoia", "specinfer", "chain")
+MOST_AUTOMATIC = 512  # nodes of a tree that the optimiser may choose
+
+
+@dataclass(frozen=True, slots=True)
+class SampledMethod:
+    """`options` are the answer's, with Sequoia's best size where none was asked for; `note`: on what it stands."""
+
+    method: Method
+    options: GenerateOptions
+    note: str = ""
+
+
+def sampled_method(
+    options: GenerateOptions,
+    sampling: Sampling,
+    prompt: Sequence[int],
+    target: Context,
+    draft: Context,
+    measurements: PairMeasurements,
+) -> SampledMethod:
+    """The method that `options` name, one of `SAMPLED`. Raises `InputError` for a measurement that cannot be used."""
+    chance = Chance(options.sampling.seed, draft.network.device)
+    guarded, vocabulary = GuardedContext(draft, "the draft"), target.network.vocabulary
+    drafting = Drafting(guarded, sampling, options.sampling, prompt, vocabulary, chance)
+    speculation = options.speculation
+    if speculation.method == "sequoia":
+        return _sequoia(drafting, options, measurements)
+    if speculation.acceptance:
+        raise InputError(f"The method '{speculation.method}' knows no acceptance.", "Leave out --acceptance.")
+    make = SpecInfer if speculation.method == "specinfer" else Chain
+    return SampledMethod(make(drafting, speculation.depth), options)
+
+
+def _sequoia(drafting: Drafting, options: GenerateOptions, measurements: PairMeasurements) -> SampledMethod:
+    speculation = options.speculation
+    measured, note = _measured(options, measurements)
+    if measured is None:
+        return SampledMethod(Sequoia(drafting, speculation.depth), options, note)
+    if not speculation.budget and measured.placement == measurements.placement:
+        programme = programme_for(measured.acceptance, MOST_AUTOMATIC, min(speculation.depth + 1, MOST_LEVELS))
+        size = best_tree(programme, measured.draft_seconds, measured.target_seconds)
+        if not size.budget:
+            note = "As measured here, no tree of Sequoia's pays: the smallest is grown."
+        speculation = replace(speculation, budget=max(1, size.budget), depth=max(1, size.depth))
+    method = Sequoia(drafting, speculation.depth, measured.acceptance)
+    return SampledMethod(method, replace(options, speculation=speculation), note)
+
+
+def _measured(options: GenerateOptions, measurements: PairMeasurements) -> tuple[PairMeasurement | None, str]:
+    named = options.speculation.acceptance
+    if named == UNMEASURED:
+        return None, ""
+    if named:
+        return measurements.read(Path(named)), ""
+    measured, why = measurements.recall(options.sampling)
+    return measured, f"{why} Sequoia takes a usual one." if why else ""

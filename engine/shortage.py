@@ -1,0 +1,83 @@
+"""Tells, of any error, whether memory ran out, and says so in words; gives back what nobody uses any more."""
+
+import errno
+import gc
+import re
+import sys
+
+from engine.errors import OutOfMemory
+from engine.weights.memory import memory_now
+from engine.weights.verdict import gib
+
+# What torch's allocators, the CUDA libraries and bitsandbytes say. They raise RuntimeError or a kind of it.
+WORDS = re.compile(
+    r"out of memory|can't allocate memory|not enough memory|cannot allocate memory"
+    r"|(cublas|cudnn|cusolver|cusparse)\w*_status_alloc_failed|\berror_?memory_?allocation",
+    re.IGNORECASE,
+)
+GPU_WORDS = re.compile(r"cuda|cublas|cudnn|cusolver|cusparse|\bgpu\b", re.IGNORECASE)
+ASKED = re.compile(r"tried to allocate ([\d.]+) ?(bytes|[KMGT]iB)", re.IGNORECASE)
+UNITS = {"bytes": 0, "kib": 10, "mib": 20, "gib": 30, "tib": 40}
+WINDOWS_ERRORS = (8, 14, 1455)  # not enough memory, out of memory, the paging file is too small
+HINT = "Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree."
+
+
+def shortage_of(error: BaseException, doing: str, hint: str = HINT) -> OutOfMemory | None:
+    """The error in words if it says that memory ran out, else None; one that is in words already stays as it is.
+
+    `doing` completes "Memory ran out during". The error's traceback holds the memory of whatever failed: leave the
+    `except` block, and raise the result only behind it, before anything is tried again.
+    """
+    if isinstance(error, OutOfMemory):
+        return error
+    if not _says_so(error):
+        return None
+    words = str(error)
+    of_gpu = not isinstance(error, MemoryError | OSError) and GPU_WORDS.search(f"{type(error).__name__} {words}")
+    asked = _asked_bytes(words)
+    kind = "GPU memory" if of_gpu else "RAM"
+    wanted = f"{gib(asked)} of {kind} were asked for" if asked else f"more {kind} was asked for"
+    found = OutOfMemory(
+        f"Memory ran out during {doing}: {wanted}; {_free()}.", hint, of_gpu=bool(of_gpu), asked_bytes=asked
+    )
+    if words:
+        found.add_note(words[:1000])
+    return found
+
+
+def give_back_memory() -> None:
+    """Free what only cycles hold, and what torch's allocator keeps of the GPU's memory without using it."""
+    gc.collect()
+    if _uses_cuda():
+        sys.modules["torch"].cuda.empty_cache()
+
+
+def _says_so(error: BaseException) -> bool:
+    if isinstance(error, MemoryError):
+        return True
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM or getattr(error, "winerror", None) in WINDOWS_ERRORS
+    torch = sys.modules.get("torch")  # whoever raises its errors has imported it
+    if torch is not None and isinstance(error, torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and WORDS.search(str(error)) is not None
+
+
+def _asked_bytes(words: str) -> int:
+    found = ASKED.search(words)
+    return int(float(found[1]) * (1 << UNITS[found[2].lower()])) if found else 0
+
+
+def _free() -> str:
+    ram = f"{gib(memory_now('cpu').ram_free)} of RAM"
+    if not _uses_cuda():
+        return f"{ram} were free"
+    try:
+        return f"{gib(memory_now('cuda').vram_free)} of GPU memory and {ram} were free"
+    except RuntimeError:  # a driver that has run out of memory may refuse even this
+        return f"{ram} were free"
+
+
+def _uses_cuda() -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())
