@@ -1,38 +1,71 @@
 """An answer as it is shown: quiet text, its figures, and what can be done with it."""
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+import time
 
-from app.chat.conversation import Message
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.chat.conversation import Message, Version
 from app.chat.document import MarkdownDocument
 from app.chat.figures import FiguresRow
+from app.chat.formulas import Formulas
+from app.chat.look import Look
+from app.chat.message_editor import MessageEditor
 from app.chat.message_text import MessageText
-from app.theme import Colors, icon
-from app.throttle import Throttle
+from app.chat.origin_display import OriginDisplay
+from app.chat.reasoning import Split, split
+from app.chat.reveal import Reveal
+from app.chat.thought_view import ThoughtView
+from app.chat.token_origins import TokenOrigins
+from app.chat.tool import quiet_tool
+from app.chat.version_switch import VersionSwitch
+from app.theme import icon
+from app.throttle import FRAME_MS, Throttle
+from app.translation import tr
 
-_TOOL_SIZE = 26
+_WRITING_SECONDS = 0.008  # of a frame; what is not written then is written in the next one
 
 
 class AnswerView(QWidget):
     """Shows one answer, and follows it while it grows: at most once a frame, whatever comes in."""
 
     regenerate_requested = Signal()
+    edited = Signal(object, str)  # id (a number too long for a C int), the other wording
+    version_chosen = Signal(object, int)  # id, index
+    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse came from
 
-    def __init__(self, message: Message, colors: Colors, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, message: Message, look: Look, formulas: Formulas | None = None, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self.setAccessibleName("Answer")
+        self.setAccessibleName(tr("Answer"))
+        self._message = message
+        self._look = look
+        self._formulas = formulas
+        self._arrived = message.text
+        self._reveal = Reveal(len(message.text))
+        self._thought_began = self._thought_seconds = 0.0
+        self.thought: ThoughtView | None = None
         self.text = MessageText(self)
-        self.text.setAccessibleName("Answer text")
-        self.markdown = MarkdownDocument(self.text.document(), colors)
-        self.figures = FiguresRow(self)
-        self._copy = self._tool("Copy answer", self.copy)
-        self._regenerate = self._tool("Regenerate answer", self.regenerate_requested.emit)
+        self.text.setAccessibleName(tr("Answer text"))
+        self.text.set_zoom(look.zoom)
+        self.markdown = MarkdownDocument(self.text.document(), look.colors, formulas)
+        self.text.follow(self.markdown)
+        self.origins = OriginDisplay(self.text, self.markdown, look)
+        self.origins.token_hovered.connect(self.token_hovered)
+        self.figures = FiguresRow(look.colors, self)
+        self.versions = VersionSwitch(self)
+        self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
+        self.edit_tool = quiet_tool(self, tr("Edit answer"), self.edit)
+        self._regenerate = quiet_tool(self, tr("Regenerate answer"), self.regenerate_requested.emit)
+        self.editor: MessageEditor | None = None
         self._lay_out()
         self._throttle = Throttle(self._flush, parent=self)
-        self._message = message
-        self._waiting = message.text
-        self.set_theme(colors)
+        self._again = QTimer(self, singleShot=True, interval=FRAME_MS)
+        self._again.timeout.connect(self._throttle.request)
+        self.versions.chosen.connect(lambda index: self.version_chosen.emit(self._message.id, index))
+        self._show_tools()
         self._flush()
 
     def _lay_out(self) -> None:
@@ -40,61 +73,127 @@ class AnswerView(QWidget):
         row = QHBoxLayout(self._actions)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
-        row.addWidget(self._copy)
-        row.addWidget(self._regenerate)
+        for tool in (self.versions, self._copy, self.edit_tool, self._regenerate):
+            row.addWidget(tool)
         foot = QHBoxLayout()
         foot.setContentsMargins(0, 0, 0, 0)
         foot.setSpacing(12)
         foot.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignTop)
         foot.addWidget(self.figures, 1, Qt.AlignmentFlag.AlignVCenter)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(self.text)
-        column.addLayout(foot)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(8)
+        self._column.addWidget(self.text)
+        self._column.addLayout(foot)
 
-    def _tool(self, name: str, action: object) -> QToolButton:
-        tool = QToolButton(self)
-        tool.setObjectName("quiet")
-        tool.setFixedSize(_TOOL_SIZE, _TOOL_SIZE)
-        tool.setToolTip(name)
-        tool.setAccessibleName(name)
-        tool.clicked.connect(action)
-        return tool
+    @property
+    def message(self) -> Message:
+        """The answer as it stands."""
+        return self._message
 
     def change(self, message: Message, added: str) -> None:
         """Take the answer's new state and the text that came with it."""
         self._message = message
-        self._waiting += added
+        self._arrived += added
+        self._reveal.add(len(added), time.monotonic())
+        if message.ending.is_final or not self._look.smooth:
+            self._reveal.finish()
         self._throttle.request()
         if message.ending.is_final:
             self._throttle.flush()
 
-    def restart(self, message: Message) -> None:
-        """Forget what is shown: the question is being answered again."""
-        self._throttle.cancel()
-        self._message, self._waiting = message, message.text
-        self.markdown.clear()
-        self._flush()
+    def set_origins(self, origins: TokenOrigins) -> None:
+        """Know which round the text comes from; more rounds can be added to it later."""
+        self.origins.set_origins(origins)
+
+    def edit(self) -> None:
+        """Write the answer in other words, in its place."""
+        if self.editor is None:
+            self.editor = MessageEditor(self._message.text, tr("Save"), self)
+            self.editor.accepted.connect(lambda text: self.edited.emit(self._message.id, text))
+            self.editor.accepted.connect(self._end_edit)
+            self.editor.cancelled.connect(self._end_edit)
+            self._column.insertWidget(0, self.editor)
+            self.text.hide()
+        self.editor.setFocus()
+
+    def show_version(self, version: Version) -> None:
+        """Show which of the answers to the question this is."""
+        self.versions.show_version(version)
+
+    def set_answering(self, answering: bool) -> None:
+        """While an answer is under way, none can be changed."""
+        for tool in (self.edit_tool, self.versions, self._regenerate):
+            tool.setEnabled(not answering)
 
     def set_last(self, is_last: bool) -> None:
         """Only the last answer can be generated again."""
         self._regenerate.setVisible(is_last)
 
-    def set_theme(self, colors: Colors) -> None:
-        """Draw everything in other colours."""
-        self._copy.setIcon(icon("copy", colors.muted))
-        self._regenerate.setIcon(icon("regenerate", colors.muted))
-        self.markdown.set_theme(colors)
+    def set_look(self, look: Look) -> None:
+        """Show everything in other colours or another size."""
+        rewritten = (look.colors, look.zoom) != (self._look.colors, self._look.zoom)
+        self._look = look
+        self._show_tools()
+        self.figures.set_colors(look.colors)
+        if rewritten:
+            self.text.set_zoom(look.zoom)
+            self.markdown.set_theme(look.colors)
+        self.origins.set_look(look)
+        if self.thought is not None:
+            self.thought.set_look(look)
 
     def copy(self) -> None:
-        """Put the answer on the clipboard, as the Markdown it was written in."""
-        QGuiApplication.clipboard().setText(self._message.text)
+        """Put the answer on the clipboard, as the Markdown it was written in; what was thought before is left out."""
+        QGuiApplication.clipboard().setText(self.answer)
+
+    @property
+    def answer(self) -> str:
+        """The answer as the Markdown it was written in, without the thinking."""
+        return split(self._message.text).answer
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _show_tools(self) -> None:
+        muted = self._look.colors.muted
+        self._copy.setIcon(icon("copy", muted))
+        self.edit_tool.setIcon(icon("edit", muted))
+        self._regenerate.setIcon(icon("regenerate", muted))
+        self.versions.set_theme(self._look.colors)
+
+    def _end_edit(self) -> None:
+        if self.editor is not None:
+            self.editor.hide()
+            self.editor.deleteLater()
+            self.editor = None
+            self.text.setVisible(bool(self.markdown.text))
 
     def _flush(self) -> None:
-        text, self._waiting = self._waiting, ""
-        if text:
-            self.markdown.append(text)
-        self.text.setVisible(bool(self.markdown.text))
+        """Show what is to be seen by now; once more in a frame as long as there is more."""
+        shown = self._reveal.shown(time.monotonic())
+        parts = split(self._arrived[:shown])
+        self._show_thought(parts)
+        if not parts.answer.startswith(self.markdown.text):  # what looked like the answer was thinking
+            self.markdown.clear()
+        added = parts.answer[len(self.markdown.text) :]
+        if added or self.markdown.is_behind:
+            self.markdown.append(added, _WRITING_SECONDS)
+            self.origins.show_written(parts.begin)
+        self.text.setVisible(bool(self.markdown.text) and self.editor is None)
         self._actions.setVisible(self._message.ending.is_final)
         self.figures.show_message(self._message)
+        if shown < len(self._arrived) or self.markdown.is_behind:
+            self._again.start()
+
+    def _show_thought(self, parts: Split) -> None:
+        if not parts.thought and not parts.is_thinking:
+            return
+        if self.thought is None:
+            self.thought = ThoughtView(self._look, self._formulas, self)
+            self._column.insertWidget(0, self.thought)
+        growing = not self._message.ending.is_final
+        if growing and not self._thought_began:
+            self._thought_began = time.monotonic()
+        if self._thought_began and (parts.is_thinking or not self._thought_seconds):
+            self._thought_seconds = time.monotonic() - self._thought_began
+        self.thought.show_thought(parts.thought, parts.is_thinking and growing, self._thought_seconds)

@@ -1,19 +1,24 @@
 """Answers a conversation: turns what a person does into requests, and events into turns."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
+from app.chat.attachments.attachment import Attachment
+from app.chat.context.room import first_turn_that_fits, room_for_answer
 from app.chat.conversation import Conversation, Ending, Message
+from app.chat.demonstration import demonstrating
+from app.chat.sums import added
 from app.engine_link import EngineLink
 from app.engine_state import EngineState, Phase
-from app.notices import Notice, Tone
-from app.settings import SettingsFile
+from app.notices import Notice
+from app.settings import DROP, GenerationSettings, SettingsFile
+from app.translation import tr
 from engine.errors import InputError
-from engine.messages import Event, Failed, Finished, Prefilled, Ready, Round, Statistics
+from engine.messages import Counted, Event, Failed, Finished, Prefilled, Ready, Round, Statistics
 
 FAILED_NOTICE = "request-failed"
-NEW_CHAT_NOTICE = "new-chat"
 
 _ENDINGS = {"stop": Ending.COMPLETE, "length": Ending.LENGTH, "cancelled": Ending.STOPPED}
 
@@ -24,12 +29,16 @@ class ChatController(QObject):
     `answer_changed` carries the answer's new state and the text that came with it.
     """
 
+    asked = Signal(int, tuple, object)  # a request has gone to the engine: its id, conversation and options
     conversation_replaced = Signal(Conversation)
     turn_added = Signal(Message, Message)
-    answer_restarted = Signal(Message)
+    path_changed = Signal(int)  # from the message of this number on, others are shown
     answer_changed = Signal(Message, str)
     answering_changed = Signal(bool)
     round_arrived = Signal(Round)
+    rounds_arrived = Signal(list)  # of Round, all of them, before the change they make to the answer
+    settings_changed = Signal(GenerationSettings)  # those of the conversation, which may be another one
+    reading_changed = Signal(int)  # from the turn of this number on, the model reads what is said
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
 
@@ -39,7 +48,8 @@ class ChatController(QObject):
         self._settings = settings
         self._engine = EngineState()
         self._request = 0
-        self._before_new_chat: Conversation | None = None
+        self._count = 0  # the number of a count that the answer waits for
+        self._resumed: Message | None = None  # the answer as it was before it was continued
         self.conversation = Conversation()
 
     @property
@@ -48,24 +58,81 @@ class ChatController(QObject):
         answer = self.conversation.last_answer
         return answer is not None and not answer.ending.is_final
 
+    @property
+    def can_continue(self) -> bool:
+        """Whether the last answer ended before its end."""
+        answer = self.conversation.last_answer
+        return answer is not None and answer.ending.is_early
+
+    @property
+    def generation(self) -> GenerationSettings:
+        """The settings of the conversation; until its first question, or a change, those of new chats."""
+        return self.conversation.settings or self._settings.current.beginning
+
     # ---- what a person does -----------------------------------------------------------------------------------------
 
-    def ask(self, question: str) -> None:
-        """Add a question to the conversation and have it answered, now or as soon as the engine can."""
-        if self.is_answering or not question.strip():
+    def ask(self, question: str, attachments: Sequence[Attachment] = (), beginning: str = "") -> None:
+        """Add a question to the conversation and have it answered, now or as soon as the engine can.
+
+        The answer will begin with `beginning`.
+        """
+        if self.is_answering or not (question.strip() or attachments):
             return
-        self.notice_withdrawn.emit(NEW_CHAT_NOTICE)
-        self.turn_added.emit(*self.conversation.ask(question))
+        self.conversation.settings = self.generation
+        self.turn_added.emit(*self.conversation.ask(question, attachments, beginning))
         self._start()
 
     def regenerate(self) -> None:
-        """Answer the last question again."""
+        """Answer the last question again; the answer that is there stays as another version."""
         if self.is_answering or self.conversation.is_empty:
             return
-        answer = Message("assistant", "", Ending.WAITING)
-        self.conversation.replace_answer(answer)
-        self.answer_restarted.emit(answer)
+        self.conversation.answer_again()
+        self.path_changed.emit(len(self.conversation.messages) - 1)
         self._start()
+
+    def continue_answer(self) -> None:
+        """Go on with an answer that was cut off; it grows, and its figures add up."""
+        answer = self.conversation.last_answer
+        if answer is None or not self.can_continue:
+            return
+        self._resumed = answer
+        text = answer.text.rstrip("\N{REPLACEMENT CHARACTER}")  # it may have been cut off inside a character
+        self.conversation.change(replace(answer, text=text, ending=Ending.WAITING))
+        self.path_changed.emit(len(self.conversation.messages) - 1)
+        self._start()
+
+    def change_settings(self, generation: GenerationSettings) -> None:
+        """Give the conversation other settings, from the next answer on; raises `InputError` if they are not legal."""
+        generation.check()
+        if generation != self.generation:
+            self.conversation.settings = generation
+            self.settings_changed.emit(generation)
+
+    def set_speculation(self, speculates: bool) -> None:
+        """Have the conversation's answers speculated on, or not."""
+        method = "auto" if speculates and self.generation.method == "none" else self.generation.method
+        self.change_settings(replace(self.generation, speculates=speculates, method=method))
+
+    def edit(self, message: int, text: str) -> None:
+        """Put another wording beside a message: a question is asked anew, an answer stands as a person wrote it."""
+        place = self._place(message)
+        if self.is_answering or place is None or not text.strip() or text == self.conversation.messages[place].text:
+            return
+        if self.conversation.messages[place].role == "user":
+            self.conversation.ask_differently(message, text)
+            self.path_changed.emit(place)
+            self._start()
+        else:
+            self.conversation.answer_differently(message, text)
+            self.path_changed.emit(place)
+
+    def show_version(self, message: int, index: int) -> None:
+        """Show another version of a message, and what followed it."""
+        place = self._place(message)
+        if self.is_answering or place is None or not 0 <= index < self.conversation.version(message).count:
+            return
+        self.conversation.show_version(message, index)
+        self.path_changed.emit(place)
 
     def stop(self) -> None:
         """End the answer; what is there of it stays."""
@@ -75,21 +142,17 @@ class ChatController(QObject):
             self._mark(Ending.STOPPED)
 
     def start_new_chat(self) -> None:
-        """Put the conversation aside and begin an empty one; `undo_new_chat` brings it back."""
-        if self.conversation.is_empty:
-            return
-        self._abandon()
-        self._before_new_chat, self.conversation = self.conversation, Conversation()
-        self.conversation_replaced.emit(self.conversation)
-        self.notice_raised.emit(Notice(NEW_CHAT_NOTICE, "Started a new chat.", action="Undo", tone=Tone.HINT))
+        """Begin an empty conversation; the one before stays in the list."""
+        if not self.conversation.is_empty or self.conversation.settings is not None:
+            self.show_conversation(Conversation())
 
-    def undo_new_chat(self) -> None:
-        """Bring back the conversation that the last new chat put aside."""
-        if self._before_new_chat is None:
-            return
+    def show_conversation(self, conversation: Conversation) -> None:
+        """Put the conversation aside and show another one."""
         self._abandon()
-        self.conversation, self._before_new_chat = self._before_new_chat, None
-        self.conversation_replaced.emit(self.conversation)
+        self.conversation = conversation
+        self.conversation_replaced.emit(conversation)
+        self.settings_changed.emit(self.generation)
+        self.reading_changed.emit(conversation.first_read)
 
     # ---- what the engine does ---------------------------------------------------------------------------------------
 
@@ -104,17 +167,21 @@ class ChatController(QObject):
 
     def on_events(self, events: list[Event]) -> None:
         """Take what belongs to the running request, as one change for the view."""
+        for counted in (each for each in events if isinstance(each, Counted) and each.id == self._count):
+            self._make_room(counted)
         mine = [each for each in events if not isinstance(each, Ready) and each.id == self._request]
         answer = self.conversation.last_answer
         if not mine or answer is None:
             return
         text = "".join(each.text for each in mine if isinstance(each, Round | Finished))
         for event in mine:
-            answer = _after(answer, event)
+            answer = _after(answer, event, self._resumed.statistics if self._resumed else None)
         if isinstance(mine[-1], Failed):
             answer = self._failed(answer, mine[-1])
-        self._change(replace(answer, text=answer.text + text), text)
         rounds = [each for each in mine if isinstance(each, Round)]
+        if rounds:
+            self.rounds_arrived.emit(rounds)
+        self._change(replace(answer, text=answer.text + text), text)
         if rounds:
             self.round_arrived.emit(rounds[-1])
 
@@ -126,20 +193,41 @@ class ChatController(QObject):
         self.on_engine_state(self._engine)
 
     def _submit(self) -> None:
-        generation = self._settings.current.generation
+        """Ask the engine; where turns may have to give way, ask it first how much there is."""
+        generation = self.generation
         try:
             generation.check()
         except InputError as error:
             self._raise_failure(error.message, error.hint)
             self._mark(Ending.FAILED)
             return
+        if generation.when_full == DROP:
+            texts = ("\n".join(each.content for each in turn) for turn in self.conversation.turns())
+            self._count = self._link.count(self.conversation.prompt(generation.system_prompt, 0), tuple(texts))
+        else:
+            self._generate(0)
+
+    def _make_room(self, counted: Counted) -> None:
+        """Leave out as many of the oldest turns as must be, now that it is known how long everything is."""
+        self._count = 0
+        room = room_for_answer(self.generation.max_new_tokens, counted.context_tokens)
+        now = self.conversation.first_read
+        self._generate(first_turn_that_fits(counted.tokens, counted.texts, counted.context_tokens, room, now))
+
+    def _generate(self, first: int) -> None:
+        if first != self.conversation.first_read:
+            self.conversation.read_from(first)
+            self.reading_changed.emit(first)
+        generation = self.generation
+        options = demonstrating(self._settings.current.complete_answer(generation.options()), self._engine)
         prompt = self.conversation.prompt(generation.system_prompt)
-        self._request = self._link.generate(prompt, generation.options())
+        self._request = self._link.generate(prompt, options)
+        self.asked.emit(self._request, prompt, options)
         self._mark(Ending.OPEN)
 
     def _give_up_waiting(self, state: EngineState) -> None:
         if state.phase is Phase.EMPTY:
-            self._raise_failure("No model is loaded.", "Choose one in Models, then regenerate the answer.")
+            self._raise_failure(tr("No model is loaded."), tr("Choose one in Models, then regenerate the answer."))
         self._mark(Ending.FAILED if state.phase is Phase.EMPTY else Ending.INTERRUPTED)
 
     def _failed(self, answer: Message, failed: Failed) -> Message:
@@ -147,7 +235,7 @@ class ChatController(QObject):
         if not self._engine.ready:
             return replace(answer, ending=Ending.INTERRUPTED)
         self._raise_failure(failed.message, failed.hint)
-        return replace(answer, ending=Ending.FAILED)
+        return replace(answer, ending=self._resumed.ending if self._resumed else Ending.FAILED)
 
     def _raise_failure(self, message: str, hint: str) -> None:
         self.notice_raised.emit(Notice(FAILED_NOTICE, message, hint))
@@ -162,21 +250,31 @@ class ChatController(QObject):
     def _mark(self, ending: Ending) -> None:
         answer = self.conversation.last_answer
         assert answer is not None, "only an answer can be marked"
+        if ending is Ending.FAILED and self._resumed:
+            ending = self._resumed.ending
         self._change(replace(answer, ending=ending), "")
 
+    def _place(self, message: int) -> int | None:
+        """The number of a message on the path that is shown."""
+        return next((place for place, each in enumerate(self.conversation.messages) if each.id == message), None)
+
     def _change(self, answer: Message, text: str) -> None:
-        self.conversation.replace_answer(answer)
+        self.conversation.change(answer)
         self.answer_changed.emit(answer, text)
         if answer.ending.is_final:
-            self._request = 0
+            self._request = self._count = 0
+            self._resumed = None
             self.answering_changed.emit(False)
 
 
-def _after(answer: Message, event: Event) -> Message:
-    """The answer's ending and figures after one event; until it has finished the figures are a running count."""
+def _after(answer: Message, event: Event, before: Statistics | None) -> Message:
+    """The answer's ending and figures after one event; until it has finished the figures are a running count.
+
+    `before` are the figures of the answer that is continued.
+    """
     count = answer.statistics or Statistics()
     match event:
-        case Prefilled():
+        case Prefilled() if before is None:
             return replace(answer, statistics=replace(count, prompt_tokens=event.prompt_tokens))
         case Round():
             count = replace(
@@ -187,6 +285,6 @@ def _after(answer: Message, event: Event) -> Message:
             )
             return replace(answer, statistics=count)
         case Finished():
-            return replace(answer, ending=_ENDINGS[event.reason], statistics=event.statistics)
+            return replace(answer, ending=_ENDINGS[event.reason], statistics=added(before, event.statistics))
         case _:
             return answer

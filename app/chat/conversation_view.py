@@ -1,13 +1,23 @@
 """The list of questions and answers: a column of readable width that follows the answer as it grows."""
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QToolButton, QVBoxLayout, QWidget
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QToolButton, QWidget
 
 from app.chat.answer_view import AnswerView
-from app.chat.conversation import Conversation, Message
+from app.chat.conversation import Conversation, Message, Version
+from app.chat.formulas import Formulas
+from app.chat.look import Look
+from app.chat.message_column import MessageColumn, MessageView
+from app.chat.message_selection import MessageSelection
 from app.chat.question_view import QuestionView
+from app.chat.reasoning import split
+from app.chat.token_origins import TokenOrigins
 from app.theme import Colors, icon
+from engine.messages import Round
 
 COLUMN_WIDTH = 760
 SIDE_MARGIN = 24
@@ -16,42 +26,41 @@ _BUTTON_MARGIN = 14
 
 
 class ConversationView(QScrollArea):
-    """Shows a conversation. It scrolls along only while the reader is at the bottom."""
+    """Shows a conversation. It scrolls along only while the reader is at the bottom, and never without `autoscroll`."""
 
     regenerate_requested = Signal()
+    edited = Signal(object, str)  # id (a number too long for a C int) of a message, another wording
+    version_chosen = Signal(object, int)  # id of a message, index
+    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse came from
+    zoom_requested = Signal(int)  # steps
 
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._colors = colors
+        self._look = Look(colors)
+        self._formulas = Formulas(self)
         self._follows = True
-        self.questions: list[QuestionView] = []
-        self.answers: list[AnswerView] = []
+        self._answering = False
+        self._first_read = 0
+        self._versions: dict[int, Version] = {}
+        self._origins: dict[int, TokenOrigins] = {}
+        self.autoscroll = True
         self.setAccessibleName("Conversation")
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setWidget(self._build_column())
+        self.column = MessageColumn(self._build, self)
+        self.column.setObjectName("page")
+        self.setWidget(self.column)
+        self.selection = MessageSelection(lambda: [each.text for each in self.column.views], self)
         self._to_bottom = self._build_to_bottom()
+        self._building = QTimer(self, singleShot=True, interval=0)
+        self._building.timeout.connect(self._show_near)
+        self.column.resized.connect(self._fit)
+        self.column.shifted.connect(self._on_shifted)
         bar = self.verticalScrollBar()
         bar.setSingleStep(24)
         bar.rangeChanged.connect(self._on_range_changed)
         bar.valueChanged.connect(self._on_scrolled)
-        self.set_theme(colors)
-
-    def _build_column(self) -> QWidget:
-        page, column = QWidget(self), QWidget(self)
-        page.setObjectName("page")
-        column.setMaximumWidth(COLUMN_WIDTH)
-        self._column = QVBoxLayout(column)
-        self._column.setContentsMargins(0, 28, 0, 20)
-        self._column.setSpacing(22)
-        self._column.addStretch(1)
-        self._row = QHBoxLayout(page)
-        self._row.setContentsMargins(SIDE_MARGIN, 0, SIDE_MARGIN, 0)
-        self._row.addStretch(1)
-        self._row.addWidget(column, 1000)  # takes all the room up to its largest width
-        self._row.addStretch(1)
-        return page
+        self.set_look(self._look)
 
     def _build_to_bottom(self) -> QToolButton:
         button = QToolButton(self)
@@ -62,66 +71,178 @@ class ConversationView(QScrollArea):
         button.hide()
         return button
 
+    # ---- what is shown ----------------------------------------------------------------------------------------------
+
+    @property
+    def questions(self) -> list[QuestionView]:
+        """The questions near the reader, and the last one."""
+        return [each for each in self.column.views if isinstance(each, QuestionView)]
+
+    @property
+    def answers(self) -> list[AnswerView]:
+        """The answers near the reader, and the last one."""
+        return [each for each in self.column.views if isinstance(each, AnswerView)]
+
     def show_conversation(self, conversation: Conversation) -> None:
         """Show another conversation from its end."""
-        for view in (*self.questions, *self.answers):
-            self._column.removeWidget(view)
-            view.deleteLater()
-            view.hide()
-        self.questions, self.answers = [], []
+        self._origins.clear()
+        self.show_path(conversation, 0)
+
+    def show_path(self, conversation: Conversation, first: int) -> None:
+        """Show the path anew from its message number `first` on; what stands before it stays."""
         messages = conversation.messages
-        for question, answer in zip(messages[::2], messages[1::2], strict=True):
-            self.add_turn(question, answer)
+        self._versions = {each.id: conversation.version(each.id) for each in messages}
+        self.column.truncate(first)
+        self._add(messages[first:])
+        for view in self.column.views:
+            view.show_version(self._versions[view.message.id])
 
     def add_turn(self, question: Message, answer: Message) -> None:
         """Add a question and its answer at the end, and go there."""
-        asked, answering = QuestionView(question, self), AnswerView(answer, self._colors, self)
-        answering.regenerate_requested.connect(self.regenerate_requested)
-        for view in (asked, answering):
-            self._column.insertWidget(self._column.count() - 1, view)
-        if self.answers:
-            self.answers[-1].set_last(False)
-        self.questions.append(asked)
-        self.answers.append(answering)
-        self.scroll_to_bottom()
+        self._add((question, answer))
 
     def change_answer(self, answer: Message, added: str) -> None:
         """Pass the last answer's new state on."""
+        self._follows = self._follows and (self.autoscroll or not added)
+        self.column.messages[-1] = answer
         self.answers[-1].change(answer, added)
 
-    def restart_answer(self, answer: Message) -> None:
-        """Empty the last answer: it is being generated again."""
-        self.answers[-1].restart(answer)
-        self.scroll_to_bottom()
+    def take_rounds(self, rounds: Sequence[Round]) -> None:
+        """Know where the text of the last answer comes from; called before the text is there."""
+        answer = self.column.messages[-1]
+        if answer.id not in self._origins:
+            self._origins[answer.id] = TokenOrigins(len(answer.text))
+            self.answers[-1].set_origins(self._origins[answer.id])
+        for each in rounds:
+            self._origins[answer.id].add(each)
+
+    def set_answering(self, answering: bool) -> None:
+        """While an answer is under way, nothing above it can be changed."""
+        self._answering = answering
+        for view in self.column.views:
+            view.set_answering(answering)
+
+    def show_divider(self, turn: int) -> None:
+        """Say above the question of this turn that the model reads from there on; 0 for nowhere."""
+        self._first_read = turn
+        for index in range(len(self.column.messages)):
+            if isinstance(view := self.column.view(index), QuestionView):
+                view.show_divider(0 < index // 2 == turn)
+
+    def edit_last_question(self) -> None:
+        """Open the last question for another wording."""
+        if self.questions and not self._answering:
+            self.questions[-1].edit()
+            self.ensureWidgetVisible(self.questions[-1])
+
+    def set_theme(self, colors: Colors) -> None:
+        """Draw everything in other colours."""
+        self.set_look(replace(self._look, colors=colors))
+
+    @property
+    def look(self) -> Look:
+        """How messages are shown."""
+        return self._look
+
+    def set_look(self, look: Look) -> None:
+        """Show messages in another way."""
+        self._look = look
+        self._to_bottom.setIcon(icon("down", look.colors.text))
+        for view in self.column.views:
+            view.set_look(look)
+
+    # ---- copies -----------------------------------------------------------------------------------------------------
 
     def copy_last_answer(self) -> None:
         """Put the last answer on the clipboard, if there is one."""
         if self.answers:
             self.answers[-1].copy()
 
+    def copy_conversation(self) -> None:
+        """Put all that is shown on the clipboard, as Markdown without the thinking."""
+        names = {"user": "You", "assistant": "Answer", "system": "System"}
+        parts = [
+            f"**{names[each.role]}**\n\n{split(each.text).answer if each.role == 'assistant' else each.text}".strip()
+            for each in self.column.messages
+        ]
+        if parts:
+            QGuiApplication.clipboard().setText("\n\n".join(parts) + "\n")
+
+    # ---- views ------------------------------------------------------------------------------------------------------
+
+    def _add(self, messages: Sequence[Message]) -> None:
+        before = self.answers[-1:]
+        self.column.extend(messages)
+        for view in before:
+            view.set_last(view is self.answers[-1])
+        self.scroll_to_bottom()
+        self._show_near()
+
+    def _build(self, index: int, message: Message) -> MessageView:
+        view: MessageView
+        if message.role == "user":
+            view = QuestionView(message, self._look, self.column)
+            view.show_divider(0 < index // 2 == self._first_read)
+        else:
+            view = AnswerView(message, self._look, self._formulas, self.column)
+            view.set_last(index == len(self.column.messages) - 1)
+            view.regenerate_requested.connect(self.regenerate_requested)
+            view.token_hovered.connect(self.token_hovered)
+            if message.id in self._origins:
+                view.set_origins(self._origins[message.id])
+        view.edited.connect(self.edited)
+        view.version_chosen.connect(self.version_chosen)
+        view.set_answering(self._answering)
+        if message.id in self._versions:
+            view.show_version(self._versions[message.id])
+        self.selection.watch(view.text)
+        return view
+
+    def _show_near(self) -> None:
+        bar = self.verticalScrollBar()
+        if self.column.show_part(bar.value(), bar.value() + self.viewport().height()):
+            self._building.start()
+
+    # ---- scrolling --------------------------------------------------------------------------------------------------
+
     def scroll_to_bottom(self) -> None:
         """Show the end, and follow it from now on."""
         self._follows = True
         self._on_range_changed()
 
-    def set_theme(self, colors: Colors) -> None:
-        """Draw everything in other colours."""
-        self._colors = colors
-        self._to_bottom.setIcon(icon("down", colors.text))
-        for answer in self.answers:
-            answer.set_theme(colors)
-
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        """Keep the button at the lower edge."""
+        """Keep the column in the middle, and the button at the lower edge."""
         super().resizeEvent(event)
         size = self._to_bottom.sizeHint()
         self._to_bottom.resize(size)
         self._to_bottom.move((self.width() - size.width()) // 2, self.height() - size.height() - _BUTTON_MARGIN)
+        self._fit()
+        self._building.start()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+        """With Ctrl the wheel changes the size of the text."""
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            steps = event.angleDelta().y()
+            self.zoom_requested.emit((steps > 0) - (steps < 0))
+            event.accept()
+        else:
+            super().wheelEvent(event)
+
+    def _fit(self) -> None:
+        """Give the page the room it wants; the column stays above the composer, with a scroll bar or without."""
+        width = self.width()
+        column = max(0, min(COLUMN_WIDTH, width - 2 * SIDE_MARGIN))
+        self.column.set_room((width - column) // 2, column)
+        room = self.viewport().size()
+        self.column.resize(room.width(), max(room.height(), self.column.wanted_height))
+
+    def _on_shifted(self, pixels: int) -> None:
+        bar = self.verticalScrollBar()
+        if not self._follows:
+            bar.setValue(bar.value() + pixels)
 
     def _on_range_changed(self) -> None:
         bar = self.verticalScrollBar()
-        taken = bar.sizeHint().width() if bar.maximum() else 0
-        self._row.setContentsMargins(SIDE_MARGIN, 0, SIDE_MARGIN - taken, 0)  # the column stays above the composer
         if self._follows:
             bar.setValue(bar.maximum())
         self._show_button()
@@ -130,6 +251,7 @@ class ConversationView(QScrollArea):
         bar = self.verticalScrollBar()
         self._follows = bar.value() >= bar.maximum() - _AT_BOTTOM
         self._show_button()
+        self._building.start()
 
     def _show_button(self) -> None:
         self._to_bottom.setVisible(not self._follows)

@@ -3,6 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QDoubleSpinBox,
     QFormLayout,
@@ -13,26 +14,45 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.settings import RANDOM_SEED, GenerationSettings
+from app.settings import DROP, RANDOM_SEED, STOP, GenerationSettings
+from app.translation import tr
+from app.wording import mark
 from engine.errors import InputError
 from engine.options import METHODS
 
-_METHOD_NAMES = {"auto": "Automatic", "specexec": "SpecExec tree", "none": "No speculation"}
+_METHOD_NAMES = {
+    "auto": mark("Automatic"),
+    "specexec": mark("SpecExec tree"),
+    "sequoia": mark("Sequoia tree"),
+    "specinfer": mark("SpecInfer sequences"),
+    "chain": mark("Draft chain"),
+    "lookup": mark("Repeats of the text"),
+    "none": mark("No speculation"),
+}
+_WHEN_FULL = {STOP: mark("Stop, and say so"), DROP: mark("Drop the oldest turns")}
 _LARGEST_BUDGET = 4096
 _SYSTEM_PROMPT_LINES = 3
 
 _HELP = {
-    "method": "How the draft model guesses ahead. Automatic speculates whenever a draft is loaded.",
-    "budget": "How many tokens the draft may guess for one pass of the target. "
-    "More guesses, more tokens per pass, but a slower pass.",
-    "temperature": "0 always takes the likeliest token; higher values dare more.",
-    "top_p": "Only the likeliest tokens that together have this probability are drawn from; 1 is no limit.",
-    "top_k": "Only so many of the likeliest tokens are drawn from; 0 is no limit.",
-    "min_p": "Tokens less likely than this share of the likeliest one are left out; 0 is no limit.",
-    "repetition_penalty": "Above 1 makes words that were there already less likely; 1 changes nothing.",
-    "seed": "The same seed, question and settings give the same answer. Empty draws a new seed for every answer.",
-    "max_new_tokens": "The answer is cut off at this many tokens.",
-    "system_prompt": "Told to the model before the conversation, such as 'Answer briefly.'",
+    "speculates": mark("Without speculation the target writes token by token: the same answer, mostly later."),
+    "method": mark("How the draft model guesses ahead. Automatic speculates whenever a draft is loaded."),
+    "budget": mark(
+        "How many tokens the draft may guess for one pass of the target. "
+        "More guesses, more tokens per pass, but a slower pass."
+    ),
+    "temperature": mark("0 always takes the likeliest token; higher values dare more."),
+    "top_p": mark("Only the likeliest tokens that together have this probability are drawn from; 1 is no limit."),
+    "top_k": mark("Only so many of the likeliest tokens are drawn from; 0 is no limit."),
+    "min_p": mark("Tokens less likely than this share of the likeliest one are left out; 0 is no limit."),
+    "repetition_penalty": mark("Above 1 makes words that were there already less likely; 1 changes nothing."),
+    "presence_penalty": mark("Above 0 makes words that the answer has already less likely; 0 changes nothing."),
+    "when_full": mark(
+        "What happens when the conversation fills the context. Turns that are dropped stay on the screen, "
+        "above a line that says so."
+    ),
+    "seed": mark("The same seed, question and settings give the same answer. Empty draws a new seed for every answer."),
+    "max_new_tokens": mark("The answer is cut off at this many tokens."),
+    "system_prompt": mark("Told to the model before the conversation, such as 'Answer briefly.'"),
 }
 
 
@@ -43,20 +63,25 @@ class GenerationForm(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.speculates = QCheckBox(tr("On"), self)
         self.method = QComboBox(self)
         for name in METHODS:
-            self.method.addItem(_METHOD_NAMES.get(name, name), name)
-        self.budget = _Whole(0, _LARGEST_BUDGET, "Automatic")
+            self.method.addItem(tr(_METHOD_NAMES.get(name, name)), name)
+        self.budget = _Whole(0, _LARGEST_BUDGET, tr("Automatic"))
         self.temperature = _Decimal(0.0, 5.0, 0.05)
         self.top_p = _Decimal(0.01, 1.0, 0.05)
-        self.top_k = _Whole(0, 1000, "No limit")
+        self.top_k = _Whole(0, 1000, tr("No limit"))
         self.min_p = _Decimal(0.0, 0.99, 0.01)
         self.repetition_penalty = _Decimal(0.5, 2.0, 0.05)
+        self.presence_penalty = _Decimal(-10.0, 10.0, 0.1)
+        self.when_full = QComboBox(self)
+        for choice, words in _WHEN_FULL.items():
+            self.when_full.addItem(tr(words), choice)
         self.seed = QLineEdit(self)
-        self.seed.setPlaceholderText("Random")
+        self.seed.setPlaceholderText(tr("Random"))
         self.max_new_tokens = _Whole(1, 1_000_000)
         self.system_prompt = QPlainTextEdit(self)
-        self.system_prompt.setPlaceholderText("None")
+        self.system_prompt.setPlaceholderText(tr("None"))
         self.system_prompt.setTabChangesFocus(True)
         self.system_prompt.setFixedHeight(self.fontMetrics().lineSpacing() * _SYSTEM_PROMPT_LINES + 16)
         self._lay_out()
@@ -69,29 +94,36 @@ class GenerationForm(QWidget):
         form.setVerticalSpacing(8)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         for title, name in (
-            ("Method", "method"),
-            ("Tree budget", "budget"),
-            ("Temperature", "temperature"),
-            ("Top-p", "top_p"),
-            ("Top-k", "top_k"),
-            ("Min-p", "min_p"),
-            ("Repetition penalty", "repetition_penalty"),
-            ("Seed", "seed"),
-            ("Longest answer", "max_new_tokens"),
-            ("System prompt", "system_prompt"),
+            (mark("Speculation"), "speculates"),
+            (mark("Method"), "method"),
+            (mark("Tree budget"), "budget"),
+            (mark("Temperature"), "temperature"),
+            (mark("Top-p"), "top_p"),
+            (mark("Top-k"), "top_k"),
+            (mark("Min-p"), "min_p"),
+            (mark("Repetition penalty"), "repetition_penalty"),
+            (mark("Presence penalty"), "presence_penalty"),
+            (mark("Seed"), "seed"),
+            (mark("Longest answer"), "max_new_tokens"),
+            (mark("With a full context"), "when_full"),
+            (mark("System prompt"), "system_prompt"),
         ):
-            field, label = getattr(self, name), QLabel(title, self)
-            label.setToolTip(_HELP[name])
+            field, label = getattr(self, name), QLabel(tr(title), self)
+            label.setToolTip(tr(_HELP[name]))
             label.setBuddy(field)
-            field.setToolTip(_HELP[name])
-            field.setAccessibleName(title)
+            field.setToolTip(tr(_HELP[name]))
+            field.setAccessibleName(tr(title))
             form.addRow(label, field)
 
     def _connect(self) -> None:
-        self.method.currentIndexChanged.connect(self.edited)
+        self.speculates.toggled.connect(self.edited)
+        for choice in (self.method, self.when_full):
+            choice.currentIndexChanged.connect(self.edited)
         for number in (self.budget, self.top_k, self.max_new_tokens):
             number.valueChanged.connect(self.edited)
-        for decimal in (self.temperature, self.top_p, self.min_p, self.repetition_penalty):
+        for decimal in (
+            self.temperature, self.top_p, self.min_p, self.repetition_penalty, self.presence_penalty
+        ):  # fmt: skip
             decimal.valueChanged.connect(self.edited)
         self.seed.textChanged.connect(self.edited)
         self.system_prompt.textChanged.connect(self.edited)
@@ -99,6 +131,7 @@ class GenerationForm(QWidget):
     def show_settings(self, settings: GenerationSettings) -> None:
         """Fill every field, without a word to anybody."""
         self.blockSignals(True)
+        self.speculates.setChecked(settings.speculates)
         self.method.setCurrentIndex(self.method.findData(settings.method))
         self.budget.setValue(settings.budget)
         self.temperature.setValue(settings.temperature)
@@ -106,6 +139,8 @@ class GenerationForm(QWidget):
         self.top_k.setValue(settings.top_k)
         self.min_p.setValue(settings.min_p)
         self.repetition_penalty.setValue(settings.repetition_penalty)
+        self.presence_penalty.setValue(settings.presence_penalty)
+        self.when_full.setCurrentIndex(self.when_full.findData(settings.when_full))
         self.seed.setText("" if settings.seed == RANDOM_SEED else str(settings.seed))
         self.max_new_tokens.setValue(settings.max_new_tokens)
         self.system_prompt.setPlainText(settings.system_prompt)
@@ -124,6 +159,9 @@ class GenerationForm(QWidget):
             seed=_parse_seed(self.seed.text()),
             max_new_tokens=self.max_new_tokens.value(),
             system_prompt=self.system_prompt.toPlainText(),
+            presence_penalty=round(self.presence_penalty.value(), 2),
+            speculates=self.speculates.isChecked(),
+            when_full=self.when_full.currentData(),
         )
         settings.check()
         return settings

@@ -1,11 +1,15 @@
-"""The generation settings as a small window below their button; every valid change holds at once."""
+"""The generation settings of a conversation as a small window below their button; valid changes hold at once."""
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from app.chat.controller import ChatController
 from app.chat.generation_form import GenerationForm
+from app.chat.preset_row import PresetRow
+from app.chat.presets import Presets
 from app.labels import label
-from app.settings import GenerationSettings, SettingsFile
+from app.settings import GenerationSettings
+from app.translation import tr
 from engine.errors import InputError
 
 _WIDTH = 360
@@ -14,33 +18,40 @@ _WIDTH = 360
 class GenerationPopover(QFrame):
     """Closes on Esc or a click elsewhere; what is out of range is said below the fields and not kept."""
 
-    def __init__(self, settings: SettingsFile, parent: QWidget | None = None) -> None:
+    def __init__(self, chat: ChatController, presets: Presets, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
-        self._settings = settings
+        self._chat = chat
+        self._presets = presets
         self.setObjectName("popover")
-        self.setAccessibleName("Generation settings")
+        self.setAccessibleName(tr("Generation settings"))
         self.setFixedWidth(_WIDTH)
+        self.presets = PresetRow(presets, self)
         self.form = GenerationForm(self)
         self.error = label("error", "", self)
         self.error.hide()
-        self.reset = QPushButton("Reset", self)
-        self.reset.setToolTip("Back to the defaults")
+        self.reset = QPushButton(tr("Reset"), self)
+        self.reset.setToolTip(tr("Back to what new chats begin with"))
         self.reset.clicked.connect(self._on_reset)
         foot = QHBoxLayout()
-        foot.addWidget(label("quiet-text", "Used from the next answer on.", self), 1)
+        foot.addWidget(label("quiet-text", tr("For this chat, from the next answer on."), self), 1)
         foot.addWidget(self.reset)
         column = QVBoxLayout(self)
         column.setContentsMargins(18, 16, 18, 16)
         column.setSpacing(12)
-        column.addWidget(label("popover-title", "Generation settings", self))
+        column.addWidget(label("popover-title", tr("Generation settings"), self))
+        column.addWidget(self.presets)
         column.addWidget(self.form)
         column.addWidget(self.error)
         column.addLayout(foot)
         self.form.edited.connect(self._on_edited)
+        self.presets.applied.connect(self._on_applied)
+        self.presets.failed.connect(self._show_error)
+        chat.settings_changed.connect(self.presets.show_settings)
 
     def open_below(self, button: QWidget) -> None:
         """Show the settings that hold, with the right edge at the button's."""
-        self.form.show_settings(self._settings.current.generation)
+        self.form.show_settings(self._chat.generation)
+        self.presets.show_settings(self._chat.generation)
         self._show_error("")
         self.adjustSize()
         corner = button.mapToGlobal(QPoint(button.width(), button.height() + 6))
@@ -53,15 +64,18 @@ class GenerationPopover(QFrame):
 
     def _on_edited(self) -> None:
         try:
-            self._settings.change(generation=self.form.read())
+            self._chat.change_settings(self.form.read())
         except InputError as error:
             self._show_error(str(error))
         else:
             self._show_error("")
 
-    def _on_reset(self) -> None:
-        self.form.show_settings(GenerationSettings())
+    def _on_applied(self, generation: GenerationSettings) -> None:
+        self.form.show_settings(generation)
         self._on_edited()
+
+    def _on_reset(self) -> None:
+        self._on_applied(self._presets.beginning)
 
     def _show_error(self, text: str) -> None:
         self.error.setText(text)

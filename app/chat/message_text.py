@@ -2,10 +2,22 @@
 
 import math
 
-from PySide6.QtCore import QSize, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QPalette, QWheelEvent
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QUrl, Signal
+from PySide6.QtGui import (
+    QDesktopServices,
+    QFont,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPalette,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QToolTip, QWidget
 
+from app.chat.code_header import code_number
+from app.chat.document import MarkdownDocument
+from app.chat.excerpt import selected_text
 from app.theme import reading_font
 
 _SCHEMES = ("http", "https")
@@ -14,22 +26,42 @@ _SCHEMES = ("http", "https")
 class MessageText(QTextBrowser):
     """The text of one message: selectable, links open outside and only on a click."""
 
+    copy_requested = Signal()  # by key; whoever knows the other messages copies their selections too
+    hovered = Signal(int)  # place in the document under the mouse, -1 for none
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFont(reading_font())
+        self._markdown: MarkdownDocument | None = None
+        self._zoom = 100
+        self.setFont(self._wanted_font())
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setOpenLinks(False)
         self.setUndoRedoEnabled(False)
+        self.setMouseTracking(True)
         self.document().setDocumentMargin(0)
         self.setTabChangesFocus(True)
         palette = self.palette()
         palette.setColor(QPalette.ColorRole.Base, Qt.GlobalColor.transparent)
         self.setPalette(palette)
-        self.anchorClicked.connect(open_link)
+        self.anchorClicked.connect(self._on_anchor_clicked)
         self.document().documentLayout().documentSizeChanged.connect(self._on_document_size_changed)
+
+    def follow(self, markdown: MarkdownDocument) -> None:
+        """Take code to copy from this document."""
+        self._markdown = markdown
+
+    def set_zoom(self, percent: int) -> None:
+        """Show the text in another size."""
+        self._zoom = percent
+        self.setFont(self._wanted_font())
+
+    @property
+    def selection(self) -> str:
+        """The selected text, as it is copied; empty if nothing is selected."""
+        return selected_text(self.textCursor()) if self.textCursor().hasSelection() else ""
 
     def sizeHint(self) -> QSize:  # noqa: N802
         """As wide as its longest line, as tall as its text."""
@@ -39,12 +71,51 @@ class MessageText(QTextBrowser):
         """Any width will do."""
         return QSize(0, self.sizeHint().height())
 
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        """Another size of all text."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.StyleChange and self.font() != self._wanted_font():
+            self.setFont(self._wanted_font())
+
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
         """Leave the wheel to the list of messages."""
         event.ignore()
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Copying by key is for the whole conversation to decide."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy_requested.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Tell what is under the mouse."""
+        super().mouseMoveEvent(event)
+        if not event.buttons():
+            self.hovered.emit(self.document().documentLayout().hitTest(event.position(), Qt.HitTestAccuracy.ExactHit))
+
+    def createMimeDataFromSelection(self) -> QMimeData:  # noqa: N802
+        """What is copied or dragged: plain text, formulas as they were written."""
+        data = QMimeData()
+        data.setText(self.selection)
+        return data
+
     def loadResource(self, kind: int, url: QUrl | str) -> None:  # noqa: N802
         """Images and style sheets that a text refers to are never loaded."""
+
+    def _wanted_font(self) -> QFont:
+        font = reading_font()
+        if font.pointSizeF() > 0:
+            font.setPointSizeF(font.pointSizeF() * self._zoom / 100)
+        return font
+
+    def _on_anchor_clicked(self, url: QUrl) -> None:
+        number = code_number(url)
+        if number and self._markdown is not None:
+            QGuiApplication.clipboard().setText(self._markdown.code(number))
+            QToolTip.showText(self.cursor().pos(), "Copied", self)
+        else:
+            open_link(url)
 
     def _on_document_size_changed(self) -> None:
         self.setFixedHeight(math.ceil(self.document().size().height()))

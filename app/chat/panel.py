@@ -1,28 +1,37 @@
 """The room as one widget: the conversation or a welcome, and the composer below."""
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer import Composer
 from app.chat.controller import ChatController
 from app.chat.conversation import Conversation, Message
 from app.chat.conversation_view import COLUMN_WIDTH, SIDE_MARGIN, ConversationView
+from app.chat.question_field import files_of
+from app.chat.speculation_state import speculation_state
 from app.chat.welcome import Welcome
 from app.engine_state import EngineState
-from app.notices import NoticeStack
+from app.notices import Notice, NoticeStack
 from app.theme import Colors
+from app.translation import tr
+
+ATTACHMENT_NOTICE = "not-attached"
 
 
 class ChatPanel(QWidget):
     """Shows what the controller says, and tells it what a person wants; holds no state of its own."""
 
-    question_asked = Signal(str)
+    question_asked = Signal(str, tuple, str)  # text, attachments, how the answer begins
     stop_requested = Signal()
     regenerate_requested = Signal()
 
     def __init__(self, colors: Colors, notices: NoticeStack, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setAccessibleName("Chat")
+        self.setAccessibleName(tr("Chat"))
+        self.setAcceptDrops(True)
+        self._state = EngineState()
+        self._controller: ChatController | None = None
         self.welcome = Welcome(self)
         self.view = ConversationView(colors, self)
         self.composer = Composer(colors, self)
@@ -34,11 +43,15 @@ class ChatPanel(QWidget):
         column.setSpacing(0)
         column.addWidget(self._pages, 1)
         column.addLayout(self._foot(notices))
-        self.setFocusProxy(self.composer)
         self.composer.sent.connect(self.question_asked)
         self.composer.stop_requested.connect(self.stop_requested)
+        self.composer.tray.refused.connect(lambda words: notices.add(Notice(ATTACHMENT_NOTICE, words)))
         self.welcome.example_chosen.connect(self._on_example_chosen)
         self.view.regenerate_requested.connect(self.regenerate_requested)
+
+    def setFocus(self, reason: Qt.FocusReason = Qt.FocusReason.OtherFocusReason) -> None:  # noqa: N802
+        """Write."""
+        self.composer.setFocus(reason)
 
     def _foot(self, notices: NoticeStack) -> QHBoxLayout:
         inner = QWidget(self)
@@ -57,24 +70,58 @@ class ChatPanel(QWidget):
 
     def follow(self, controller: ChatController) -> None:
         """Connect both ways with the room's controller."""
+        self._controller = controller
         self.question_asked.connect(controller.ask)
         self.stop_requested.connect(controller.stop)
         self.regenerate_requested.connect(controller.regenerate)
         controller.conversation_replaced.connect(self._on_conversation_replaced)
         controller.turn_added.connect(self._on_turn_added)
+        controller.rounds_arrived.connect(self.view.take_rounds)
         controller.answer_changed.connect(self.view.change_answer)
-        controller.answer_restarted.connect(self.view.restart_answer)
+        controller.path_changed.connect(lambda first: self.view.show_path(controller.conversation, first))
         controller.answering_changed.connect(self.composer.set_answering)
+        controller.answering_changed.connect(self.view.set_answering)
+        self.composer.continue_requested.connect(controller.continue_answer)
+        self.composer.speculation_chosen.connect(controller.set_speculation)
+        for changed in (controller.answering_changed, controller.path_changed, controller.settings_changed):
+            changed.connect(lambda: self._show_steering(controller))
+        for changed in (controller.path_changed, controller.reading_changed, controller.turn_added):
+            changed.connect(lambda: self._show_divider(controller))
+        self.view.edited.connect(controller.edit)
+        self.view.version_chosen.connect(controller.show_version)
 
     def show_engine_state(self, state: EngineState) -> None:
         """A question may be asked as long as somebody will answer it, now or soon."""
+        self._state = state
         self.composer.set_can_ask(state.ready or state.busy)
+        if self._controller is not None:
+            self._show_steering(self._controller)
         self.welcome.show_engine_state(state)
 
     def set_theme(self, colors: Colors) -> None:
         """Draw everything in other colours."""
         self.view.set_theme(colors)
         self.composer.set_theme(colors)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
+        """Files may be dropped anywhere."""
+        if files_of(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+        """They go with the question."""
+        self.composer.attach(files_of(event.mimeData()))
+        event.acceptProposedAction()
+        self.composer.setFocus()
+
+    def _show_steering(self, controller: ChatController) -> None:
+        answer = controller.conversation.last_answer
+        last = answer.statistics if answer is not None and answer.ending.is_final else None
+        self.composer.set_can_continue(controller.can_continue)
+        self.composer.show_speculation(speculation_state(controller.generation, self._state.pair, last))
+
+    def _show_divider(self, controller: ChatController) -> None:
+        self.view.show_divider(controller.conversation.first_read)
 
     def _on_conversation_replaced(self, conversation: Conversation) -> None:
         self.view.show_conversation(conversation)
@@ -86,5 +133,5 @@ class ChatPanel(QWidget):
         self.view.add_turn(question, answer)
 
     def _on_example_chosen(self, text: str) -> None:
-        self.question_asked.emit(text)
+        self.question_asked.emit(text, (), "")
         self.composer.setFocus()

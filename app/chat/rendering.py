@@ -11,17 +11,44 @@ from pygments.lexer import Lexer  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
-from app.chat.blocks import MAX_NESTING, Block, markdown_parser
+from app.chat.blocks import MAX_NESTING, markdown_parser
+from app.chat.formulas import Latex
+from app.chat.math_syntax import DISPLAYED, INLINE
+from app.chat.pieces import Block
 from app.theme import Colors
+
+_LONGEST_COLOURED = 6_000  # characters; what is longer comes from nobody's editor
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What a code block holds, as it is copied, and the language it says it is in."""
+
+    text: str
+    language: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The HTML of a block, and what a document has to know to place it."""
+    """The HTML of a block, and what a document has to know to place it.
+
+    In the place of formula number n of `formulas` stands `placeholder(n)`.
+    """
 
     html: str
-    is_code: bool
-    is_heading: bool
+    is_heading: bool = False
+    code: Code | None = None
+    formulas: tuple[Latex, ...] = ()
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is a code block."""
+        return self.code is not None
+
+
+def placeholder(number: int) -> str:
+    """What stands in the place of a formula: characters that mean nothing to anybody."""
+    return f"\ue000{number}\ue001"
 
 
 class BlockRenderer:
@@ -37,12 +64,23 @@ class BlockRenderer:
         """The block as HTML."""
         tokens = self._parser.parse(block.source)
         if any(token.level >= MAX_NESTING - 1 for token in tokens):
-            return Rendered(f"<pre>{escape(block.source)}</pre>", is_code=False, is_heading=False)
+            return Rendered(f"<pre>{escape(block.source)}</pre>")
+        if block.is_cut and block.continues:
+            tokens = _without_head(tokens)
+        formulas: list[Latex] = []
+        columns = sum(token.type == "th_open" for token in tokens) or _columns(tokens)
         for token in tokens:
             self._dress(token)
+            if block.is_cut:
+                _spread(token, columns)
+            _take_formulas(token, formulas)
+        first = tokens[0] if tokens else Token("", "", 0)
+        if block.number and first.type == "ordered_list_open":
+            first.attrSet("start", block.number)
         html = self._parser.renderer.render(tokens, self._parser.options, {})
-        first = tokens[0].type if tokens else ""
-        return Rendered(str(html).strip("\n"), is_code=first == "fence", is_heading=first == "heading_open")
+        return Rendered(
+            str(html).strip("\n"), first.type == "heading_open", _code(first, block.splits_line), tuple(formulas)
+        )
 
     def _dress(self, token: Token) -> None:
         """Give tables the borders that a text document knows, and all code one form."""
@@ -58,8 +96,49 @@ class BlockRenderer:
     def _highlight(self, code: str, language: str, _attributes: str) -> str:
         """The code with colours; a language that pygments does not know stays plain."""
         code = code.rstrip("\n")
-        lexer = _lexer(language)
+        lexer = _lexer(language) if len(code) <= _LONGEST_COLOURED else None
         return f"<pre>{escape(code) if lexer is None else highlight(code, lexer, self._formatter)}</pre>"
+
+
+def _code(token: Token, splits_line: bool) -> Code | None:
+    if token.type != "fence":
+        return None
+    words = token.info.split()
+    return Code(token.content.removesuffix("\n") if splits_line else token.content, words[0][:40] if words else "")
+
+
+def _take_formulas(token: Token, formulas: list[Latex]) -> None:
+    """Put placeholders where the formulas were."""
+    for each in token.children or ([token] if token.type == DISPLAYED else []):
+        if each.type in (INLINE, DISPLAYED):
+            displayed = each.type == DISPLAYED or each.markup in ("$$", "\\[")
+            formulas.append(Latex(each.content, each.markup, displayed))
+            mark = placeholder(len(formulas) - 1)
+            block = each.type == DISPLAYED
+            each.type = "html_block" if block else "text"
+            each.content = f'<p align="center">{mark}</p>' if block else mark
+
+
+def _without_head(tokens: list[Token]) -> list[Token]:
+    """The piece of a table that goes on, without the head that its parser needed."""
+    kinds = [token.type for token in tokens]
+    if "thead_close" not in kinds:
+        return tokens
+    return tokens[: kinds.index("thead_open")] + tokens[kinds.index("thead_close") + 1 :]
+
+
+def _columns(tokens: list[Token]) -> int:
+    kinds = [token.type for token in tokens]
+    end = kinds.index("tr_close") if "tr_close" in kinds else 0
+    return max(1, kinds[:end].count("td_open"))
+
+
+def _spread(token: Token, columns: int) -> None:
+    """The pieces of a long table have columns of one width, or they would not stand in line."""
+    if token.type == "table_open":
+        token.attrSet("width", "100%")
+    elif token.type in ("th_open", "td_open"):
+        token.attrSet("width", f"{100 // columns}%")
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,8 @@ from app.chat.conversation_view import COLUMN_WIDTH
 from app.engine_state import EngineState
 from app.labels import label
 from app.theme import application_icon
+from app.translation import tr
+from app.wording import mark
 from engine.options import EMBEDDED
 
 EXAMPLES = (
@@ -16,11 +18,11 @@ EXAMPLES = (
     "Explain speculative decoding.",
 )
 
-_DEMO = (
+_DEMO = mark(
     "The embedded demo is a tiny model: it chats a little and tells short stories, and it is often wrong. "
     "Load your own in Models (Ctrl+M)."
 )
-_OWN = "A draft model guesses ahead, the target checks its guesses. Ctrl+T shows them as a tree."
+_OWN = mark("A draft model guesses ahead, the target checks its guesses. Ctrl+T shows them as a tree.")
 _ICON_SIZE = 72
 
 
@@ -31,9 +33,9 @@ class Welcome(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._about = label("welcome-about", _DEMO, self)
+        self._about = label("welcome-about", tr(_DEMO), self)
         self.examples = [self._example(text) for text in EXAMPLES]
-        title = label("welcome-title", "What shall we talk about?", self)
+        title = label("welcome-title", tr("What shall we talk about?"), self)
         for words in (title, self._about):
             words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         picture = QLabel(self)
@@ -65,11 +67,11 @@ class Welcome(QWidget):
     def show_engine_state(self, state: EngineState) -> None:
         """Be honest about the model that would answer."""
         if state.pair is not None:
-            self._about.setText(_DEMO if state.pair.target.source == EMBEDDED else _OWN)
+            self._about.setText(tr(_DEMO if state.pair.target.source == EMBEDDED else _OWN))
 
     def _example(self, text: str) -> QPushButton:
         button = QPushButton(text, self)
         button.setObjectName("example")
-        button.setAccessibleName(f"Ask: {text}")
+        button.setAccessibleName(tr("Ask: {text}").format(text=text))
         button.clicked.connect(lambda: self.example_chosen.emit(text))
         return button

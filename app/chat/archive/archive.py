@@ -1,0 +1,174 @@
+"""The way to the store: a thread that reads and writes conversations, so that the window never waits for the disk."""
+
+import logging
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Literal, NamedTuple
+
+from PySide6.QtCore import QObject, QThread, Signal
+
+from app.chat.archive.records import ConversationRecord, MessageRecord
+from app.chat.archive.store import Store
+from app.chat.exchange import ExchangeError, read_conversations
+
+_log = logging.getLogger("coppice.archive")
+
+Order = Literal["list", "search", "open", "save", "delete", "restore", "duplicate", "import", "close"]
+
+
+class _Job(NamedTuple):
+    order: Order
+    conversation: ConversationRecord | None = None
+    messages: tuple[MessageRecord, ...] = ()
+    words: str = ""
+    number: int = 0
+
+
+class Archive(QThread):
+    """Orders are carried out one after the other, in the order they were given; answers come as signals.
+
+    `write_failed` carries what went wrong with a save, in plain words, and `write_recovered` says that all that was
+    kept back since is written: an order to save that fails is tried again with every one that follows.
+    """
+
+    listed = Signal(list)  # of ConversationRecord
+    found = Signal(int, list)  # number of the search, list of SearchHit
+    opened = Signal(object, list)  # ConversationRecord, list of MessageRecord
+    duplicated = Signal(object)  # ConversationRecord
+    imported = Signal(object, list)  # path, list of (title, Conversation)
+    import_failed = Signal(object, str)  # path, reason
+    set_aside = Signal(str, str)  # where the unusable file lies now, and why
+    write_failed = Signal(str)
+    write_recovered = Signal()
+
+    def __init__(self, path: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._path = path
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._store: Store | None = None
+        self._kept_back: dict[int, _Job] = {}  # conversation -> what could not be written yet
+        self._latest_search = 0
+
+    # ---- for the window's thread ------------------------------------------------------------------------------------
+
+    def list_all(self) -> None:
+        """Ask for `listed`."""
+        self._jobs.put(_Job("list"))
+
+    def search(self, words: str) -> int:
+        """Ask for `found`; returns the number it will carry. A search that a newer one overtook is not answered."""
+        self._latest_search += 1
+        self._jobs.put(_Job("search", words=words, number=self._latest_search))
+        return self._latest_search
+
+    def open(self, conversation: ConversationRecord) -> None:
+        """Ask for `opened`."""
+        self._jobs.put(_Job("open", conversation))
+
+    def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
+        """Write a conversation, and these of its messages."""
+        self._jobs.put(_Job("save", conversation, tuple(messages)))
+
+    def delete(self, conversation: ConversationRecord) -> None:
+        """Take a conversation out of the list."""
+        self._jobs.put(_Job("delete", conversation))
+
+    def restore(self, conversation: ConversationRecord) -> None:
+        """Bring back a conversation that was deleted."""
+        self._jobs.put(_Job("restore", conversation))
+
+    def duplicate(self, conversation: ConversationRecord) -> None:
+        """Ask for a copy, and for `duplicated`."""
+        self._jobs.put(_Job("duplicate", conversation))
+
+    def read_file(self, path: Path) -> None:
+        """Read conversations from a file of others; ask for `imported` or `import_failed`."""
+        self._jobs.put(_Job("import", words=str(path)))
+
+    def close(self) -> None:
+        """Carry out what was ordered so far, then end the thread."""
+        self._jobs.put(_Job("close"))
+
+    # ---- in the thread ----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Serve orders until `close`."""
+        while (job := self._jobs.get()).order != "close":
+            self._carry_out(job)
+        for kept in list(self._kept_back.values()):
+            self._carry_out(kept)
+        if self._store:
+            self._store.close()
+
+    def _carry_out(self, job: _Job) -> None:
+        if job.order == "import":
+            self._import(Path(job.words))
+            return
+        try:
+            self._serve(self._opened_store(), job)
+        except (sqlite3.Error, OSError) as error:
+            _log.exception("the order to %s could not be carried out", job.order)
+            self._on_failed(job, error)
+
+    def _opened_store(self) -> Store:
+        if self._store is None:
+            self._store = Store(self._path)
+            if self._store.set_aside:
+                self.set_aside.emit(str(self._store.set_aside), self._store.reason)
+        return self._store
+
+    def _serve(self, store: Store, job: _Job) -> None:
+        if job.conversation is None:
+            if job.order == "list":
+                self.listed.emit(store.conversations())
+            elif job.number == self._latest_search:
+                self.found.emit(job.number, store.search(job.words))
+            return
+        match job.order:
+            case "open":
+                self.opened.emit(job.conversation, store.messages(job.conversation.id))
+            case "save":
+                self._save(store, job)
+            case "delete":
+                store.delete(job.conversation.id)
+            case "restore":
+                store.restore(job.conversation.id)
+            case "duplicate":
+                self.duplicated.emit(store.duplicate(job.conversation))
+
+    def _import(self, path: Path) -> None:
+        try:
+            self.imported.emit(path, read_conversations(path))
+        except ExchangeError as error:
+            self.import_failed.emit(path, str(error))
+
+    def _save(self, store: Store, job: _Job) -> None:
+        """What was kept back goes first, so that nothing newer is overwritten by it."""
+        assert job.conversation
+        before = self._kept_back.pop(job.conversation.id, None)
+        merged = _merge(before, job)
+        try:
+            store.save(job.conversation, merged.messages)
+        except sqlite3.Error:
+            self._kept_back[job.conversation.id] = merged
+            raise
+        if before and not self._kept_back:
+            self.write_recovered.emit()
+
+    def _on_failed(self, job: _Job, error: Exception) -> None:
+        if job.order == "save":
+            assert job.conversation
+            self._kept_back.setdefault(job.conversation.id, job)
+        words = str(error) or type(error).__name__
+        full = "full" in words.lower()
+        hint = "Free some space; it is tried again." if full else "It is tried again with the next change."
+        self.write_failed.emit(f"Conversations cannot be saved in {self._path.name}: {words}. {hint}")
+
+
+def _merge(before: _Job | None, job: _Job) -> _Job:
+    if before is None:
+        return job
+    messages = {each.id: each for each in (*before.messages, *job.messages)}
+    return job._replace(messages=tuple(messages.values()))

@@ -1,0 +1,186 @@
+"""Reads and writes conversations; one thread's own, and never the window's."""
+
+import json
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from app.chat.archive.records import HIT_BEGIN, HIT_END, ConversationRecord, MessageRecord, SearchHit, new_id
+from app.chat.archive.schema import open_database
+
+_LIST = """
+    SELECT id, title, auto_title, folder, is_pinned, leaf, settings, created, updated FROM conversations
+    WHERE deleted IS NULL ORDER BY is_pinned DESC, updated DESC, id
+"""
+_SEARCH = """
+    SELECT messages.conversation, messages.id, snippet(texts, 0, ?, ?, '…', ?) FROM texts
+    JOIN messages ON messages.id = texts.rowid WHERE texts MATCH ? ORDER BY bm25(texts) LIMIT ?
+"""
+_MESSAGES = """
+    SELECT id, conversation, parent, role, text, ending, details, created FROM messages
+    WHERE conversation = ? ORDER BY created, id
+"""
+_SAVE_CONVERSATION = """
+    INSERT INTO conversations (id, title, auto_title, folder, is_pinned, leaf, settings, created, updated)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET title = excluded.title, auto_title = excluded.auto_title, folder = excluded.folder,
+        is_pinned = excluded.is_pinned, leaf = excluded.leaf, settings = excluded.settings, updated = excluded.updated
+"""
+_SAVE_MESSAGE = """
+    INSERT INTO messages (id, conversation, parent, role, text, ending, details, created)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET text = excluded.text, ending = excluded.ending, details = excluded.details
+"""
+_KEPT_SECONDS = 30 * 24 * 3600  # what was deleted can be brought back for so long
+_EXCERPT_WORDS = 14
+
+
+class Store:
+    """Every call is one transaction: it is there as a whole after a crash, or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the file; raises `OSError` or `sqlite3.Error` where that cannot be.
+
+        Answers that were growing when the program died are marked as interrupted; what was deleted long ago goes.
+        """
+        opened = open_database(path)
+        self._connection = opened.connection
+        self.set_aside, self.reason = opened.set_aside, opened.reason
+        with self._connection:
+            self._connection.execute("UPDATE messages SET ending = 'interrupted' WHERE ending IN ('open', 'waiting')")
+            self._connection.execute(
+                "DELETE FROM conversations WHERE deleted IS NOT NULL AND deleted < ?", (time.time() - _KEPT_SECONDS,)
+            )
+
+    def close(self) -> None:
+        """Write everything into the one file, and close it."""
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._connection.close()
+
+    # ---- the list ---------------------------------------------------------------------------------------------------
+
+    def conversations(self) -> list[ConversationRecord]:
+        """All that are not deleted: pinned ones first, then the newest."""
+        rows = self._connection.execute(_LIST)
+        return [_conversation(row) for row in rows]
+
+    def search(self, words: str, limit: int = 200) -> list[SearchHit]:
+        """Conversations with all these words in their title, then messages with words that begin so, best first."""
+        wanted = words.replace("\0", " ").split()
+        if not wanted:
+            return []
+        folded = [word.casefold() for word in wanted]
+        everyone = {each.id: each for each in self.conversations()}
+        titled = [SearchHit(each) for each in everyone.values() if _has_all(each.shown_title, folded)]
+        rows = self._connection.execute(_SEARCH, (HIT_BEGIN, HIT_END, _EXCERPT_WORDS, _match(wanted), limit))
+        found = [SearchHit(everyone[where], message, text) for where, message, text in rows if where in everyone]
+        return [*titled, *found][:limit]
+
+    # ---- one conversation -------------------------------------------------------------------------------------------
+
+    def messages(self, conversation: int) -> list[MessageRecord]:
+        """All messages of its tree, a parent before its children."""
+        rows = self._connection.execute(_MESSAGES, (conversation,))
+        return _parents_first(_message(row) for row in rows)
+
+    def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
+        """Add a conversation, or bring it up to date, and these of its messages; others stay as they are."""
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute(_SAVE_CONVERSATION, _row_of_conversation(conversation))
+            self._connection.executemany(_SAVE_MESSAGE, [_row_of_message(conversation.id, each) for each in messages])
+
+    def delete(self, conversation: int) -> None:
+        """Take it out of the list; `restore` brings it back as long as it is kept."""
+        with self._connection:
+            self._connection.execute("UPDATE conversations SET deleted = ? WHERE id = ?", (time.time(), conversation))
+
+    def restore(self, conversation: int) -> None:
+        """Bring back what was deleted."""
+        with self._connection:
+            self._connection.execute("UPDATE conversations SET deleted = NULL WHERE id = ?", (conversation,))
+
+    def duplicate(self, conversation: ConversationRecord) -> ConversationRecord:
+        """A copy with all branches, named as one; returns it."""
+        originals = self.messages(conversation.id)
+        number = {each.id: new_id() for each in originals}
+        copy = replace(
+            conversation,
+            id=new_id(),
+            title=f"{conversation.shown_title} (copy)",
+            leaf=number.get(conversation.leaf, 0),
+            is_pinned=False,
+            created=time.time(),
+            updated=time.time(),
+        )
+        copies = [
+            replace(each, id=number[each.id], conversation=copy.id, parent=number.get(each.parent, 0))
+            for each in originals
+        ]
+        self.save(copy, copies)
+        return copy
+
+
+def _match(words: Sequence[str]) -> str:
+    """A query for the index: every word as it is, whatever it means to the index's own language."""
+    return " ".join('"' + word.replace('"', '""') + '"*' for word in words)
+
+
+def _has_all(title: str, folded: Sequence[str]) -> bool:
+    own = title.casefold()
+    return all(word in own for word in folded)
+
+
+def _parents_first(records: Iterable[MessageRecord]) -> list[MessageRecord]:
+    """Clocks are set back, and imports come in any order; the tree decides. What has lost its parent is a first one."""
+    found = {each.id: each for each in records}
+    children: dict[int, list[int]] = defaultdict(list)
+    for each in found.values():
+        children[each.parent if each.parent in found else 0].append(each.id)
+    order: dict[int, MessageRecord] = {}
+    waiting = deque(children[0])
+    while found:
+        if not waiting:  # what is left goes round in a circle, which only a damaged file can hold
+            waiting.append(next(iter(found)))
+        record = found.pop(waiting.popleft(), None)
+        if record is not None:
+            order[record.id] = record if record.parent in order else replace(record, parent=0)
+            waiting.extend(children[record.id])
+    return list(order.values())
+
+
+def _row_of_conversation(record: ConversationRecord) -> tuple[Any, ...]:
+    return (
+        record.id, record.title, record.auto_title, record.folder, record.is_pinned, record.leaf,
+        json.dumps(record.settings), record.created, record.updated,
+    )  # fmt: skip
+
+
+def _row_of_message(conversation: int, record: MessageRecord) -> tuple[Any, ...]:
+    return (
+        record.id, conversation, record.parent, record.role, record.text, record.ending,
+        json.dumps(record.details), record.created,
+    )  # fmt: skip
+
+
+def _conversation(row: Sequence[Any]) -> ConversationRecord:
+    identity, title, auto_title, folder, is_pinned, leaf, settings, created, updated = row
+    return ConversationRecord(
+        identity, title, auto_title, folder, bool(is_pinned), leaf, _object(settings), created, updated
+    )
+
+
+def _message(row: Sequence[Any]) -> MessageRecord:
+    identity, conversation, parent, role, text, ending, details, created = row
+    return MessageRecord(identity, conversation, parent, role, text, ending, _object(details), created)
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

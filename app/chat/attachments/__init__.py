@@ -1,0 +1,1 @@
+"""Files that go into a question: read, shown as chips, written out as text."""

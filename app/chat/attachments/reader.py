@@ -1,0 +1,48 @@
+"""Reads files for the window in a thread of its own."""
+
+import threading
+from pathlib import Path
+from queue import SimpleQueue
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chat.attachments.reading import read_attachment
+from app.chat.attachments.refusal import Refused
+
+
+class AttachmentReader(QObject):
+    """Files are read one after the other, in the order they were given; answers come as signals.
+
+    The thread is nobody's to wait for: at the end of the program a file that takes its time is left unread.
+    """
+
+    was_read = Signal(object, object)  # path, Attachment
+    was_refused = Signal(object, str)  # path, reason
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._paths: SimpleQueue[Path] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def read(self, path: Path) -> None:
+        """Ask for `was_read` or `was_refused`."""
+        self._paths.put(path)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="attachments", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            path = self._paths.get()
+            try:
+                self._answer(path)
+            except RuntimeError:  # the window is gone, and this with it
+                return
+
+    def _answer(self, path: Path) -> None:
+        try:
+            attachment = read_attachment(path)
+        except Refused as refusal:
+            self.was_refused.emit(path, str(refusal))
+        else:
+            self.was_read.emit(path, attachment)

@@ -1,0 +1,149 @@
+"""The files of the question that is being written, as chips with their price in tokens."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
+
+from app.chat.attachments.attachment import Attachment
+from app.chat.attachments.reader import AttachmentReader
+from app.chat.flow_layout import FlowLayout
+from app.translation import tr
+
+MOST_FILES = 20
+_LONGEST_NAME = 36
+
+
+class AttachmentTray(QWidget):
+    """Reads files and keeps them until they are sent or taken away; takes no room while there is none."""
+
+    changed = Signal()
+    refused = Signal(str)  # which file, and why
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(tr("Attachments"))
+        self._row = FlowLayout(self, gap=6, line_gap=6)
+        self._chips: list[AttachmentChip] = []
+        self._reader = AttachmentReader(self)
+        self._reader.was_read.connect(self._on_read)
+        self._reader.was_refused.connect(self._on_refused)
+        self.hide()
+
+    @property
+    def chips(self) -> "tuple[AttachmentChip, ...]":
+        """One for every file, in the order they were added."""
+        return tuple(self._chips)
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """What has been read."""
+        return tuple(chip.attachment for chip in self._chips if chip.attachment)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a file is still to come."""
+        return any(chip.attachment is None for chip in self._chips)
+
+    def add_file(self, path: Path) -> None:
+        """Read a file beside what the window does; one that is there already is not read twice."""
+        if any(chip.path == path for chip in self._chips):
+            return
+        if len(self._chips) >= MOST_FILES:
+            self.refused.emit(f"{path.name} was not attached: {MOST_FILES} files are the most for one question.")
+            return
+        chip = AttachmentChip(path, self)
+        chip.removed.connect(lambda: self._remove(chip))
+        self._chips.append(chip)
+        self._row.addWidget(chip)
+        self._on_changed()
+        self._reader.read(path)
+
+    def take_all(self) -> tuple[Attachment, ...]:
+        """Give away what has been read, and be empty."""
+        taken = self.attachments
+        for chip in self.chips:
+            self._forget(chip)
+        self._on_changed()
+        return taken
+
+    def show_costs(self, tokens: tuple[int, ...]) -> None:
+        """Show how many tokens each of `attachments` has; counts of others than these are passed over."""
+        read = [chip for chip in self._chips if chip.attachment]
+        if len(read) == len(tokens):
+            for chip, count in zip(read, tokens, strict=True):
+                chip.show_tokens(count)
+
+    def _remove(self, chip: "AttachmentChip") -> None:
+        self._forget(chip)
+        self._on_changed()
+
+    def _forget(self, chip: "AttachmentChip") -> None:
+        self._chips.remove(chip)
+        self._row.removeWidget(chip)
+        chip.hide()
+        chip.deleteLater()
+
+    def _on_read(self, path: Path, attachment: Attachment) -> None:
+        for chip in self.chips:
+            if chip.path == path:
+                chip.show_attachment(attachment)
+                self._on_changed()
+
+    def _on_refused(self, path: Path, reason: str) -> None:
+        for chip in self.chips:
+            if chip.path == path and chip.attachment is None:
+                self._remove(chip)
+                self.refused.emit(f"{path.name} was not attached. {reason}")
+
+    def _on_changed(self) -> None:
+        self.setVisible(bool(self._chips))
+        self.changed.emit()
+
+
+class AttachmentChip(QFrame):
+    """One file: its name, what it costs, and a way to take it away."""
+
+    removed = Signal()
+
+    def __init__(self, path: Path, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("chip")
+        self.path = path
+        self.attachment: Attachment | None = None
+        self.words = QLabel(self)
+        self.remove = QToolButton(self)
+        self.remove.setText("×")
+        self.remove.setObjectName("dismiss")
+        self.remove.setToolTip(tr("Do not attach this file"))
+        self.remove.setAccessibleName(tr("Remove {name}").format(name=path.name))
+        self.remove.clicked.connect(self.removed)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 2, 4, 2)
+        row.setSpacing(4)
+        row.addWidget(self.words)
+        row.addWidget(self.remove)
+        self._show("reading…")
+
+    def show_attachment(self, attachment: Attachment) -> None:
+        """The file was read."""
+        self.attachment = attachment
+        self._show(f"{len(attachment.text):,} characters")
+
+    def show_tokens(self, tokens: int) -> None:
+        """The engine has counted it; 0 where there was none to count."""
+        if tokens:
+            self._show(f"{tokens:,} tokens")
+
+    def _show(self, size: str) -> None:
+        note = self.attachment.note if self.attachment else ""
+        self.words.setText(f"{shortened(self.path.name)} · {size}{' · in part' if note else ''}")
+        self.setToolTip(f"{self.path}: {note}" if note else str(self.path))
+        self.setAccessibleName(f"Attached: {self.path.name}, {size} {note}".rstrip())
+
+
+def shortened(name: str) -> str:
+    """A name with its middle left out, where it is too long for a chip."""
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[: _LONGEST_NAME // 2]}…{name[-_LONGEST_NAME // 2 + 1 :]}"

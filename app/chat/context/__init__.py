@@ -1,0 +1,1 @@
+"""How full the context is: counted, shown, and made room in."""

@@ -1,0 +1,53 @@
+"""What a person copies out of a message: its text, with formulas as they were written and without our own links."""
+
+from PySide6.QtGui import QTextBlock, QTextCursor
+
+from app.chat.code_header import is_header_link
+from app.chat.formula_object import OBJECT, SOURCE
+
+_LINE_SEPARATOR, _NO_BREAK_SPACE = "\u2028", "\u00a0"
+
+
+def selected_text(selection: QTextCursor) -> str:
+    """The selected text: cells of a table with tabs between, blocks with an empty line between."""
+    begin, end = selection.selectionStart(), selection.selectionEnd()
+    block = selection.document().findBlock(begin)
+    parts: list[str] = []
+    previous: QTextBlock | None = None
+    while block.isValid() and block.position() < max(end, begin + 1):
+        text = _text_of(block, begin, end)
+        if text or (previous is not None and _shared_table(block, previous)):
+            parts += ["" if previous is None else _between(previous, block), text]
+            previous = QTextBlock(block)
+        block = block.next()
+    return "".join(parts).replace(_LINE_SEPARATOR, "\n").replace(_NO_BREAK_SPACE, " ")
+
+
+def _text_of(block: QTextBlock, begin: int, end: int) -> str:
+    """The part of a paragraph that lies between two positions."""
+    parts: list[str] = []
+    pieces = block.begin()
+    while not pieces.atEnd():
+        fragment = pieces.fragment()
+        layout = fragment.charFormat()
+        if is_header_link(layout.anchorHref()):
+            return ""
+        start = fragment.position()
+        text = fragment.text()[max(0, begin - start) : max(0, end - start)]
+        parts.append(text.replace(OBJECT, str(layout.property(SOURCE) or "")))
+        pieces += 1
+    return "".join(parts)
+
+
+def _between(previous: QTextBlock, block: QTextBlock) -> str:
+    before, here = QTextCursor(previous), QTextCursor(block)
+    table = _shared_table(block, previous)
+    if table:
+        same_row = here.currentTable().cellAt(here).row() == before.currentTable().cellAt(before).row()
+        return "\t" if same_row else "\n"
+    return "\n" if here.currentFrame() == before.currentFrame() else "\n\n"
+
+
+def _shared_table(block: QTextBlock, other: QTextBlock) -> bool:
+    table = QTextCursor(block).currentTable()
+    return table is not None and table == QTextCursor(other).currentTable()

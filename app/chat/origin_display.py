@@ -1,0 +1,131 @@
+"""Shows where the tokens of an answer come from: a tint for the draft's, and the round under the mouse."""
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextFrame, QTextLayout
+
+from app.chat.code_header import CODE
+from app.chat.document import MarkdownDocument, place_of
+from app.chat.document_style import is_code
+from app.chat.look import Look
+from app.chat.message_text import MessageText
+from app.chat.source_places import source_place, source_places
+from app.chat.token_origins import Origin, TokenOrigins
+
+_STRENGTH = 46  # of 255, of the tint
+
+
+class OriginDisplay(QObject):
+    """The tint lies over the text and is no part of it: copies and exports know nothing of it. Code is never tinted."""
+
+    token_hovered = Signal(int, int)  # request and number of a round
+
+    def __init__(self, text: MessageText, markdown: MarkdownDocument, look: Look) -> None:
+        super().__init__(text)
+        self._text = text
+        self._markdown = markdown
+        self._look = look
+        self._origins: TokenOrigins | None = None
+        self._begin = 0  # of the answer in what the model wrote
+        self._tinted = 0  # blocks of the document that keep their tint
+        self._hovered: tuple[int, int] | None = None
+        text.hovered.connect(self._on_hovered)
+
+    def set_origins(self, origins: TokenOrigins) -> None:
+        """Know where the text comes from."""
+        self._origins = origins
+        self._tint_all()
+
+    def set_look(self, look: Look) -> None:
+        """Tint in other colours, or no longer."""
+        self._look = look
+        self._tint_all()
+
+    def show_written(self, begin: int) -> None:
+        """Text was written; `begin`: where the answer begins in what the model wrote."""
+        self._begin = begin
+        self._tint()
+
+    def origin_at(self, position: int) -> Origin | None:
+        """Where the character at a position of the document comes from, None if that is not known."""
+        if self._origins is None or position < 0:
+            return None
+        block = self._text.document().findBlock(position)
+        frame = self._top_frame(position)
+        if frame is None or not block.text().strip():
+            return None
+        first = self._text.document().findBlock(frame.firstPosition())
+        shown, place = "", 0
+        while first.isValid() and first.position() <= block.position():
+            place = len(shown) + position - first.position()
+            shown += first.text() + "\n"
+            first = first.next()
+        found = source_place(shown, place, self._markdown.text, place_of(frame))
+        return None if found is None else self._origins.at(self._begin + found)
+
+    def _tint_all(self) -> None:
+        self._tinted = 0
+        self._tint()
+
+    def _tint(self) -> None:
+        """Go over the frames that are new since the last time; the open ones are gone over every time."""
+        if self._origins is None or not (self._look.tint or self._tinted >= 0):
+            return
+        frames = self._text.document().rootFrame().childFrames()
+        if self._tinted > self._markdown.blocks_written:
+            self._tinted = 0
+        for frame in frames[self._tinted :]:
+            if not frame.frameFormat().hasProperty(CODE):
+                self._tint_frame(frame)
+        self._tinted = self._markdown.blocks_written if self._look.tint else 0
+        if not self._look.tint:
+            self._tinted = -1
+
+    def _tint_frame(self, frame: QTextFrame) -> None:
+        block = self._text.document().findBlock(frame.firstPosition())
+        here = place_of(frame)
+        while block.isValid() and block.position() <= frame.lastPosition():
+            places = source_places(block.text(), self._markdown.text, here)
+            if places:
+                here = max(places.values())
+            block.layout().setFormats(self._formats(block, places) if self._look.tint else [])
+            self._text.document().markContentsDirty(block.position(), block.length())
+            block = block.next()
+
+    def _formats(self, block: QTextBlock, places: dict[int, int]) -> list[QTextLayout.FormatRange]:
+        assert self._origins is not None, "without origins nothing is tinted"
+        code = [(start, start + length) for start, length in is_code(block)]
+        text, made = block.text(), []
+        for start, source in places.items():
+            end = next((place for place in range(start, len(text)) if text[place].isspace()), len(text))
+            if any(begin <= start < stop for begin, stop in code):
+                continue
+            offset = start - source - self._begin
+            for begin, stop, is_bonus in self._origins.between(
+                source + self._begin, source + self._begin + end - start
+            ):
+                made.append(self._range(begin + offset, stop - begin, is_bonus))
+        return made
+
+    def _range(self, start: int, length: int, is_bonus: bool) -> QTextLayout.FormatRange:
+        colors = self._look.colors
+        tint = QColor(colors.link if is_bonus else colors.accent)
+        tint.setAlpha(_STRENGTH)
+        made = QTextLayout.FormatRange()
+        layout = QTextCharFormat()
+        layout.setBackground(tint)
+        made.start, made.length, made.format = start, length, layout
+        return made
+
+    def _top_frame(self, position: int) -> QTextFrame | None:
+        for frame in self._text.document().rootFrame().childFrames():
+            if frame.firstPosition() <= position <= frame.lastPosition():
+                return frame
+        return None
+
+    def _on_hovered(self, position: int) -> None:
+        origin = self.origin_at(position)
+        named = None if origin is None else (origin.request, origin.round)
+        if named != self._hovered:
+            self._hovered = named
+            if named is not None:
+                self.token_hovered.emit(*named)

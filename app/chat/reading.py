@@ -1,0 +1,57 @@
+"""How a person reads: the size of the text, its tint, whether it comes evenly, and copies of it all."""
+
+from dataclasses import replace
+
+from PySide6.QtCore import QObject, Signal
+
+from app.actions import Actions
+from app.chat.conversation_view import ConversationView
+from app.chat.look import LARGEST, SMALLEST, STEP
+from app.settings import SettingsFile
+
+
+class Reading(QObject):
+    """Connects the actions with the view, and remembers what was chosen."""
+
+    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse came from
+
+    def __init__(self, view: ConversationView, settings: SettingsFile, parent: QObject) -> None:
+        super().__init__(parent)
+        self._view = view
+        self._settings = settings
+        view.zoom_requested.connect(self.zoom)
+        view.token_hovered.connect(self.token_hovered)
+        self.follow_settings()
+
+    def follow_settings(self) -> None:
+        """Show the text as it was last chosen, and as Preferences say."""
+        kept = self._settings.current
+        self._view.autoscroll = kept.autoscroll
+        self._show(zoom=min(max(kept.chat_zoom, SMALLEST), LARGEST), tint=kept.chat_tint, smooth=kept.smooth)
+
+    def connect_actions(self, actions: Actions) -> None:
+        """Have the window's actions do what they say."""
+        actions.zoom_in.triggered.connect(lambda: self.zoom(1))
+        actions.zoom_out.triggered.connect(lambda: self.zoom(-1))
+        actions.zoom_reset.triggered.connect(lambda: self.zoom(0))
+        actions.edit_question.triggered.connect(self._view.edit_last_question)
+        actions.copy_answer.triggered.connect(self._view.copy_last_answer)
+        actions.copy_conversation.triggered.connect(self._view.copy_conversation)
+        actions.tint.setChecked(self._view.look.tint)
+        actions.tint.toggled.connect(self.tint)
+
+    def zoom(self, steps: int) -> None:
+        """Make the text so many steps larger; 0 brings it back to its normal size."""
+        percent = min(max(self._view.look.zoom + steps * STEP, SMALLEST), LARGEST) if steps else 100
+        self._settings.change(chat_zoom=percent)
+        self._show(zoom=percent)
+
+    def tint(self, is_tinted: bool) -> None:
+        """Show which tokens were guessed by the draft, or no longer."""
+        self._settings.change(chat_tint=is_tinted)
+        self._show(tint=is_tinted)
+
+    def _show(self, **changes: object) -> None:
+        look = replace(self._view.look, **changes)  # type: ignore[arg-type]
+        if look != self._view.look:
+            self._view.set_look(look)

@@ -1,0 +1,68 @@
+"""Tells the thinking of a model from its answer, by the marks that chat templates put around it."""
+
+from dataclasses import dataclass
+
+# What a model writes before and behind its thinking.
+MARKS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """An answer in its parts. `begin`: where `answer` begins in the text; `is_thinking`: the end has not come yet."""
+
+    thought: str
+    answer: str
+    begin: int
+    is_thinking: bool
+
+
+def split(text: str) -> Split:
+    """Divide what a model wrote so far. Marks count only before the first word of the answer.
+
+    A template can put the first mark into the prompt; then the last one alone, on a line of its own, divides the text.
+    """
+    thoughts: list[str] = []
+    here = 0
+    while True:
+        here += len(text) - here - len(text[here:].lstrip())
+        marks = next((each for each in MARKS if text.startswith(each[0], here)), None)
+        if marks is None:
+            break
+        begin = here + len(marks[0])
+        end = text.find(marks[1], begin)
+        if end < 0:
+            return Split(_joined([*thoughts, _without_beginning_of(marks[1], text[begin:])]), "", len(text), True)
+        thoughts.append(text[begin:end])
+        here = end + len(marks[1])
+    if thoughts:
+        return Split(_joined(thoughts), text[here:], here, False)
+    return _split_at_end(text)
+
+
+def _split_at_end(text: str) -> Split:
+    for first, last in MARKS:
+        end = text.find(f"{last}\n")
+        if end >= 0 and text[:end].rpartition("\n")[2].strip() == "":
+            begin = end + len(last)
+            begin += len(text[begin:]) - len(text[begin:].lstrip())
+            return Split(text[:end].strip(), text[begin:], begin, False)
+        if text and first.startswith(text.lstrip()):
+            return Split("", "", len(text), False)  # perhaps the beginning of a mark
+    return Split("", text, 0, False)
+
+
+def _joined(thoughts: list[str]) -> str:
+    return "\n\n".join(each.strip("\n") for each in thoughts if each.strip())
+
+
+def _without_beginning_of(mark: str, text: str) -> str:
+    """The text without an end that could become the mark."""
+    length = next((size for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])), 0)
+    return text[: len(text) - length]

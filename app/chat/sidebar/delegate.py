@@ -1,0 +1,92 @@
+"""Paints the rows of the list: a header, a title, and under it the words that a search found."""
+
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from app.chat.archive.records import HIT_BEGIN, HIT_END
+from app.chat.sidebar.model import ROW
+from app.chat.sidebar.rows import ChatRow, HeaderRow
+from app.theme import Colors
+from app.translation import tr
+
+_SIDE, _GAP, _RADIUS = 10, 7, 7
+_HEADER_ABOVE = 14
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class ConversationDelegate(QStyledItemDelegate):
+    """Draws with the theme's colours; a title is edited in its place."""
+
+    def __init__(self, colors: Colors, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.colors = colors
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
+        """One line, or two with an excerpt."""
+        row = index.data(ROW)
+        line = QFontMetrics(option.font).lineSpacing()
+        if isinstance(row, HeaderRow):
+            return QSize(0, line + _HEADER_ABOVE + 4)
+        return QSize(0, line * (2 if row.excerpt else 1) + 2 * _GAP)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """One row."""
+        row = index.data(ROW)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if isinstance(row, HeaderRow):
+            self._paint_header(painter, option, row)
+        elif isinstance(row, ChatRow):
+            self._paint_chat(painter, option, row)
+        painter.restore()
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """The whole row is there to write in."""
+        del index
+        editor.setGeometry(option.rect)
+
+    def _paint_header(self, painter: QPainter, option: QStyleOptionViewItem, row: HeaderRow) -> None:
+        font = QFont(option.font)
+        font.setWeight(QFont.Weight.DemiBold)
+        font.setPointSizeF(font.pointSizeF() * 0.88)
+        painter.setFont(font)
+        painter.setPen(QColor(self.colors.muted))
+        place = option.rect.adjusted(_SIDE, _HEADER_ABOVE, -_SIDE, 0)
+        words = f"{row.text}  {row.count}" if row.folder else tr(row.text)
+        painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)
+
+    def _paint_chat(self, painter: QPainter, option: QStyleOptionViewItem, row: ChatRow) -> None:
+        rect: QRect = option.rect
+        state = option.state
+        chosen = bool(state & QStyle.StateFlag.State_Selected)
+        if chosen or state & QStyle.StateFlag.State_MouseOver:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(self.colors.selection if chosen else self.colors.hover))
+            painter.drawRoundedRect(rect.adjusted(2, 1, -2, -1), _RADIUS, _RADIUS)
+        metrics = QFontMetrics(option.font)
+        painter.setFont(option.font)
+        painter.setPen(QColor(self.colors.text))
+        line = QRect(rect.left() + _SIDE, rect.top() + _GAP, rect.width() - 2 * _SIDE, metrics.lineSpacing())
+        title = metrics.elidedText(row.record.shown_title, Qt.TextElideMode.ElideRight, line.width())
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, title)
+        if row.excerpt:
+            self._paint_excerpt(painter, line.translated(0, metrics.lineSpacing()), row.excerpt)
+
+    def _paint_excerpt(self, painter: QPainter, line: QRect, excerpt: str) -> None:
+        """The words that were found stand out, and are moved into sight if they come late."""
+        plain, strong = QFont(painter.font()), QFont(painter.font())
+        strong.setWeight(QFont.Weight.DemiBold)
+        first = excerpt.find(HIT_BEGIN)
+        words = " ".join((excerpt if first < 24 else "…" + excerpt[first - 16 :]).split())
+        at = line.left()
+        for number, part in enumerate(words.replace(HIT_END, HIT_BEGIN).split(HIT_BEGIN)):
+            painter.setFont(strong if number % 2 else plain)
+            painter.setPen(QColor(self.colors.text if number % 2 else self.colors.muted))
+            metrics = painter.fontMetrics()
+            shown = metrics.elidedText(part, Qt.TextElideMode.ElideRight, line.right() - at)
+            painter.drawText(at, line.top() + metrics.ascent(), shown)
+            at += metrics.horizontalAdvance(part)
+            if at >= line.right():
+                return

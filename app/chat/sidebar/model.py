@@ -1,0 +1,107 @@
+"""The rows of the list as Qt wants them; conversations can be dragged onto the header of a folder."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QAbstractListModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+
+from app.chat.sidebar.rows import ChatRow, HeaderRow, Row
+from app.translation import tr
+
+ROW = Qt.ItemDataRole.UserRole
+_MIME = "application/x-coppice-conversation"
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class ConversationModel(QAbstractListModel):
+    """Rows that are replaced as a whole: even ten thousand are cheap, as only those on screen are asked for."""
+
+    renamed = Signal(object, str)  # id of a conversation, its title
+    moved = Signal(object, str)  # id of a conversation, a folder or nothing
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: list[Row] = []
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        """Show other rows."""
+        self.beginResetModel()
+        self._rows = list(rows)
+        self.endResetModel()
+
+    def row(self, index: Index) -> Row | None:
+        """What stands there."""
+        return self._rows[index.row()] if 0 <= index.row() < len(self._rows) else None
+
+    def index_of(self, conversation: int) -> QModelIndex:
+        """Where a conversation stands; an invalid index if nowhere."""
+        for number, row in enumerate(self._rows):
+            if isinstance(row, ChatRow) and row.record.id == conversation:
+                return self.index(number)
+        return QModelIndex()
+
+    # ---- what Qt asks -----------------------------------------------------------------------------------------------
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802
+        """A list has no rows below its rows."""
+        return 0 if parent.isValid() else len(self._rows)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """The row itself, its words, and what a screen reader says."""
+        row = self.row(index)
+        if row is None:
+            return None
+        if role == ROW:
+            return row
+        words = _header(row) if isinstance(row, HeaderRow) else row.record.shown_title
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole, Qt.ItemDataRole.AccessibleTextRole):
+            return words
+        return words if role == Qt.ItemDataRole.ToolTipRole and isinstance(row, ChatRow) else None
+
+    def setData(self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
+        """A title that was written in the list."""
+        row = self.row(index)
+        if not isinstance(row, ChatRow) or role != Qt.ItemDataRole.EditRole or str(value) == row.record.shown_title:
+            return False
+        self.renamed.emit(row.record.id, str(value))
+        return True
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Conversations are chosen, renamed and dragged; headers are dropped on."""
+        row = self.row(index)
+        if isinstance(row, ChatRow):
+            return (
+                Qt.ItemFlag.ItemIsEnabled
+                | Qt.ItemFlag.ItemIsSelectable
+                | Qt.ItemFlag.ItemIsEditable
+                | Qt.ItemFlag.ItemIsDragEnabled
+            )
+        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsDropEnabled if row else Qt.ItemFlag.NoItemFlags
+
+    def mimeTypes(self) -> list[str]:  # noqa: N802
+        """Only our own."""
+        return [_MIME]
+
+    def mimeData(self, indexes: Sequence[QModelIndex]) -> QMimeData:  # noqa: N802
+        """The conversation that is dragged."""
+        data = QMimeData()
+        ids = [row.record.id for row in map(self.row, indexes) if isinstance(row, ChatRow)]
+        data.setData(_MIME, ",".join(map(str, ids)).encode())
+        return data
+
+    def dropMimeData(  # noqa: N802
+        self, data: QMimeData, action: Qt.DropAction, row: int, column: int, parent: Index
+    ) -> bool:
+        """Onto a header: into its folder, or out of every folder."""
+        del action, row, column
+        header = self.row(parent) if parent.isValid() else None
+        if not isinstance(header, HeaderRow) or not data.hasFormat(_MIME):
+            return False
+        for conversation in bytes(data.data(_MIME).data()).decode().split(","):
+            self.moved.emit(int(conversation), header.folder)
+        return False  # the list is shown anew by whoever moved it; Qt must not take rows away
+
+
+def _header(row: HeaderRow) -> str:
+    """The name of a folder is the person's own word, every other header is ours."""
+    return row.text if row.folder else tr(row.text)

@@ -1,0 +1,202 @@
+"""The side of the window: a field that searches, the conversations, and what can be done with each of them."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QInputDialog,
+    QLineEdit,
+    QListView,
+    QMenu,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.archive.records import ConversationRecord, SearchHit
+from app.chat.sidebar.delegate import ConversationDelegate
+from app.chat.sidebar.model import ConversationModel
+from app.chat.sidebar.rows import ChatRow, hit_rows, rows_of
+from app.labels import label
+from app.theme import Colors
+from app.translation import tr
+from app.wording import mark
+
+_SEARCH_MS = 120
+_EMPTY = mark("Your conversations will be listed here.")
+_NOTHING_FOUND = mark("Nothing was found.")
+
+
+class ConversationsPanel(QWidget):
+    """Shows what it is told; says what a person wants, by a conversation's id."""
+
+    opened = Signal(object)
+    renamed = Signal(object, str)
+    pinned = Signal(object, bool)
+    moved = Signal(object, str)
+    duplicated = Signal(object)
+    deleted = Signal(object)
+    exported = Signal(object)
+    search_requested = Signal(str)
+
+    def __init__(self, colors: Colors, parent: QWidget | None = None, now: Callable[[], float] = time.time) -> None:
+        """`now`: seconds since 1970; the list is grouped by age."""
+        super().__init__(parent)
+        self._now = now
+        self._records: Sequence[ConversationRecord] = ()
+        self._current = 0
+        self.setAccessibleName(tr("Conversations"))
+        self.search = QLineEdit(self, placeholderText=tr("Search chats"), clearButtonEnabled=True)
+        self.search.setAccessibleName(tr("Search conversations"))
+        for button in self.search.findChildren(QAbstractButton):
+            button.setAccessibleName(tr("Clear search"))
+        self.model = ConversationModel(self)
+        self.list = self._build_list(colors)
+        self.empty = label("quiet-text", tr(_EMPTY), self)
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 10, 10, 8)
+        column.setSpacing(8)
+        column.addWidget(self.search)
+        column.addWidget(self.empty)
+        column.addWidget(self.list, 1)
+        self._pause = QTimer(self, singleShot=True, interval=_SEARCH_MS)
+        self._pause.timeout.connect(self._on_search_paused)
+        self.search.textChanged.connect(self._on_search_edited)
+        self.model.renamed.connect(self.renamed)
+        self.model.moved.connect(self.moved)
+
+    def _build_list(self, colors: Colors) -> QListView:
+        view = QListView(self)
+        view.setObjectName("conversations")
+        view.setAccessibleName(tr("Conversations"))
+        view.setModel(self.model)
+        view.setItemDelegate(ConversationDelegate(colors, view))
+        view.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
+        view.setDragDropMode(QAbstractItemView.DragDropMode.DragDrop)
+        view.setDefaultDropAction(Qt.DropAction.MoveAction)
+        view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        view.setMouseTracking(True)
+        view.customContextMenuRequested.connect(self._on_menu_requested)
+        view.clicked.connect(self._on_chosen)
+        view.activated.connect(self._on_chosen)
+        return view
+
+    # ---- what is shown ----------------------------------------------------------------------------------------------
+
+    def show_conversations(self, records: Sequence[ConversationRecord]) -> None:
+        """Show these, newest first, unless a search is shown."""
+        self._records = records
+        if not self.search.text().strip():
+            self._show_all()
+
+    def show_found(self, hits: Sequence[SearchHit]) -> None:
+        """Show what a search found, if it is still wanted."""
+        if self.search.text().strip():
+            self.model.show_rows(hit_rows(hits))
+            self._show_empty(tr(_NOTHING_FOUND))
+            self._mark_current()
+
+    def show_current(self, conversation: int) -> None:
+        """Mark the conversation that the window shows."""
+        self._current = conversation
+        self._mark_current()
+
+    def set_theme(self, colors: Colors) -> None:
+        """Draw everything in other colours."""
+        delegate = self.list.itemDelegate()
+        assert isinstance(delegate, ConversationDelegate)
+        delegate.colors = colors
+        self.list.viewport().update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Delete removes the chosen conversation, Escape leaves a search."""
+        row = self.model.row(self.list.currentIndex())
+        if event.matches(QKeySequence.StandardKey.Delete) and self.list.hasFocus() and isinstance(row, ChatRow):
+            self.deleted.emit(row.record.id)
+        elif event.key() == Qt.Key.Key_Escape and self.search.text():
+            self.search.clear()
+        else:
+            super().keyPressEvent(event)
+
+    def menu_of(self, row: ChatRow) -> QMenu:
+        """What can be done with a conversation."""
+        record, identity = row.record, row.record.id
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        _add(menu, tr("Rename"), "F2", lambda: self.list.edit(self.model.index_of(identity)))
+        _add(
+            menu,
+            tr("Unpin") if record.is_pinned else tr("Pin"),
+            "",
+            lambda: self.pinned.emit(identity, not record.is_pinned),
+        )
+        folders = menu.addMenu(tr("Move to folder"))
+        for folder in sorted({each.folder for each in self._records if each.folder}, key=str.casefold):
+            action = _add(
+                folders, folder.replace("&", "&&"), "", lambda _=0, name=folder: self.moved.emit(identity, name)
+            )
+            action.setCheckable(True)
+            action.setChecked(folder == record.folder)
+        folders.addSeparator()
+        _add(folders, tr("New folder…"), "", lambda: self._on_new_folder(identity))
+        if record.folder:
+            _add(folders, tr("Out of folder"), "", lambda: self.moved.emit(identity, ""))
+        _add(menu, tr("Duplicate"), "", lambda: self.duplicated.emit(identity))
+        _add(menu, tr("Export…"), "", lambda: self.exported.emit(identity))
+        menu.addSeparator()
+        _add(menu, tr("Delete"), "Del", lambda: self.deleted.emit(identity))
+        return menu
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _show_all(self) -> None:
+        self.model.show_rows(rows_of(self._records, self._now()))
+        self._show_empty(tr(_EMPTY))
+        self._mark_current()
+
+    def _show_empty(self, words: str) -> None:
+        is_empty = self.model.rowCount() == 0
+        self.empty.setText(words)
+        self.empty.setVisible(is_empty)
+        self.list.setVisible(not is_empty)
+
+    def _mark_current(self) -> None:
+        self.list.setCurrentIndex(self.model.index_of(self._current))
+
+    def _on_chosen(self, index: QModelIndex) -> None:
+        row = self.model.row(index)
+        if isinstance(row, ChatRow):
+            self.opened.emit(row.record.id)
+
+    def _on_search_edited(self, words: str) -> None:
+        if words.strip():
+            self._pause.start()
+        else:
+            self._pause.stop()
+            self._show_all()
+
+    def _on_search_paused(self) -> None:
+        self.search_requested.emit(self.search.text())
+
+    def _on_menu_requested(self, place: QPoint) -> None:
+        row = self.model.row(self.list.indexAt(place))
+        if isinstance(row, ChatRow):
+            self.menu_of(row).popup(self.list.viewport().mapToGlobal(place))
+
+    def _on_new_folder(self, conversation: int) -> None:
+        name, accepted = QInputDialog.getText(self, tr("New folder"), tr("Name of the folder"))
+        if accepted and name.strip():
+            self.moved.emit(conversation, name)
+
+
+def _add(menu: QMenu, text: str, shortcut: str, action: object) -> QAction:
+    """The shortcut is shown only: the list itself answers to it, and only while it has the focus."""
+    added = menu.addAction(f"{text}\t{shortcut}" if shortcut else text)
+    added.triggered.connect(action)
+    return added

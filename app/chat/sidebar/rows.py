@@ -1,0 +1,90 @@
+"""What the list shows, row by row: pure, from records and the time of day."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.chat.archive.records import ConversationRecord, SearchHit
+from app.wording import mark
+
+PINNED, TODAY, YESTERDAY, WEEK, MONTH, EARLIER = (
+    mark("Pinned"), mark("Today"), mark("Yesterday"),
+    mark("Previous 7 days"), mark("Previous 30 days"), mark("Earlier"),
+)  # fmt: skip
+IN_TITLES, IN_TEXTS = mark("In titles"), mark("In messages")
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRow:
+    """A line above a group. What is dropped on it goes to `folder`; empty: out of every folder."""
+
+    text: str
+    folder: str = ""
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRow:
+    """A conversation; `excerpt` is where a search found its words, and `message` in which message."""
+
+    record: ConversationRecord
+    excerpt: str = ""
+    message: int = 0
+
+
+Row = HeaderRow | ChatRow
+
+
+def rows_of(records: Sequence[ConversationRecord], now: float) -> list[Row]:
+    """Pinned ones, then folders by name, then the rest by age; `records` newest first, `now` in seconds since 1970."""
+    groups: dict[HeaderRow, list[ConversationRecord]] = {}
+    ages: dict[str, list[ConversationRecord]] = {name: [] for name in (TODAY, YESTERDAY, WEEK, MONTH, EARLIER)}
+    pinned = [each for each in records if each.is_pinned]
+    rest = [each for each in records if not each.is_pinned]
+    for folder in sorted({each.folder for each in rest if each.folder}, key=str.casefold):
+        inside = [each for each in rest if each.folder == folder]
+        groups[HeaderRow(folder, folder, len(inside))] = inside
+    for each in rest:
+        if not each.folder:
+            ages[age(each.updated, now)].append(each)
+    shown = {HeaderRow(PINNED): pinned, **groups, **{HeaderRow(name): found for name, found in ages.items()}}
+    return _flat({header: [ChatRow(each) for each in found] for header, found in shown.items()})
+
+
+def hit_rows(hits: Sequence[SearchHit]) -> list[Row]:
+    """What a search found: titles first, then the best message of every conversation."""
+    titled = [hit for hit in hits if not hit.message]
+    inside: dict[int, SearchHit] = {}
+    for hit in hits:
+        if hit.message:
+            inside.setdefault(hit.conversation.id, hit)
+    groups = {HeaderRow(IN_TITLES): titled, HeaderRow(IN_TEXTS): list(inside.values())}
+    return _flat(
+        {
+            header: [ChatRow(hit.conversation, hit.excerpt, hit.message) for hit in found]
+            for header, found in groups.items()
+        }
+    )
+
+
+def _flat(groups: Mapping[HeaderRow, Sequence[ChatRow]]) -> list[Row]:
+    """Every group that has something in it, below its header."""
+    rows: list[Row] = []
+    for header, found in groups.items():
+        if found:
+            rows += [header, *found]
+    return rows
+
+
+def age(updated: float, now: float) -> str:
+    """The group of a conversation by its last change; days begin at local midnight."""
+    days = (_local_day(now) - _local_day(updated)).days
+    if days <= 0:
+        return TODAY
+    if days == 1:
+        return YESTERDAY
+    return WEEK if days <= 7 else MONTH if days <= 30 else EARLIER
+
+
+def _local_day(seconds: float) -> datetime.date:
+    return datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC).astimezone().date()

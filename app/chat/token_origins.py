@@ -1,0 +1,68 @@
+"""Which round a character of an answer came from, and which of the models wrote it."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from engine.messages import Round
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A round's request and number, and whether the target added the token itself, or accepted the draft's."""
+
+    request: int
+    round: int
+    is_bonus: bool
+
+
+class TokenOrigins:
+    """Four numbers a round: where its text ends, where the bonus token begins in it, the request, the round's number.
+
+    Text can lag behind the tokens (half a character, a held back stop string): then the pieces tell where it will be.
+    """
+
+    def __init__(self, begin: int = 0) -> None:
+        """`begin`: characters that were there before the first round."""
+        self._begin = begin
+        self._ends = array("L")
+        self._bonuses = array("L")
+        self._rounds = array("L")
+        self._requests = array("L")
+        self._shown = begin
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def add(self, event: Round) -> None:
+        """Take a round, in the order they come."""
+        drafted = sum(len(event.tree.pieces[node]) for node in event.accepted[1:])
+        begin = self._ends[-1] if self._ends else self._begin
+        self._shown += len(event.text)
+        end = begin + drafted + len(event.bonus_piece)
+        if event.text and event.text.endswith(event.bonus_piece):
+            end = self._shown  # nothing is held back: what counting pieces got wrong is right again
+        end = max(begin, end)
+        self._ends.append(end)
+        self._bonuses.append(max(begin, end - len(event.bonus_piece)))
+        self._rounds.append(event.index)
+        self._requests.append(event.id)
+
+    def at(self, place: int) -> Origin | None:
+        """Where the character at this place of the answer comes from; None behind the end."""
+        index = bisect_right(self._ends, place)
+        if place < self._begin or index >= len(self._ends):
+            return None
+        return Origin(self._requests[index], self._rounds[index], place >= self._bonuses[index])
+
+    def between(self, begin: int, end: int) -> Iterable[tuple[int, int, bool]]:
+        """The stretches of one kind that cover these characters: begin, end, whether the target added them."""
+        begin = max(begin, self._begin)
+        index = bisect_right(self._ends, begin)
+        while begin < end and index < len(self._ends):
+            for stop, is_bonus in ((self._bonuses[index], False), (self._ends[index], True)):
+                if begin < min(stop, end):
+                    yield begin, min(stop, end), is_bonus
+                    begin = min(stop, end)
+            index += 1
