@@ -1,11 +1,13 @@
 """Keeps a pair loaded: after every start of the engine, and after a choice that could not be loaded."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
 from app.engine_link import EngineLink
 from app.engine_state import EngineState, Phase
+from app.library.load_pace import LoadPace
 from engine.messages import Event, Failed, Finished, Loaded, Loading, Ready
 from engine.options import LoadOptions
 
@@ -27,16 +29,18 @@ class LibraryController(QObject):
         wanted: LoadOptions,
         previous: LoadOptions,
         parent: QObject | None = None,
-        cache_dir: str = "",
+        complete: Callable[[LoadOptions], LoadOptions] = lambda options: options,
     ) -> None:
+        """`complete` fills in what a choice of models leaves open: folders, limits, and whatever Preferences say."""
         super().__init__(parent)
         self._link = link
-        self._cache_dir = cache_dir  # where the engine keeps prepared models
+        self._complete = complete
         self._wanted = wanted
         self._previous = previous
         self._loaded: LoadOptions | None = None
         self._failed: list[LoadOptions] = []  # since the last success or choice, so that no failure is tried twice
         self._request = 0
+        self._pace = LoadPace()
         self.state = EngineState()
 
     @property
@@ -86,8 +90,8 @@ class LibraryController(QObject):
     def _on_answer(self, event: Event) -> None:
         match event:
             case Loading():
-                stage = EngineState(Phase.LOADING, event.stage, event.done, event.total)
-                self._change(stage)
+                left = self._pace.seconds_left(event.stage, event.done, event.total)
+                self._change(EngineState(Phase.LOADING, event.stage, event.done, event.total, left))
             case Loaded():
                 self._change(replace(self.state, pair=event))
             case Finished(reason="loaded"):
@@ -126,7 +130,7 @@ class LibraryController(QObject):
 
     def _request_load(self) -> None:
         self._change(EngineState(Phase.LOADING, "Loading the models"))
-        self._request = self._link.load(replace(self._wanted, cache_dir=self._cache_dir))
+        self._request = self._link.load(self._complete(self._wanted))
 
     def _change(self, state: EngineState) -> None:
         if state != self.state:

@@ -1,0 +1,88 @@
+"""The disk that downloads are written to: free space, and files of which every byte that was written is kept."""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from io import FileIO
+from pathlib import Path
+
+from app.downloads.failures import OutOfSpaceError
+
+RESERVE_BYTES = 256 << 20  # what is left to everything else on the disk
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+class Disk:
+    """What a download needs of the operating system; tests fill it up."""
+
+    reserve_bytes = RESERVE_BYTES
+    check_every_bytes = 64 << 20
+
+    def free_bytes(self, folder: Path) -> int:
+        """What may still be written where the folder is, or will be."""
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        return shutil.disk_usage(folder).free
+
+    def open(self, path: Path) -> FileIO:
+        """A file to read and write without a buffer, made if it is missing; a link is not followed."""
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        return FileIO(os.open(path, flags, 0o666), "r+")
+
+    def require(self, folder: Path, count: int) -> None:
+        """Raise `OutOfSpaceError` if so many more bytes would leave too little on the disk."""
+        missing = count + self.reserve_bytes - self.free_bytes(folder)
+        if missing > 0:
+            raise out_of_space(folder, missing)
+
+
+def is_full(error: OSError) -> bool:
+    """Whether the disk, or the part of it that this person may use, is full."""
+    return error.errno in _FULL
+
+
+def out_of_space(folder: Path, missing: int) -> OutOfSpaceError:
+    """The failure, in words."""
+    return OutOfSpaceError(
+        f"{size_text(missing)} more are needed on the disk of {folder}.",
+        "Free some space, then resume; what has arrived is kept.",
+        missing,
+    )
+
+
+def size_text(count: float) -> str:
+    """A number of bytes as people read it, such as `1.6 GB`."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new name in the folder survive a power cut, where folders can be synchronised at all."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a small file beside the old one and swap, so that a crash or a full disk leaves one or the other."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+Check = Callable[[], None]
+"""Called between pieces of long work; raises what is to end it."""

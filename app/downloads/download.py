@@ -1,0 +1,164 @@
+"""One download from beginning to end, in the thread that runs it; it can be stopped from any other and run again."""
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from app.downloads.connection import Connection
+from app.downloads.control import Control, Stopped, Wish
+from app.downloads.destination import Destination
+from app.downloads.disk import is_full, out_of_space
+from app.downloads.equipment import Equipment
+from app.downloads.failures import OutOfSpaceError, Passing
+from app.downloads.hub_cache import CacheDestination
+from app.downloads.names import is_repo_id, is_revision
+from app.downloads.patience import Patience
+from app.downloads.place import HubPlace
+from app.downloads.plain_folder import FolderDestination
+from app.downloads.plan import Plan, read_plan
+from app.downloads.progress import Progress, Request, State
+from app.downloads.tracker import Tracker
+from app.downloads.transfer import Transfer
+from engine.errors import CoppiceError, InputError
+
+
+class Download:
+    """What one request asks for. `plan` is None until the hub has been asked, or comes from an earlier session.
+
+    With a plan, a later run goes on with the very same commit, whatever its branch has become meanwhile.
+    """
+
+    def __init__(self, number: int, request: Request, equipment: Equipment, plan: Plan | None = None) -> None:
+        self.request = request
+        self.plan = plan
+        self._equipment = equipment
+        self._control = Control()
+        self._tracker = Tracker(number, request, equipment.clock)
+        if plan is not None:
+            self._tracker.expect(plan)
+
+    @property
+    def progress(self) -> Progress:
+        """What it is doing now; for any thread."""
+        return self._tracker.snapshot()
+
+    def stop(self, wish: Wish) -> None:
+        """Pause it, keeping what has arrived, or cancel it, removing what is partial; for any thread.
+
+        The thread that runs it notices at once, or, while it waits for a server's first answer, after seconds.
+        """
+        self._control.stop(wish)
+
+    def rest(self, state: State) -> None:
+        """Be queued or paused, while no thread runs it; an earlier stop is forgotten."""
+        self._control.clear()
+        self._tracker.enter(state)
+
+    def run(self, on_plan: Callable[[], None] = lambda: None) -> None:
+        """Go on until it is done, failed or stopped, as `progress` says; `on_plan` is called when there is a plan."""
+        self._tracker.begin()
+        try:
+            path = self._run(on_plan)
+        except Stopped as stopped:
+            if stopped.wish is Wish.CANCEL:
+                self.discard()
+            else:
+                self._tracker.stop(State.PAUSED)
+        except OutOfSpaceError as error:
+            self._tracker.stop(State.PAUSED, error)
+        except CoppiceError as error:
+            self._tracker.stop(State.FAILED, error)
+        except OSError as error:
+            self._tracker.stop(*self._verdict(error))
+        else:
+            self._tracker.finish(str(path))
+
+    def fail(self) -> None:
+        """Be failed for a reason that nobody foresaw."""
+        message = f"The download of {self.request.repo_id} has ended because of an error in this program."
+        self._tracker.stop(State.FAILED, CoppiceError(message, "Look into the log, then resume."))
+
+    def discard(self) -> None:
+        """Remove what is partial, while no thread runs it; complete files stay."""
+        if self.plan is not None:
+            destination = self._destination(self._equipment.find_place(), self.plan)
+            destination.clear(self.plan.files)
+        self._tracker.stop(State.CANCELLED)
+
+    def measure(self) -> None:
+        """Count what earlier sessions have left on the disk, while no thread runs it."""
+        if self.plan is not None:
+            self._measure(self.plan, self._destination(self._equipment.find_place(), self.plan))
+
+    def _run(self, on_plan: Callable[[], None]) -> Path:
+        place = self._equipment.find_place()
+        self._require_sense(place)
+        with closing(Connection(place.endpoint, self._equipment.token, self._equipment.stall_seconds)) as connection:
+            self._control.on_stop(connection.hang_up)
+            try:
+                plan = self.plan or self._ask(connection)
+                self.plan = plan
+                self._tracker.expect(plan)
+                on_plan()
+                destination = self._destination(place, plan)
+                missing = plan.bytes - self._measure(plan, destination)
+                if missing:
+                    self._equipment.disk.require(destination.folder, missing)
+                transfer = Transfer(plan, destination, connection, self._equipment, self._control, self._tracker)
+                self._fetch(plan, destination, transfer)
+            finally:
+                self._control.on_stop(None)
+        return destination.folder
+
+    def _fetch(self, plan: Plan, destination: Destination, transfer: Transfer) -> None:
+        destination.prepare()
+        try:
+            for file in plan.files:
+                transfer.fetch(file)
+            destination.finish()
+        finally:
+            destination.clear(())
+
+    def _require_sense(self, place: HubPlace) -> None:
+        if not is_repo_id(self.request.repo_id):
+            raise InputError("That is not the name of a model on the hub.", "Give one like 'org/name'.")
+        if not is_revision(self.request.revision):
+            raise InputError("That is not the name of a revision.", "Give a branch, a tag or a commit.")
+        if place.is_offline:
+            raise InputError("The hub is switched off by HF_HUB_OFFLINE.", "Unset it to download.")
+
+    def _ask(self, connection: Connection) -> Plan:
+        patience = Patience(self._equipment, self._control, self._tracker)
+        while True:
+            try:
+                return read_plan(self.request.repo_id, connection.listing(self.request.repo_id, self.request.revision))
+            except Passing as passing:
+                self._control.check()  # it may have been our own hanging up
+                patience.endure(passing)
+
+    def _destination(self, place: HubPlace, plan: Plan) -> Destination:
+        if self.request.to:
+            return FolderDestination(Path(self.request.to))
+        return CacheDestination(place, plan.repo_id, self.request.revision, plan.commit)
+
+    def _measure(self, plan: Plan, destination: Destination) -> int:
+        """Tell the tracker how much of every file is there, and return the sum."""
+        there = 0
+        for file in plan.files:
+            if destination.has(file, self._control.check):
+                count = file.bytes
+            else:
+                partial = destination.partial(file)
+                count = min(partial.stat().st_size, file.bytes) if partial.is_file() else 0
+            self._tracker.found(file, count)
+            there += count
+        return there
+
+    def _verdict(self, error: OSError) -> tuple[State, CoppiceError]:
+        """What a failure of the operating system means; a full disk can be paused for."""
+        place = Path(self.request.to) if self.request.to else self._equipment.find_place().cache
+        if is_full(error):
+            return State.PAUSED, out_of_space(place, max(1, self.progress.bytes_total - self.progress.bytes_done))
+        where = error.filename or place
+        hint = "Check the folder and its permissions, then resume."
+        return State.FAILED, InputError(f"{where} cannot be written: {error.strerror or error}.", hint)

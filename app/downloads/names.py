@@ -1,0 +1,88 @@
+"""Which names of files a model needs, and which names must not be written anywhere."""
+
+import re
+
+_SMALL = frozenset(
+    {
+        "config.json",
+        "generation_config.json",
+        "model.safetensors.index.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+        "vocab.json",
+        "vocab.txt",
+        "merges.txt",
+        "tokenizer.model",
+        "spiece.model",
+        "tekken.json",
+        "chat_template.jinja",
+        "chat_template.json",
+    }
+)
+INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+_WEIGHTS = ".safetensors"
+_SHARD = re.compile(r"model-\d+-of-\d+\.safetensors", re.ASCII)
+
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(\..*)?", re.IGNORECASE)
+_DRIVE = re.compile(r"[A-Za-z]:")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
+_UNWRITABLE = re.compile(r'[<>:"|?*/\\]')
+_REPO_ID = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*", re.ASCII)
+_LONGEST = 200
+
+
+def leads_out(name: str) -> bool:
+    """Whether the name could mean something outside the model's folder, on any platform."""
+    parts = re.split(r"[/\\]", name)
+    return bool(
+        not name
+        or name[0] in "/\\~"
+        or ".." in parts
+        or _DRIVE.match(name)
+        or "\\" in name
+        or _UNPRINTABLE.search(name)
+    )
+
+
+def is_writable(name: str) -> bool:
+    """Whether every platform can keep a file of that name, directly in a folder."""
+    return not (
+        leads_out(name)
+        or _UNWRITABLE.search(name)
+        or _RESERVED.fullmatch(name)
+        or name.endswith((".", " "))
+        or len(name) > _LONGEST
+    )
+
+
+def is_repo_id(name: str) -> bool:
+    """Whether it has the form `org/name` and makes a folder name of its own."""
+    return bool(_REPO_ID.fullmatch(name)) and "--" not in name and ".." not in name and len(name) <= _LONGEST
+
+
+def is_revision(name: str) -> bool:
+    """Whether a branch, tag or commit can go by that name; it becomes a path below `refs`."""
+    parts = name.split("/")
+    return not leads_out(name) and all(is_writable(part) and part != "." for part in parts)
+
+
+def choose(names: list[str]) -> list[str]:
+    """The files a model needs, small ones first; the weights are one file, or the shards that an index is about.
+
+    As transformers has it, and the engine, a single file comes before an index. Empty without any weights.
+    """
+    here = sorted(name for name in names if "/" not in name)
+    weights = [name for name in here if name.endswith(_WEIGHTS)]
+    if SINGLE in weights:
+        weights = [SINGLE]
+    elif INDEX in here:
+        weights = [name for name in weights if _SHARD.fullmatch(name)] or weights
+    else:
+        weights = []
+    if not weights:
+        return []
+    small = [name for name in here if name in _SMALL and not (name == INDEX and weights == [SINGLE])]
+    return [*small, *weights]

@@ -1,0 +1,69 @@
+"""How a model would run here, in words; and the terms that this depends on."""
+
+from dataclasses import dataclass
+
+from engine.messages import Appraised
+from engine.options import LoadOptions, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What every estimate depends on, and a person can change. `budget` 0: automatic; limits in bytes, 0 for none.
+
+    `cache_dir`: the application's, where the engine remembers what it measured.
+    """
+
+    weights: str = "auto"
+    context_tokens: int = 0
+    budget: int = 0
+    device: str = "auto"
+    place: Place = "auto"
+    vram_limit_bytes: int = 0
+    ram_limit_bytes: int = 0
+    cache_dir: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    """A pair to be estimated. `key` is the caller's name for it; sources are the engine's, or folders of facts."""
+
+    key: str
+    target: str
+    draft: str = "none"
+
+    def options(self, terms: Terms) -> LoadOptions:
+        """What the engine is asked about."""
+        return LoadOptions(
+            target=self.target,
+            draft=self.draft,
+            device=terms.device,
+            weights=terms.weights,
+            context_tokens=terms.context_tokens,
+            budget=terms.budget,
+            place=terms.place,
+            cache_dir=terms.cache_dir,
+            vram_limit_bytes=terms.vram_limit_bytes,
+            ram_limit_bytes=terms.ram_limit_bytes,
+        )
+
+
+def in_words(found: Appraised) -> str:
+    """Such as "Streams from RAM, about 9 tokens/s"; a sentence without a full stop, or with a reason."""
+    if found.verdict == "no":
+        if not found.tiers:
+            return f"Cannot be used: {found.reason}"
+        return f"Does not fit, because {found.reason}"
+    if found.verdict == "device":
+        place = "Runs on the GPU" if found.device == "cuda" else "Runs on the CPU"
+    else:
+        place = "Streams from RAM" if found.verdict == "offload" else "Streams from SSD"
+    return f"{place}, about {rate_text(found.tokens_per_second)}"
+
+
+def rate_text(tokens_per_second: float) -> str:
+    """A speed with as many digits as an estimate deserves."""
+    if tokens_per_second >= 9.5:
+        return f"{tokens_per_second:.0f} tokens/s"
+    if tokens_per_second >= 0.095:
+        return f"{tokens_per_second:.1f} tokens/s"
+    return f"{tokens_per_second:.2f} tokens/s"

@@ -1,0 +1,164 @@
+"""What the engine must know of a model to say how it would run: fetched without its weights, and kept on disk.
+
+The folder's format is that of `engine.model.facts`.
+"""
+
+import json
+import shutil
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.library.hub.client import HubClient
+from app.library.hub.hostile_json import count, parse_object, text
+from app.library.hub.listing import INDEX, SINGLE, TOKENIZER_FILES, Listing, is_file_name, list_files
+from app.library.hub.remote_model import RemoteModel
+from app.library.hub.stop import Stop
+from app.library.hub.trouble import unusable
+
+FACTS = "facts.json"
+_KIND, _FORMAT = "coppice model facts", 1
+
+_MOST_CONFIG_BYTES = 4 << 20
+_MOST_INDEX_BYTES = 64 << 20
+_MOST_TABLES_BYTES = 256 << 20  # of all shards together
+_MOST_SHARDS = 2000
+_AT_A_TIME = 6
+_MOST_KEPT = 400
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """A model without its weights. `folder` can be given to the engine as a source to appraise.
+
+    `weight_bytes`: what its weight files take; `tokenizer_files`: name and digest of each file that a tokenizer is
+    made of, so that equal ones mean the same tokenizer; `tokenizer_bytes`: the size of its tokenizer.json.
+    """
+
+    repo: str
+    revision: str
+    folder: Path
+    model_type: str
+    weight_bytes: int
+    tokenizer_files: tuple[tuple[str, str], ...]
+    tokenizer_bytes: int = 0
+
+
+def fetch_facts(client: HubClient, repo: str, cache: Path, stop: Stop, revision: str = "") -> ModelFacts:
+    """The facts of a model, from `cache` if that commit is there, else from the hub; without `revision`, the newest.
+
+    Blocks; raises `HubError` and `Cancelled`, and `OSError` if they cannot be kept: they are there whole or not at all.
+    """
+    if revision and (known := read_facts(facts_folder(cache, repo, revision))):
+        return known
+    listing = list_files(client, repo, stop, revision or "main")
+    return read_facts(facts_folder(cache, repo, listing.row.revision)) or _fetch(client, listing, cache, stop)
+
+
+def prune_facts(cache: Path, most: int = _MOST_KEPT) -> None:
+    """Keep the facts that were fetched last; they cost some megabytes for large models, and seconds to fetch again."""
+    folders = [(path.stat().st_mtime, path) for path in (cache / "facts").glob("*") if (path / FACTS).is_file()]
+    for _, folder in sorted(folders)[: max(0, len(folders) - most)]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def facts_folder(cache: Path, repo: str, revision: str) -> Path:
+    """Where a commit's facts belong."""
+    return cache / "facts" / f"{repo.replace('/', '--')}-{revision[:12]}"
+
+
+def read_facts(folder: Path) -> ModelFacts | None:
+    """The facts in a folder; None where there are none that can be read."""
+    try:
+        kept = parse_object((folder / FACTS).read_bytes())
+        files = tuple((text(name), text(digest)) for name, digest in kept["tokenizer_files"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    if (kept.get("kind"), kept.get("format")) != (_KIND, _FORMAT):
+        return None
+    return ModelFacts(
+        repo=text(kept.get("name")),
+        revision=text(kept.get("revision")),
+        folder=folder,
+        model_type=text(kept.get("model_type")),
+        weight_bytes=count(kept.get("weight_bytes")),
+        tokenizer_files=files,
+        tokenizer_bytes=count(kept.get("tokenizer_bytes")),
+    )
+
+
+def _fetch(client: HubClient, listing: Listing, cache: Path, stop: Stop) -> ModelFacts:
+    folder = facts_folder(cache, listing.row.repo, listing.row.revision)
+    beside = folder.with_name(f".{uuid.uuid4().hex}")
+    beside.mkdir(parents=True)
+    try:
+        _write_facts(RemoteModel(client, listing, stop), beside)
+        if folder.exists():  # somebody else was faster, or they are damaged
+            shutil.rmtree(folder)
+        beside.rename(folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    known = read_facts(folder)
+    if known is None:
+        raise OSError(f"The facts in {folder} cannot be read back.")
+    return known
+
+
+def _write_facts(model: RemoteModel, folder: Path) -> None:
+    """Everything into `folder`, facts.json last."""
+    config = model.file("config.json", _MOST_CONFIG_BYTES)
+    model_type = text(model.parsed("config.json", config).get("model_type"), 60)
+    (folder / "config.json").write_bytes(config)
+    sizes = _write_heads(model, folder, _shards(model, folder))
+    files = model.listing.files
+    about = {
+        "kind": _KIND,
+        "format": _FORMAT,
+        "name": model.repo,
+        "revision": model.listing.row.revision,
+        "model_type": model_type,
+        "sizes": sizes,
+        "weight_bytes": sum(sizes.values()),
+        "tokenizer_files": [(name, files[name].digest) for name in TOKENIZER_FILES if name in files],
+        "tokenizer_bytes": files["tokenizer.json"].bytes if "tokenizer.json" in files else 0,
+    }
+    (folder / FACTS).write_text(json.dumps(about), encoding="utf-8")
+
+
+def _shards(model: RemoteModel, folder: Path) -> Sequence[str]:
+    """The names of the weight files: a single one, or those of the index."""
+    if SINGLE in model.listing.files:
+        return [SINGLE]
+    if INDEX not in model.listing.files:
+        raise unusable(model.repo, "it has no weights in the safetensors format")
+    index = model.file(INDEX, _MOST_INDEX_BYTES)
+    weight_map = model.parsed(INDEX, index).get("weight_map")
+    values = weight_map.values() if isinstance(weight_map, dict) else ()
+    names = list(dict.fromkeys(map(str, values)))
+    if not 0 < len(names) <= _MOST_SHARDS:
+        raise unusable(model.repo, "its index of weight files is damaged")
+    for name in names:
+        if not is_file_name(name) or not name.endswith(".safetensors"):
+            raise unusable(model.repo, "its index names files outside its folder, or of another format")
+        if name not in model.listing.files:
+            raise unusable(model.repo, f"its weight file {text(name, 80)} is missing")
+    (folder / INDEX).write_bytes(index)
+    return names
+
+
+def _write_heads(model: RemoteModel, folder: Path, names: Sequence[str]) -> dict[str, int]:
+    """The beginning of every weight file; returns the sizes of the whole ones."""
+    sizes: dict[str, int] = {}
+    written = 0
+    with ThreadPoolExecutor(_AT_A_TIME, "facts") as pool:
+        for begin in range(0, len(names), _AT_A_TIME):  # no more of them in memory than are fetched at a time
+            batch = names[begin : begin + _AT_A_TIME]
+            for name, (head, whole_bytes) in zip(batch, pool.map(model.head, batch), strict=True):
+                (folder / name).write_bytes(head)
+                sizes[name] = whole_bytes
+                written += len(head)
+            if written > _MOST_TABLES_BYTES:
+                raise unusable(model.repo, "the tables of its weight files are too large")
+    return sizes

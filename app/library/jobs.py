@@ -1,0 +1,118 @@
+"""Work that blocks, done beside the window: in threads of its own, its results as signals in the window's thread."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+
+from PySide6.QtCore import QObject, Signal
+
+from app.library.hub.stop import Stop
+from engine.errors import Cancelled, CoppiceError
+
+_log = logging.getLogger(__name__)
+
+Work = Callable[[Stop], object]
+
+
+class Job(QObject):
+    """One piece of work. It ends in `done`, in `failed`, or, after `cancel`, in neither.
+
+    Work that is an iterator is followed step by step: each goes into `stepped`, and the last one into `done` too.
+    It has no parent: the thread that does the work must never find it destroyed together with a window.
+    """
+
+    stepped = Signal(object)
+    done = Signal(object)
+    failed = Signal(CoppiceError)
+    _made_step = Signal(object)
+    _ended = Signal(object, object)
+
+    def __init__(self, work: Work, on_over: "Callable[[Job], None]") -> None:
+        super().__init__()
+        self._work = work
+        self._on_over = on_over
+        self._stop = Stop()
+        self._made_step.connect(self._on_step)
+        self._ended.connect(self._on_ended)
+
+    def cancel(self) -> None:
+        """Let nothing more be heard of it; the thread stops as soon as it can."""
+        self._stop.ask()
+
+    def perform(self) -> None:
+        """Do the work; for the thread that does it."""
+        result: object = None
+        error: CoppiceError | None = None
+        try:
+            self._stop.check()
+            result = self._work(self._stop)
+            if isinstance(result, Iterator):
+                result = self._follow(result)
+        except Cancelled:
+            self._stop.ask()
+        except CoppiceError as known:
+            error = known
+        except Exception as unknown:  # noqa: BLE001  # a thread that dies would leave the window waiting
+            _log.exception("Work in the background failed")
+            error = CoppiceError(f"That did not work: {unknown}", "Details are in the application's log.")
+        try:
+            self._ended.emit(result, error)
+        except RuntimeError:
+            _log.debug("Nobody waits for the result any more")  # the window is gone
+
+    def _follow(self, steps: Iterator[object]) -> object:
+        """The last step; each is announced on the way."""
+        last = None
+        for last in steps:
+            self._stop.check()
+            self._made_step.emit(last)
+        return last
+
+    def _on_step(self, step: object) -> None:
+        if not self._stop.asked:
+            self.stepped.emit(step)
+
+    def _on_ended(self, result: object, error: CoppiceError | None) -> None:
+        if not self._stop.asked:
+            if error is None:
+                self.done.emit(result)
+            else:
+                self.failed.emit(error)
+        self._on_over(self)
+
+
+class Jobs(QObject):
+    """Does a few pieces of work at a time, the others in turn. The threads end with the process, if not before."""
+
+    def __init__(self, at_a_time: int, name: str, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._waiting: SimpleQueue[Job | None] = SimpleQueue()
+        self._at_a_time = at_a_time
+        self._going: set[Job] = set()
+        for _ in range(at_a_time):
+            threading.Thread(target=_work_off, args=(self._waiting,), name=name, daemon=True).start()
+
+    def start(self, work: Work) -> Job:
+        """Put a piece of work into the queue; connect to its signals at once: nothing is sent before that."""
+        job = Job(work, self._going.discard)
+        self._going.add(job)
+        self._waiting.put(job)
+        return job
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way any more."""
+        return not self._going
+
+    def close(self) -> None:
+        """Cancel everything, and let the threads end."""
+        for job in self._going:
+            job.cancel()
+        for _ in range(self._at_a_time):
+            self._waiting.put(None)
+
+
+def _work_off(waiting: "SimpleQueue[Job | None]") -> None:
+    while job := waiting.get():
+        job.perform()

@@ -1,0 +1,257 @@
+"""The model that a person looks at: its terms, its draft, how the pair would run, and what can be done with it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from PySide6.QtCore import QObject, Signal
+
+from app.downloads.progress import Progress
+from app.library.candidates import draft_candidates
+from app.library.draft_finder import DraftFinder, Placed
+from app.library.estimates import Pricing, Terms
+from app.library.estimator import Estimator
+from app.library.facts_controller import FactsController
+from app.library.hub.facts import ModelFacts
+from app.library.hub.rows import ModelRow
+from app.library.pairing.drafts import Candidate, DraftChoice, Origin
+from app.library.picker.entry import Entry
+from app.library.picker.offer import NOTHING, Deed, Missing, Offer, offer_for
+from app.library.shelf import Shelf
+from app.library.suggestions import Suggestion
+from app.library.terms_memory import TermsMemory
+from app.paths import resource
+from engine.errors import CoppiceError
+from engine.messages import Appraised
+from engine.options import EMBEDDED, NO_DRAFT, LoadOptions
+
+
+class Chooser(QObject):
+    """`changed` tells that something is to be shown anew; `drafts_changed` that the list of drafts is another."""
+
+    changed = Signal()
+    drafts_changed = Signal()
+    terms_chosen = Signal(Terms)
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        facts: FactsController,
+        finder: DraftFinder,
+        shelf: Shelf,
+        memory: TermsMemory,
+        suggested: tuple[Suggestion, ...],
+        parent: QObject | None = None,
+    ) -> None:
+        """`estimator` is asked about nothing but this pair."""
+        super().__init__(parent)
+        self._estimator, self._facts, self._finder = estimator, facts, finder
+        self._shelf, self._memory, self._suggested = shelf, memory, suggested
+        self._rows: Iterable[ModelRow] = ()
+        self._downloads: tuple[Progress, ...] = ()
+        self._draft_was_chosen = False
+        self.entry: Entry | None = None
+        self.common_terms = estimator.terms
+        self.choices: tuple[DraftChoice, ...] = ()
+        self.draft = NO_DRAFT
+        facts.arrived.connect(self._on_facts)
+        facts.failed.connect(lambda repo, _error: self._on_news(repo))
+        finder.found.connect(self._on_drafts)
+        estimator.priced.connect(lambda _key, _found: self.changed.emit())
+        shelf.changed.connect(lambda _found: self.look_again())
+
+    # ---- what a person does -----------------------------------------------------------------------------------------
+
+    def choose(self, entry: Entry | None, rows: Iterable[ModelRow] = ()) -> None:
+        """Look at another model; `rows` are what was found with it, where drafts may be among."""
+        if entry is not None and self.entry is not None and _is_same(entry, self.entry):
+            self.entry = entry
+            return
+        self.entry, self._rows = entry, rows
+        self.choices, self.draft, self._draft_was_chosen = (), NO_DRAFT, False
+        self._finder.cancel()
+        if entry is not None:
+            self.draft = self._first_draft(entry)
+            self._estimator.set_terms(self._first_terms(entry))
+        self.drafts_changed.emit()
+        self.look_again()
+
+    def choose_terms(self, terms: Terms) -> None:
+        """Load it in another way; other models are judged by the same terms."""
+        terms = replace(terms, cache_dir=self.common_terms.cache_dir)
+        if terms != self._estimator.terms:
+            self.common_terms = terms
+            self._estimator.set_terms(terms)
+            self._price()
+            self.terms_chosen.emit(terms)
+
+    def choose_draft(self, source: str) -> None:
+        """Take another draft; one whose vocabulary is not known is looked up on the hub."""
+        self.draft, self._draft_was_chosen = source, True
+        choice = self.choice
+        if choice is not None and choice.to_check and choice.candidate.origin is not Origin.LOCAL:
+            self._find_drafts(True)
+        self._price()
+
+    def follow_downloads(self, downloads: tuple[Progress, ...]) -> None:
+        """What is being fetched is not offered again."""
+        states = [(each.request.repo_id, each.state) for each in downloads]
+        before = [(each.request.repo_id, each.state) for each in self._downloads]
+        self._downloads = downloads
+        if states != before:
+            self.changed.emit()
+
+    def look_again(self) -> None:
+        """The models on this computer, or the connection, have changed."""
+        if self.entry is not None and not self.entry.problem:
+            self._find_drafts(self.entry.of_hub)
+        self._price()
+
+    # ---- what is to be shown ----------------------------------------------------------------------------------------
+
+    @property
+    def terms(self) -> Terms:
+        """How it would be loaded."""
+        return self._estimator.terms
+
+    @property
+    def choice(self) -> DraftChoice | None:
+        """The draft that is chosen, None for none."""
+        return next((each for each in self.choices if each.candidate.source == self.draft), None)
+
+    @property
+    def price(self) -> Appraised | None:
+        """What the engine thinks of the pair."""
+        pricing = self._pricing()
+        return self._estimator.price(pricing) if pricing else None
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether an estimate is on its way."""
+        return self._pricing() is not None and self.price is None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the target is on this computer."""
+        return self.entry is not None and (not self.entry.of_hub or self._shelf.model(self.entry.source) is not None)
+
+    @property
+    def trouble(self) -> CoppiceError | None:
+        """What the hub has against it."""
+        if self.entry is None or self.is_here:
+            return None
+        return self._facts.failures.get(self.entry.source)
+
+    @property
+    def facts(self) -> ModelFacts | None:
+        """What is known of a model of the hub."""
+        return self._facts.known.get(self.entry.source) if self.entry else None
+
+    @property
+    def missing(self) -> tuple[Missing, ...]:
+        """What would have to be downloaded, the target first."""
+        entry, choice = self.entry, self.choice
+        found: list[Missing] = []
+        if entry is not None and not self.is_here:
+            found.append(Missing(entry.source, self.facts.weight_bytes if self.facts else entry.bytes))
+        if choice is not None and choice.candidate.origin is not Origin.LOCAL:
+            found.append(Missing(choice.candidate.source, choice.candidate.bytes))
+        return tuple(found)
+
+    @property
+    def offer(self) -> Offer:
+        """What the button does."""
+        entry = self.entry
+        if entry is None:
+            return NOTHING
+        missing = self.missing
+        repos = {each.repo for each in missing}
+        download = next((each for each in self._downloads if each.request.repo_id in repos), None)
+        return offer_for(missing, self.price, entry.problem, self.trouble, download, not self.is_here)
+
+    @property
+    def options(self) -> LoadOptions:
+        """What is loaded when the button is pressed."""
+        assert self.entry is not None
+        made = Pricing("", self.entry.source, self.draft).options(self.terms)
+        anyway = self.price is not None and self.price.verdict == "no"
+        return replace(made, cache_dir="", force=anyway or self.offer.deed is Deed.FORCE)
+
+    # ---- behind it --------------------------------------------------------------------------------------------------
+
+    def _first_terms(self, entry: Entry) -> Terms:
+        """Those of last time; else those that are common to all, with the weights that the entry is for."""
+        kept = self._memory.terms(entry.source)
+        terms = kept or self.common_terms
+        if entry.weights and (kept is None or entry.prepared is not None):
+            terms = replace(terms, weights=entry.weights)
+        return replace(terms, cache_dir=self.common_terms.cache_dir)
+
+    def _first_draft(self, entry: Entry) -> str:
+        if kept := self._memory.draft(entry.source):
+            return kept
+        if entry.suggestion is not None and entry.suggestion.draft is not None:
+            return entry.suggestion.draft.repo
+        return "auto" if entry.source == EMBEDDED else NO_DRAFT
+
+    def _find_drafts(self, may_ask_hub: bool) -> None:
+        entry = self.entry
+        assert entry is not None
+        target = self._placed(entry)
+        candidates = draft_candidates(
+            target.candidate, entry.family, self._shelf.found.models, self._suggested, self._rows
+        )
+        self._finder.look(target, candidates, may_ask_hub and self.trouble is None)
+
+    def _placed(self, entry: Entry) -> Placed:
+        here = self._shelf.model(entry.source)
+        folder = here.folder if here else resource("models", "demo-target") if entry.source == EMBEDDED else None
+        size = entry.bytes or (self.facts.weight_bytes if self.facts else 0)
+        candidate = Candidate(entry.source, entry.name, entry.parameters or size // 2, size, "")
+        return Placed(candidate, folder, entry.revision)
+
+    def _on_drafts(self, target: str, choices: tuple[DraftChoice, ...]) -> None:
+        if self.entry is None or target != self.entry.source:
+            return
+        self.choices = choices
+        usable = {each.candidate.source for each in choices if each.usable} | {NO_DRAFT}
+        kept = self._draft_was_chosen or bool(self._memory.draft(target))
+        recommended = next((each.candidate.source for each in choices if each.recommended), "")
+        if self.draft not in usable:
+            self.draft = recommended or NO_DRAFT
+        elif recommended and not kept:
+            self.draft = recommended
+        self.drafts_changed.emit()
+        self._price()
+
+    def _on_facts(self, facts: ModelFacts) -> None:
+        self._on_news(facts.repo)
+
+    def _on_news(self, repo: str) -> None:
+        if self.entry is not None and repo == self.entry.source:
+            self.look_again()
+
+    def _pricing(self) -> Pricing | None:
+        """The pair as the engine can be asked about it; a draft that nobody knows yet is left out."""
+        entry = self.entry
+        if entry is None or entry.problem:
+            return None
+        target = entry.source if self.is_here else str(self.facts.folder) if self.facts else ""
+        if not target:
+            return None
+        draft, choice = self.draft, self.choice
+        if choice is None and draft not in ("auto", NO_DRAFT):
+            draft = NO_DRAFT
+        elif choice is not None and choice.candidate.origin is not Origin.LOCAL:
+            known = self._finder.facts.get(draft)
+            draft = str(known.folder) if known else NO_DRAFT
+        return Pricing(entry.key, target, draft)
+
+    def _price(self) -> None:
+        pricing = self._pricing()
+        self._estimator.show([pricing] if pricing else [])
+        self.changed.emit()
+
+
+def _is_same(entry: Entry, other: Entry) -> bool:
+    """Whether two lines are of one model, though more may be known of it meanwhile."""
+    return (entry.key, entry.where, entry.problem) == (other.key, other.where, other.problem)

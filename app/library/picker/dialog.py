@@ -1,0 +1,275 @@
+"""The Models dialog: pages at the left, the chosen model at the right, the engine's state below."""
+
+from functools import partial
+
+from PySide6.QtCore import QByteArray, QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QHideEvent, QKeyEvent, QKeySequence, QShortcut, QShowEvent
+from PySide6.QtWidgets import QDialog, QLineEdit, QSplitter, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+
+from app.download_link import DownloadLink
+from app.downloads.progress import Progress
+from app.engine_state import EngineState
+from app.library.library import ModelLibrary
+from app.library.picker.details import DetailsPane
+from app.library.picker.discover_page import DiscoverPage
+from app.library.picker.downloads_page import DownloadsPage
+from app.library.picker.entry import Entry
+from app.library.picker.entry_view import EntryView
+from app.library.picker.load_strip import LoadStrip
+from app.library.picker.local_page import LocalPage
+from app.library.picker.offer import Deed
+from app.library.picker.page import Page
+from app.notices import Notice, NoticeStack
+from app.settings import SettingsFile
+from app.theme import Colors
+from engine.errors import CoppiceError
+from engine.messages import Failed
+from engine.options import LoadOptions
+
+_SIZE = (1080, 720)
+_LIST_WIDTH, _DETAILS_WIDTH = 620, 460
+LOAD_NOTICE, TOKEN_NOTICE = "load", "token"
+
+
+class ModelsDialog(QDialog):
+    """Stays open while a pair loads, so that a wrong choice can be put right; closes when it is loaded."""
+
+    load_requested = Signal(LoadOptions)
+    cancel_requested = Signal()
+    download_requested = Signal(tuple, LoadOptions)
+    arrived_load_requested = Signal(str)
+
+    def __init__(
+        self,
+        library: ModelLibrary,
+        downloads: DownloadLink,
+        settings: SettingsFile,
+        colors: Colors,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._library, self._settings, self._downloads = library, settings, downloads
+        self._asked = False
+        self.setWindowTitle("Models")
+        self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
+        self.tabs = QTabBar(self)
+        self.discover = DiscoverPage(library.search, library.shelf, library.suggested, colors, self)
+        self.local = LocalPage(library.shelf, settings, colors, self)
+        self.downloads = DownloadsPage(downloads, colors, self)
+        self.details = DetailsPane(library.chooser, colors, self)
+        self.notices = NoticeStack(self)
+        self.strip = LoadStrip(self)
+        self._lay_out()
+        self._connect()
+        if not self.restoreGeometry(QByteArray.fromBase64(settings.current.models_geometry.encode())):
+            self.resize(*_SIZE)
+        self._show_downloads(downloads.downloads)
+
+    def _lay_out(self) -> None:
+        self.tabs.setObjectName("pages")
+        self.tabs.setAccessibleName("Pages")
+        self.tabs.setDrawBase(False)
+        self.tabs.setExpanding(False)
+        self.pages = QStackedWidget(self)
+        for title, page in (("Discover", self.discover), ("My models", self.local), ("Downloads", self.downloads)):
+            self.tabs.addTab(title)
+            self.pages.addWidget(page)
+        self.splitter = QSplitter(self)
+        self.splitter.addWidget(self.pages)
+        self.splitter.addWidget(self.details)
+        self.splitter.setChildrenCollapsible(False)
+        self.splitter.setSizes([_LIST_WIDTH, _DETAILS_WIDTH])
+        self.splitter.setStretchFactor(0, 1)
+        self.pages.setMinimumWidth(380)
+        self.details.setMinimumWidth(360)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.tabs)
+        column.addWidget(self.splitter, 1)
+        notices = QVBoxLayout()
+        notices.setContentsMargins(14, 8, 14, 0)
+        notices.addWidget(self.notices)
+        column.addLayout(notices)
+        column.addWidget(self.strip)
+
+    def _connect(self) -> None:
+        library, details = self._library, self.details
+        self.tabs.currentChanged.connect(self._on_page)
+        for page in (self.discover, self.local):
+            page.view.view_changed.connect(self._on_view_changed)
+            page.view.chosen.connect(partial(self._on_chosen_in, page.view))
+            page.view.opened.connect(self._on_opened)
+            library.prices.judged.connect(page.entries.set_verdict)
+            page.field.installEventFilter(self)
+        library.search.cleared.connect(library.facts.retry)
+        library.facts.arrived.connect(lambda _facts: self._on_view_changed())
+        library.shelf.changed.connect(lambda _found: self._on_view_changed())
+        library.chooser.terms_chosen.connect(lambda _terms: self._on_view_changed())
+        library.token_kept.connect(self._on_again)
+        library.token_failed.connect(self._on_token_failed)
+        details.load_requested.connect(self._on_load)
+        details.download_requested.connect(self.download_requested)
+        details.downloads_requested.connect(lambda: self.go_to(Page.DOWNLOADS))
+        details.again_requested.connect(self._on_again)
+        details.token_given.connect(library.keep_token)
+        self.local.repair_requested.connect(lambda repo: self.download_requested.emit((repo,), LoadOptions(repo)))
+        self.downloads.load_requested.connect(self._on_arrived_load)
+        self._downloads.changed.connect(self._show_downloads)
+        self._downloads.ended.connect(lambda _progress: library.shelf.look())
+        self.strip.cancel_requested.connect(self.cancel_requested)
+        self.strip.close_requested.connect(self.reject)
+        QShortcut(QKeySequence.StandardKey.Find, self, self.go_to_field)
+
+    # ---- what the window does ---------------------------------------------------------------------------------------
+
+    def show_page(self, page: Page | None = None) -> None:
+        """Come to the front, on a page, or on the one of last time."""
+        if page is not None:
+            self.go_to(page)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def go_to(self, page: Page) -> None:
+        """Another page."""
+        self.tabs.setCurrentIndex(page)
+
+    def show_engine_state(self, state: EngineState) -> None:
+        """Follow the engine."""
+        self.strip.show_engine_state(state)
+        loaded = (
+            {state.pair.target.source, state.pair.draft.source if state.pair.draft else ""} if state.pair else set()
+        )
+        self.local.show_in_use(frozenset(filter(None, loaded)))
+
+    def on_pair_loaded(self) -> None:
+        """What was asked for is there: nothing is left to do here."""
+        self.notices.dismiss(LOAD_NOTICE)
+        self._library.price_again()
+        if self._asked:
+            self._asked = False
+            self.accept()
+
+    def on_load_failed(self, failed: Failed) -> None:
+        """Say why, above the button that tries again."""
+        self._asked = False
+        self.notices.add(Notice(LOAD_NOTICE, failed.message, failed.hint))
+
+    def set_theme(self, colors: Colors) -> None:
+        """Paint in these colours."""
+        self.discover.view.set_theme(colors)
+        self.local.view.set_theme(colors)
+        self.downloads.set_theme(colors)
+        self.details.set_theme(colors)
+
+    def go_to_field(self) -> None:
+        """Write into the field of the page."""
+        field = self._field or self.discover.field
+        if self._field is None:
+            self.go_to(Page.DISCOVER)
+        field.setFocus()
+        field.selectAll()
+
+    # ---- keys and events --------------------------------------------------------------------------------------------
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """Look what is on this computer; nothing is asked of the hub."""
+        super().showEvent(event)
+        self._library.shelf.look()
+        if self._field is not None:
+            self._field.setFocus()
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
+        """What was deleted is deleted now."""
+        super().hideEvent(event)
+        self._settings.change(models_geometry=bytes(self.saveGeometry().toBase64().data()).decode())
+        self._library.shelf.settle()
+        self.local.notices.dismiss("undo")
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Escape clears the field first, and closes then."""
+        field = self._field
+        if event.key() == Qt.Key.Key_Escape and field is not None and field.text():
+            field.clear()
+            field.setFocus()
+            return
+        super().keyPressEvent(event)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Down goes from a field into its list; Enter there is not for the default button."""
+        if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent) and isinstance(watched, QLineEdit):
+            view = self._view
+            if event.key() == Qt.Key.Key_Down and view is not None:
+                view.setFocus()
+                if view.current is None:
+                    view.setCurrentIndex(view.entries.index(0))
+                return True
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                watched.returnPressed.emit()
+                return True
+        return super().eventFilter(watched, event)
+
+    @property
+    def _field(self) -> QLineEdit | None:
+        fields = {Page.DISCOVER: self.discover.field, Page.MODELS: self.local.field}
+        return fields.get(Page(max(0, self.tabs.currentIndex())))
+
+    @property
+    def _view(self) -> EntryView | None:
+        views = {Page.DISCOVER: self.discover.view, Page.MODELS: self.local.view}
+        return views.get(Page(max(0, self.tabs.currentIndex())))
+
+    # ---- slots ------------------------------------------------------------------------------------------------------
+
+    def _on_page(self, index: int) -> None:
+        self.pages.setCurrentIndex(index)
+        self.details.setVisible(index != Page.DOWNLOADS)
+        if self._view is not None:
+            self._on_chosen(self._view.current)
+
+    def _on_view_changed(self) -> None:
+        view = self._view
+        if view is not None:
+            self._library.prices.show(view.in_view(), view.current)
+
+    def _on_chosen_in(self, view: EntryView, entry: Entry | None) -> None:
+        """Lists that nobody sees change too."""
+        if view is self._view:
+            self._on_chosen(entry)
+
+    def _on_chosen(self, entry: Entry | None) -> None:
+        rows = self._library.search.results.rows if self.tabs.currentIndex() == Page.DISCOVER else ()
+        self._library.chooser.choose(entry, rows)
+        self._on_view_changed()
+
+    def _on_opened(self, entry: Entry) -> None:
+        """Enter loads what is here; before a download it only goes to the button that says how large it is."""
+        self._on_chosen(entry)
+        if self._library.chooser.offer.deed in (Deed.LOAD, Deed.SHOW_DOWNLOAD):
+            self.details.press()
+        else:
+            self.details.primary.setFocus()
+
+    def _on_load(self, options: LoadOptions) -> None:
+        self.notices.dismiss(LOAD_NOTICE)
+        self._asked = True
+        self.load_requested.emit(options)
+
+    def _on_arrived_load(self, repo: str) -> None:
+        self._asked = True
+        self.arrived_load_requested.emit(repo)
+
+    def _on_again(self) -> None:
+        self.notices.dismiss(TOKEN_NOTICE)
+        self._library.facts.retry()
+        self._library.chooser.look_again()
+        self._on_view_changed()
+
+    def _on_token_failed(self, error: CoppiceError) -> None:
+        self.notices.add(Notice(TOKEN_NOTICE, error.message, error.hint))
+
+    def _show_downloads(self, downloads: tuple[Progress, ...]) -> None:
+        self._library.chooser.follow_downloads(downloads)
+        going = sum(not each.state.is_over for each in downloads)
+        self.tabs.setTabText(Page.DOWNLOADS, f"Downloads ({going})" if going else "Downloads")

@@ -1,0 +1,208 @@
+"""Finding models on the hub: suggestions until somebody types, then results, and a state for everything between."""
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLineEdit,
+    QProgressBar,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.labels import label
+from app.library.hub.search import SearchQuery
+from app.library.picker.entry import Entry, found_entry, local_entry, suggested_entry
+from app.library.picker.entry_list import EntryList
+from app.library.picker.entry_view import EntryView
+from app.library.picker.filters import Filter, Size
+from app.library.search_controller import SearchController, SearchPhase, SearchState
+from app.library.shelf import Shelf
+from app.library.suggestions import Suggestion
+from app.notices import Notice, NoticeStack, Tone
+from app.theme import Colors
+from app.translation import tr
+from app.wording import mark
+
+DEBOUNCE_MS = 300
+TROUBLE = "search"
+_MOST_PAGES_UNSEEN = 5
+_SUGGESTED = mark("Suggested pairs. Nothing is asked of the hub before you type or choose.")
+
+
+class DiscoverPage(QWidget):
+    """A search field, filters, and the list."""
+
+    typed = Signal()
+
+    def __init__(
+        self,
+        search: SearchController,
+        shelf: Shelf,
+        suggested: Iterable[Suggestion],
+        colors: Colors,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._search, self._shelf, self._suggested = search, shelf, tuple(suggested)
+        self._unseen_pages = 0
+        self.field = QLineEdit(self, placeholderText=tr("Search the model hub"), clearButtonEnabled=True)
+        self.field.setAccessibleName(tr("Search the model hub"))
+        self.size_choice = QComboBox(self)
+        self.size_choice.setAccessibleName(tr("Size"))
+        self.size_choice.setToolTip(tr("Only models with so many parameters"))
+        for each in Size:
+            self.size_choice.addItem(each.title, each)
+        self.runs_here = QCheckBox(tr("Runs here"), self)
+        self.runs_here.setObjectName("filter")
+        self.runs_here.setToolTip(tr("Hide models that are known not to fit into this computer"))
+        self.progress = QProgressBar(self, textVisible=False, maximum=0)
+        self.progress.setAccessibleName(tr("Searching"))
+        self.notices = NoticeStack(self)
+        self.entries = EntryList(self)
+        self.view = EntryView(self.entries, colors, "Models found", self)
+        self.caption = label("quiet-text", tr(_SUGGESTED), self)
+        self.empty = label("quiet-text", "", self)
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._pause = QTimer(self, singleShot=True, interval=DEBOUNCE_MS)
+        self._lay_out()
+        self._connect()
+        self._show_suggestions()
+
+    def _lay_out(self) -> None:
+        top = QHBoxLayout()
+        top.setSpacing(8)
+        top.addWidget(self.field, 1)
+        top.addWidget(self.size_choice)
+        top.addWidget(self.runs_here)
+        self.stack = QStackedWidget(self)
+        self.stack.addWidget(self.view)
+        self.stack.addWidget(self.empty)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 14, 8, 8)
+        column.setSpacing(8)
+        column.addLayout(top)
+        column.addWidget(self.progress)
+        column.addWidget(self.notices)
+        column.addWidget(self.caption)
+        column.addWidget(self.stack, 1)
+        hold = self.progress.sizePolicy()
+        hold.setRetainSizeWhenHidden(True)
+        self.progress.setSizePolicy(hold)
+        self.progress.hide()
+
+    def _connect(self) -> None:
+        search = self._search
+        self.field.textChanged.connect(lambda _text: self._pause.start())
+        self.field.returnPressed.connect(self._on_return)
+        self._pause.timeout.connect(self.search_now)
+        self.size_choice.currentIndexChanged.connect(lambda _index: self._filter())
+        self.runs_here.toggled.connect(lambda _on: self._filter())
+        self.view.typed.connect(self._on_typed)
+        self.view.end_reached.connect(self._on_end_reached)
+        search.cleared.connect(lambda: self.entries.replace([]))
+        search.rows_added.connect(self._on_rows)
+        search.state_changed.connect(self._show_state)
+        self.notices.action_requested.connect(lambda _key: self.search_again())
+        self._shelf.changed.connect(lambda _found: self._on_shelf())
+
+    @property
+    def words(self) -> str:
+        """What is looked for."""
+        return self.field.text().strip()
+
+    def search_now(self) -> None:
+        """Do not wait for more letters."""
+        self._pause.stop()
+        self._unseen_pages = 0
+        self.notices.dismiss(TROUBLE)
+        if self.words:
+            self.caption.hide()
+            self._search.search(SearchQuery(self.words))
+        else:
+            self._search.cancel()
+            self._show_suggestions()
+
+    def search_again(self) -> None:
+        """After a failure: go on where it was."""
+        if self._search.results.next_page:
+            self._search.more()
+        else:
+            self.search_now()
+
+    def _show_suggestions(self) -> None:
+        self.entries.replace([suggested_entry(each) for each in self._suggested])
+        self.caption.setText(tr(_SUGGESTED))
+        self.caption.show()
+        self.progress.hide()
+        self._show_emptiness("")
+        self._on_shelf()
+
+    def _show_state(self, state: SearchState) -> None:
+        if not self.words:
+            return
+        self.progress.setVisible(state.phase is SearchPhase.SEARCHING)
+        if state.phase in (SearchPhase.OFFLINE, SearchPhase.FAILED) and state.error is not None:
+            self.notices.add(Notice(TROUBLE, state.error.message, state.error.hint, "Try again", Tone.HINT))
+            if not self.entries.total:
+                self._show_local()
+        elif state.phase is SearchPhase.SEARCHING:
+            self.notices.dismiss(TROUBLE)
+        nothing = f"No model on the hub has '{self.words}' in its name and weights that can be opened here."
+        self._show_emptiness(nothing if state.phase is SearchPhase.DONE and not state.more else "")
+
+    def _show_local(self) -> None:
+        """Without the hub there is still what is here."""
+        self.caption.setText(tr("On this computer"))
+        self.caption.show()
+        wanted = Filter(self.words)
+        here = (local_entry(each) for each in self._shelf.found.models)
+        self.entries.replace([each for each in here if wanted.passes(each, self.entries.verdict(each.key))])
+
+    def _show_emptiness(self, words: str) -> None:
+        """A sentence in place of an empty list; which one depends on whether it is the filter's doing."""
+        if self.entries.total and not self.entries.rowCount():
+            words = tr("Everything that was found is hidden by the filters.")
+        self.empty.setText(words if not self.entries.rowCount() else "")
+        self.stack.setCurrentWidget(self.empty if self.empty.text() else self.view)
+
+    def _filter(self) -> None:
+        self.entries.set_filter(Filter("", self.size_choice.currentData(), self.runs_here.isChecked()))
+        self._show_emptiness("")
+
+    def _on_rows(self, first: int, end: int) -> None:
+        before = self.entries.rowCount()
+        self.entries.append(map(found_entry, self._search.results.rows[first:end]))
+        self._unseen_pages = 0 if self.entries.rowCount() > before else self._unseen_pages + 1
+        self._on_shelf()
+
+    def _on_end_reached(self) -> None:
+        """Filters can hide page after page; somebody who wants more of them scrolls."""
+        ready = self._search.state.phase is SearchPhase.DONE and self._search.state.more
+        if self.words and ready and self._unseen_pages < _MOST_PAGES_UNSEEN:
+            self._search.more()
+
+    def _on_shelf(self) -> None:
+        here = {each.source for each in self._shelf.found.models if not each.problem}
+        self.entries.set_badges(dict.fromkeys(here, "On this computer"))
+
+    def _on_return(self) -> None:
+        """Enter in the field: search at once, or go into the list that is there."""
+        if self._pause.isActive():
+            self.search_now()
+        elif self.entries.rowCount():
+            self.view.setFocus()
+            if self.view.current is None:
+                self.view.setCurrentIndex(self.entries.index(0))
+
+    def _on_typed(self, text: str) -> None:
+        self.field.setFocus()
+        self.field.insert(text)
+
+    def chosen(self) -> Entry | None:
+        """The entry that is chosen."""
+        return self.view.current

@@ -1,0 +1,180 @@
+"""The downloads as lines of a list: what each is doing, in words and as a bar."""
+
+import time
+from dataclasses import replace
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+
+from app.downloads.disk import size_text
+from app.downloads.durations import time_text
+from app.downloads.progress import Progress, State
+from app.library.picker.entry_delegate import tone_color
+from app.library.picker.verdict import Tone
+from app.theme import Colors
+from app.translation import tr
+from app.wording import mark
+
+PROGRESS = Qt.ItemDataRole.UserRole
+_SIDE, _ABOVE, _BETWEEN, _BAR = 14, 10, 6, 6
+_TONES = {
+    State.DONE: Tone.GOOD,
+    State.DOWNLOADING: Tone.GOOD,
+    State.STALLED: Tone.SLOW,
+    State.WAITING: Tone.SLOW,
+    State.FAILED: Tone.BAD,
+}
+_WORDS = {
+    State.QUEUED: mark("Waiting for its turn"),
+    State.CHECKING: mark("Asking the hub"),
+    State.DOWNLOADING: mark("Downloading"),
+    State.STALLED: mark("Stalled: nothing arrives"),
+    State.WAITING: mark("Waiting to try again"),
+    State.VERIFYING: mark("Comparing checksums"),
+    State.PAUSED: mark("Paused"),
+    State.DONE: mark("Done"),
+    State.FAILED: mark("Failed"),
+    State.CANCELLED: mark("Cancelled"),
+}
+
+Index = QModelIndex | QPersistentModelIndex
+_ROOT = QModelIndex()
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+class DownloadList(QAbstractListModel):
+    """What the queue lists, newest first. One that has not grown for `still_seconds` is shown as stalled.
+
+    The queue itself waits longer before it gives a connection up.
+    """
+
+    still_seconds = 3.0
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._downloads: list[Progress] = []
+        self._grown: dict[int, tuple[int, float]] = {}
+
+    def rowCount(self, parent: Index = _ROOT) -> int:  # noqa: N802
+        """All of them."""
+        return 0 if parent.isValid() else len(self._downloads)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """A download, or its words."""
+        progress = self.progress(index.row())
+        if progress is None:
+            return None
+        words = f"{progress.request.repo_id}: {describe(progress)}"
+        texts = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole)
+        tip = "\n".join(filter(None, (progress.request.repo_id, describe(progress), progress.file)))
+        return progress if role == PROGRESS else words if role in texts else tip if role == _TIP else None
+
+    def progress(self, row: int) -> Progress | None:
+        """The download in a line."""
+        return self._downloads[row] if 0 <= row < len(self._downloads) else None
+
+    def show(self, downloads: tuple[Progress, ...]) -> None:
+        """Follow the queue; lines stay where they are as long as no download comes or goes."""
+        newest = [self._judged(each) for each in reversed(downloads)]
+        if [each.id for each in newest] != [each.id for each in self._downloads]:
+            self.beginResetModel()
+            self._downloads = newest
+            self.endResetModel()
+        elif newest:
+            self._downloads = newest
+            self.dataChanged.emit(self.index(0), self.index(len(newest) - 1))
+
+    def _judged(self, progress: Progress) -> Progress:
+        now = time.monotonic()
+        count, since = self._grown.get(progress.id, (-1, now))
+        if count != progress.bytes_done or progress.state is not State.DOWNLOADING:
+            since = now
+        self._grown[progress.id] = (progress.bytes_done, since)
+        return replace(progress, state=State.STALLED) if now - since >= self.still_seconds else progress
+
+    def row_of(self, number: int) -> int:
+        """The line of a download; -1 if it is not listed."""
+        return next((row for row, each in enumerate(self._downloads) if each.id == number), -1)
+
+
+_TIP = Qt.ItemDataRole.ToolTipRole
+
+
+class DownloadDelegate(QStyledItemDelegate):
+    """A name, a bar, and what is going on."""
+
+    def __init__(self, colors: Colors, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.colors = colors
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
+        """Two lines and the bar."""
+        del index
+        return QSize(0, 2 * QFontMetrics(option.font).lineSpacing() + 2 * _ABOVE + 2 * _BETWEEN + _BAR)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """One download."""
+        progress = index.data(PROGRESS)
+        if not isinstance(progress, Progress):
+            return
+        rect: QRect = option.rect
+        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        if chosen or option.state & QStyle.StateFlag.State_MouseOver:
+            painter.setBrush(QColor(self.colors.bubble if chosen else self.colors.hover))
+            painter.drawRoundedRect(rect.adjusted(4, 2, -4, -2), 8, 8)
+        height = QFontMetrics(option.font).lineSpacing()
+        line = QRect(rect.left() + _SIDE, rect.top() + _ABOVE, rect.width() - 2 * _SIDE, height)
+        self._paint_name(painter, option.font, line, progress)
+        bar = QRectF(line.left(), line.bottom() + _BETWEEN, line.width(), _BAR)
+        self._paint_bar(painter, bar, progress)
+        painter.setFont(option.font)
+        tone = _TONES.get(progress.state, Tone.QUIET)
+        color = self.colors.muted if tone in (Tone.QUIET, Tone.GOOD) else tone_color(self.colors, tone)
+        self._write(painter, line.translated(0, height + 2 * _BETWEEN + _BAR), describe(progress), color)
+        painter.restore()
+
+    def _paint_name(self, painter: QPainter, plain: QFont, line: QRect, progress: Progress) -> None:
+        bold = QFont(plain)
+        bold.setWeight(QFont.Weight.DemiBold)
+        painter.setFont(bold)
+        share = f"{progress.fraction:.0%}" if progress.bytes_total else ""
+        width = painter.fontMetrics().horizontalAdvance("100%") + 8
+        self._write(painter, line.adjusted(0, 0, -width, 0), progress.request.repo_id, self.colors.text)
+        painter.drawText(line, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, share)
+
+    def _paint_bar(self, painter: QPainter, bar: QRectF, progress: Progress) -> None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(self.colors.border))
+        painter.drawRoundedRect(bar, _BAR / 2, _BAR / 2)
+        if progress.fraction > 0:
+            painter.setBrush(QColor(tone_color(self.colors, _TONES.get(progress.state, Tone.QUIET))))
+            bar.setWidth(max(_BAR, bar.width() * progress.fraction))
+            painter.drawRoundedRect(bar, _BAR / 2, _BAR / 2)
+
+    def _write(self, painter: QPainter, line: QRect, words: str, color: str) -> None:
+        painter.setPen(QColor(color))
+        shown = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, line.width())
+        painter.drawText(line, _LEFT, shown)
+
+
+def describe(progress: Progress) -> str:
+    """What it is doing, such as `Downloading: 1.2 GB of 3.1 GB, 24.1 MB/s, 1 min 15 s left`."""
+    state = progress.state
+    parts = []
+    if progress.bytes_total and state is State.DONE:
+        parts.append(size_text(progress.bytes_total))
+    elif progress.bytes_total:
+        parts.append(f"{size_text(progress.bytes_done)} of {size_text(progress.bytes_total)}")
+    if state is State.DOWNLOADING:
+        parts.append(f"{size_text(progress.bytes_per_second)}/s")
+        if progress.seconds_left is not None:
+            parts.append(f"{time_text(progress.seconds_left)} left")
+    if progress.seconds_to_retry:
+        parts.append(f"again in {time_text(progress.seconds_to_retry)}")
+    if progress.message:
+        parts.append(f"{progress.message} {progress.hint}".strip())
+    return ": ".join(filter(None, (tr(_WORDS[state]), ", ".join(parts))))

@@ -1,0 +1,172 @@
+"""A model as a line of a list, wherever it is: on the hub, in its cache, in a folder, prepared, or shipped with us."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+
+from app.downloads.disk import size_text
+from app.library.hub.rows import ModelRow
+from app.library.local.models import Home, LocalModel
+from app.library.local.prepared import PreparedCopy
+from app.library.suggestions import Suggestion
+from engine.options import EMBEDDED
+
+_DEMO_PARAMETERS = 7_500_000
+
+
+class Where(Enum):
+    """Where a model is, in words for people."""
+
+    HUB = "On the hub"
+    CACHE = "Hub cache"
+    FOLDER = "Folder"
+    PREPARED = "Prepared copy"
+    SHIPPED = "Shipped with Coppice"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line. `key` is unique in its list; `source` is what the engine loads, of the hub's models once they are here.
+
+    Numbers are 0 and texts empty where nothing is known. `about`: a sentence, or a path; `problem`: why it cannot be
+    loaded; `weights`: the type of numbers to begin with; what it was made from is kept in the last three.
+    """
+
+    key: str
+    name: str
+    source: str
+    where: Where
+    parameters: int = 0
+    bytes: int = 0
+    format: str = ""
+    licence: str = ""
+    gated: str = ""
+    family: str = ""
+    about: str = ""
+    revision: str = ""
+    last_used: float = 0.0
+    problem: str = ""
+    weights: str = ""
+    local: LocalModel | None = None
+    prepared: PreparedCopy | None = None
+    suggestion: Suggestion | None = None
+
+    @property
+    def of_hub(self) -> bool:
+        """Whether `source` is a name on the hub, and the model perhaps not here."""
+        return self.where is Where.HUB
+
+    @property
+    def can_be_deleted(self) -> bool:
+        """Whether it is a folder of models, and not the hub's or ours."""
+        return self.where in (Where.CACHE, Where.FOLDER, Where.PREPARED)
+
+    @property
+    def last_used_text(self) -> str:
+        """The day, such as `21 November 2026`; empty if it is not known."""
+        if not self.last_used:
+            return ""
+        day = datetime.fromtimestamp(self.last_used, UTC).astimezone()
+        return f"{day.day} {day:%B %Y}"
+
+    @property
+    def figures(self) -> str:
+        """What is known of it, in one line; of what is here, also where, and when it was used."""
+        parameters = f"{parameters_text(self.parameters)} parameters" if self.parameters else ""
+        size = size_text(self.bytes) if self.bytes else ""
+        here = ("" if self.of_hub else self.where.value, f"used {self.last_used_text}" if self.last_used else "")
+        return "  ·  ".join(filter(None, (parameters, self.format, size, self.licence, self.family, *here)))
+
+
+def parameters_text(parameters: int) -> str:
+    """A number of parameters as models are called by it, such as `32.8 B`."""
+    for unit, size in (("B", 10**9), ("M", 10**6), ("K", 10**3)):
+        if parameters >= size:
+            count = parameters / size
+            return f"{count:.0f} {unit}" if count >= 99.95 else f"{count:.1f} {unit}"
+    return str(parameters)
+
+
+def found_entry(row: ModelRow) -> Entry:
+    """A result of a search."""
+    numbers = " + ".join(row.number_types[:2])
+    formats = ", ".join(each for each in row.formats if each != "safetensors")
+    return Entry(
+        key=row.repo,
+        name=row.repo,
+        source=row.repo,
+        where=Where.HUB,
+        parameters=row.parameters,
+        bytes=row.weight_bytes,
+        format=" ".join(filter(None, ("safetensors" if row.usable else formats, numbers))),
+        licence=row.licence,
+        gated=row.gated,
+        family=row.model_type,
+        revision=row.revision,
+    )
+
+
+def suggested_entry(suggestion: Suggestion) -> Entry:
+    """A pair for a common card."""
+    target = suggestion.target
+    return Entry(
+        key=target.repo,
+        name=target.repo,
+        source=target.repo,
+        where=Where.HUB,
+        parameters=target.parameters,
+        bytes=target.bytes,
+        format="safetensors",
+        licence=target.licence,
+        gated="manual" if target.gated else "",
+        about=suggestion.about,
+        weights=suggestion.weights,
+        suggestion=suggestion,
+    )
+
+
+def local_entry(model: LocalModel) -> Entry:
+    """A model in the hub's cache, or in a folder."""
+    cached = model.home is Home.HUB_CACHE
+    return Entry(
+        key=model.source,
+        name=model.name,
+        source=model.source,
+        where=Where.CACHE if cached else Where.FOLDER,
+        bytes=model.bytes,
+        format="safetensors",
+        family=model.model_type,
+        about="" if cached else str(model.folder),
+        last_used=model.last_used,
+        problem=model.problem,
+        local=model,
+    )
+
+
+def prepared_entry(copy: PreparedCopy) -> Entry:
+    """Layers in another type of numbers, as the engine made them; loading it loads its source in these."""
+    return Entry(
+        key=f"prepared:{copy.folder}",
+        name=f"{copy.name}, {copy.weights}",
+        source=copy.source,
+        where=Where.PREPARED,
+        bytes=copy.bytes,
+        format=copy.weights,
+        about=f"{copy.layers} layers, made from {copy.source}",
+        problem="" if copy.complete else "It is not complete; loading its model again completes it.",
+        weights=copy.weights,
+        prepared=copy,
+    )
+
+
+def demo_entry() -> Entry:
+    """The embedded pair, which is always there."""
+    return Entry(
+        key=EMBEDDED,
+        name="Embedded demo",
+        source=EMBEDDED,
+        where=Where.SHIPPED,
+        parameters=_DEMO_PARAMETERS,
+        format="safetensors",
+        about="A tiny pair that shows how everything works, at once and without a download.",
+    )

@@ -1,0 +1,273 @@
+"""The models on this computer: loaded, verified, deleted with a way back; and the folders they are looked for in."""
+
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QLineEdit,
+    QMenu,
+    QMessageBox,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.downloads.disk import size_text
+from app.labels import label
+from app.library.local.models import Home
+from app.library.local.removal import Removed
+from app.library.local.verification import Verifying
+from app.library.picker.entry import Entry, demo_entry, local_entry, prepared_entry
+from app.library.picker.entry_list import EntryList
+from app.library.picker.entry_view import EntryView
+from app.library.picker.filters import Filter
+from app.library.shelf import Shelf
+from app.notices import Notice, NoticeStack, Tone
+from app.settings import SettingsFile
+from app.theme import Colors
+from app.translation import tr
+from engine.errors import CoppiceError
+
+UNDO, DAMAGED, STOP, SAID = "undo", "damaged", "verifying", "said"
+
+
+class LocalPage(QWidget):
+    """`repair_requested` carries the name of a model of the hub whose damaged files have been removed."""
+
+    typed = Signal()
+    repair_requested = Signal(str)
+
+    def __init__(self, shelf: Shelf, settings: SettingsFile, colors: Colors, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._shelf, self._settings = shelf, settings
+        self._in_use: frozenset[str] = frozenset()
+        self._removed: Removed | None = None
+        self._damaged: tuple[Entry, tuple[str, ...]] | None = None
+        self._verifying: Entry | None = None
+        self.field = QLineEdit(self, placeholderText=tr("Filter models on this computer"), clearButtonEnabled=True)
+        self.field.setAccessibleName(tr("Filter models on this computer"))
+        self.folders = QPushButton(tr("Folders"), self)
+        self.folders.setToolTip(tr("Folders in which models are looked for, beside the hub's cache"))
+        self.menu = QMenu(self.folders)
+        self.folders.setMenu(self.menu)
+        self.notices = NoticeStack(self)
+        self.entries = EntryList(self)
+        self.view = EntryView(self.entries, colors, "Models on this computer", self)
+        self.empty = label("quiet-text", "", self)
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.open = QPushButton(tr("Open folder"), self)
+        self.verify = QPushButton(tr("Verify"), self)
+        self.verify.setToolTip(tr("Read all files again and compare them with the checksums that they came with"))
+        self.delete = QPushButton(tr("Delete…"), self)
+        self._lay_out()
+        self._connect()
+        self._show_models()
+
+    def _lay_out(self) -> None:
+        top = QHBoxLayout()
+        top.setSpacing(8)
+        top.addWidget(self.field, 1)
+        top.addWidget(self.folders)
+        buttons = QHBoxLayout()
+        for button in (self.open, self.verify, self.delete):
+            button.setAutoDefault(False)
+            buttons.addWidget(button)
+        self.folders.setAutoDefault(False)
+        buttons.addStretch(1)
+        self.stack = QStackedWidget(self)
+        self.stack.addWidget(self.view)
+        self.stack.addWidget(self.empty)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 14, 8, 14)
+        column.setSpacing(8)
+        column.addLayout(top)
+        column.addWidget(self.notices)
+        column.addWidget(self.stack, 1)
+        column.addLayout(buttons)
+
+    def _connect(self) -> None:
+        shelf = self._shelf
+        self.field.textChanged.connect(self._on_filter)
+        self.field.returnPressed.connect(self.view.setFocus)
+        self.view.typed.connect(self._on_typed)
+        self.view.chosen.connect(self._on_chosen)
+        self.view.delete_requested.connect(self.ask_to_delete)
+        self.menu.aboutToShow.connect(self.fill_menu)
+        self.open.clicked.connect(self._on_open)
+        self.verify.clicked.connect(self._on_verify)
+        self.delete.clicked.connect(self._on_delete)
+        self.notices.action_requested.connect(self._on_action)
+        shelf.changed.connect(lambda _found: self._show_models())
+        shelf.removed.connect(self._on_removed)
+        shelf.failed.connect(self._on_failed)
+        shelf.verifying.connect(self._on_verifying)
+        shelf.verified.connect(self._on_verified)
+
+    def show_in_use(self, sources: frozenset[str]) -> None:
+        """These are loaded: they are not deleted."""
+        self._in_use = sources
+        self.entries.set_badges(dict.fromkeys(sources, "Loaded"))
+        self._on_chosen(self.view.current)
+
+    def fill_menu(self) -> None:
+        """The folders, each to be taken off the list; nothing is deleted by that."""
+        self.menu.clear()
+        self.menu.addAction(tr("Add a folder…"), self._on_add_folder)
+        if self._settings.current.model_folders:
+            self.menu.addSeparator()
+        for folder in self._settings.current.model_folders:
+            action = self.menu.addAction(tr("Take {folder} off the list").format(folder=folder))
+            action.triggered.connect(partial(self.remove_folder, folder))
+
+    def add_folder(self, folder: str) -> None:
+        """Look for models there too."""
+        path = str(Path(folder).absolute())
+        others = [each for each in self._settings.current.model_folders if each != path]
+        self._settings.change(model_folders=(*others, path))
+        self._shelf.look()
+
+    def remove_folder(self, folder: str) -> None:
+        """Do not look there any more."""
+        left = tuple(each for each in self._settings.current.model_folders if each != folder)
+        self._settings.change(model_folders=left)
+        self._shelf.look()
+
+    def ask_to_delete(self, entry: Entry) -> None:
+        """Say what is freed, and ask."""
+        if not entry.can_be_deleted or entry.source in self._in_use:
+            return
+        box = QMessageBox(self)
+        box.setIcon(QMessageBox.Icon.Question)
+        box.setText(tr("Delete {name}?").format(name=entry.name))
+        is_ours = entry.local is not None and entry.local.home is Home.FOLDER
+        box.setInformativeText(
+            (
+                tr("That frees {size}. It goes to the trash when this dialog is closed; until then it can be put back.")
+                if is_ours
+                else tr(
+                    "That frees {size}. It is deleted for good when this dialog is closed; "
+                    "until then it can be put back."
+                )
+            ).format(size=size_text(entry.bytes))
+        )
+        button = box.addButton("Delete", QMessageBox.ButtonRole.AcceptRole)
+        box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        button.clicked.connect(lambda: self._delete(entry))
+        box.open()
+
+    def _delete(self, entry: Entry) -> None:
+        if entry.local is not None:
+            self._shelf.remove(entry.name, entry.local.root, entry.local.home is Home.FOLDER)
+        elif entry.prepared is not None:
+            self._shelf.remove(entry.name, entry.prepared.folder, False)
+
+    def _show_models(self) -> None:
+        found = self._shelf.found
+        models = sorted(map(local_entry, found.models), key=lambda each: -each.last_used)
+        self.entries.replace([demo_entry(), *models, *map(prepared_entry, found.prepared)])
+        self._show_emptiness()
+
+    def _show_emptiness(self) -> None:
+        self.empty.setText("" if self.entries.rowCount() else tr("No model on this computer has that in its name."))
+        self.stack.setCurrentWidget(self.view if self.entries.rowCount() else self.empty)
+
+    def _on_filter(self, words: str) -> None:
+        self.entries.set_filter(Filter(words))
+        self._show_emptiness()
+
+    def _on_typed(self, text: str) -> None:
+        self.field.setFocus()
+        self.field.insert(text)
+
+    def _on_chosen(self, entry: Entry | None) -> None:
+        deletable = entry is not None and entry.can_be_deleted
+        self.open.setEnabled(deletable)
+        self.verify.setEnabled(deletable and self._verifying is None)
+        self.delete.setEnabled(deletable and entry is not None and entry.source not in self._in_use)
+        self.delete.setToolTip("" if self.delete.isEnabled() or not deletable else tr("It is loaded"))
+
+    def _on_add_folder(self) -> None:
+        if folder := QFileDialog.getExistingDirectory(self, tr("A folder that holds models")):
+            self.add_folder(folder)
+
+    def _on_delete(self) -> None:
+        if (entry := self.view.current) is not None:
+            self.ask_to_delete(entry)
+
+    def _on_open(self) -> None:
+        entry = self.view.current
+        if entry is not None and (what := entry.local or entry.prepared):
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(what.folder)))
+
+    def _on_verify(self) -> None:
+        entry = self.view.current
+        if entry is not None and (what := entry.local or entry.prepared):
+            self._verifying = entry
+            self.notices.dismiss(DAMAGED)
+            self._on_verifying(entry.key, Verifying(0, 0))
+            self._on_chosen(entry)
+            self._shelf.verify(entry.key, what)
+
+    def _on_verifying(self, key: str, now: Verifying) -> None:
+        if self._verifying is None or self._verifying.key != key:
+            return
+        share = f"{now.done_bytes / now.total_bytes:.0%}" if now.total_bytes else "begins"
+        words = tr("Verifying {name}: {share}, {size} read.").format(
+            name=self._verifying.name, share=share, size=size_text(now.done_bytes)
+        )
+        self.notices.add(Notice(STOP, words, action=tr("Stop"), tone=Tone.HINT))
+
+    def _on_verified(self, key: str, result: Verifying) -> None:
+        entry, self._verifying = self._verifying, None
+        self.notices.dismiss(STOP)
+        self._on_chosen(self.view.current)
+        if entry is None or entry.key != key:
+            return
+        if not result.damaged:
+            self.notices.add(Notice(SAID, _all_is_well(entry, result), tone=Tone.HINT))
+            return
+        names = ", ".join(result.damaged[:3]) + (" and more" if len(result.damaged) > 3 else "")
+        self._damaged = (entry, result.damaged)
+        cached = entry.local is not None and entry.local.home is Home.HUB_CACHE
+        action, hint = (tr("Download again"), "") if cached else ("", tr("Get it again from where it came."))
+        self.notices.add(
+            Notice(DAMAGED, tr("{name} is damaged: {names}.").format(name=entry.name, names=names), hint, action)
+        )
+
+    def _on_removed(self, name: str, removed: Removed) -> None:
+        self._removed = removed
+        words = tr("{name} was deleted; {size} are free when this dialog is closed.").format(
+            name=name, size=size_text(removed.bytes)
+        )
+        self.notices.add(Notice(UNDO, words, action=tr("Undo"), tone=Tone.HINT))
+
+    def _on_failed(self, error: CoppiceError) -> None:
+        self.notices.add(Notice(SAID, error.message, error.hint))
+
+    def _on_action(self, key: str) -> None:
+        if key == UNDO and self._removed is not None:
+            self._shelf.undo(self._removed)
+        elif key == STOP and self._verifying is not None:
+            self._shelf.stop_verifying(self._verifying.key)
+            self._verifying = None
+            self._on_chosen(self.view.current)
+        elif key == DAMAGED and self._damaged is not None:
+            entry, names = self._damaged
+            assert entry.local is not None
+            job = self._shelf.discard_damaged(entry.local, names)
+            job.done.connect(lambda _done: self.repair_requested.emit(entry.source))
+            job.failed.connect(self._on_failed)
+
+
+def _all_is_well(entry: Entry, result: Verifying) -> str:
+    if not result.total_bytes:
+        return f"{entry.name} has no checksums to compare with: only what came from the hub can be verified."
+    unknown = f" {result.unknown} files have no checksum." if result.unknown else ""
+    return f"{entry.name} is as it was downloaded: {size_text(result.total_bytes)} verified.{unknown}"

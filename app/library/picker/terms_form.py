@@ -1,0 +1,116 @@
+"""How a model is to be loaded: weights, context, place, tree budget and limits of memory."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QGridLayout, QLabel, QSpinBox, QWidget
+
+from app.library.estimates import Terms
+from app.translation import tr
+from app.wording import mark
+from engine.options import LARGEST_BUDGET
+
+_WEIGHTS = (
+    (mark("Automatic"), "auto"),
+    (mark("16 bit"), "bfloat16"),
+    (mark("8 bit"), "int8"),
+    (mark("4 bit"), "nf4"),
+)
+_PLACES = ((mark("Automatic"), "auto"), ("GPU", "device"), ("RAM", "ram"), ("SSD", "ssd"))
+_GB = 10**9
+_TIPS = {
+    mark("Weights"): mark(
+        "The type of the target's numbers. Fewer bits take less room and stream faster, a little less exactly."
+    ),
+    mark("Layers in"): mark("Where the target's layers are kept. Automatic takes the fastest place that has room."),
+    mark("Context"): mark(
+        "The longest conversation, question and answer together, in tokens; it takes memory of its own."
+    ),
+    mark("Tree budget"): mark("The largest speculation tree that room is kept for, in drafted tokens."),
+    mark("GPU limit"): mark("The most GPU memory to take; automatic is what is free."),
+    mark("RAM limit"): mark("The most RAM to take; automatic is what is free."),
+}
+
+
+class TermsForm(QWidget):
+    """Edits `Terms`; `edited` carries them after every change by a person."""
+
+    edited = Signal(Terms)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._terms = Terms()
+        self._filling = False
+        self.weights = self._choice(_WEIGHTS)
+        self.place = self._choice(_PLACES)
+        self.context = self._number(1_048_576, 1024, " tokens")
+        self.budget = self._number(LARGEST_BUDGET, 64, " tokens")
+        self.vram = self._limit()
+        self.ram = self._limit()
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(10)
+        grid.setVerticalSpacing(8)
+        fields = (self.weights, self.place, self.context, self.budget, self.vram, self.ram)
+        for number, (title, field) in enumerate(zip(_TIPS, fields, strict=True)):
+            name = QLabel(tr(title), self)
+            name.setBuddy(field)
+            name.setToolTip(tr(_TIPS[title]))
+            field.setToolTip(tr(_TIPS[title]))
+            field.setAccessibleName(tr(title))
+            grid.addWidget(name, number // 2, number % 2 * 2)
+            grid.addWidget(field, number // 2, number % 2 * 2 + 1)
+        grid.setColumnStretch(1, 1)
+        grid.setColumnStretch(3, 1)
+
+    def show_terms(self, terms: Terms) -> None:
+        """Fill the fields; what has no field is kept."""
+        self._filling = True
+        self._terms = terms
+        for box, value in ((self.weights, terms.weights), (self.place, terms.place)):
+            if box.findData(value) < 0:
+                box.addItem(value, value)  # from the command line, such as float32
+            box.setCurrentIndex(box.findData(value))
+        self.context.setValue(terms.context_tokens)
+        self.budget.setValue(terms.budget)
+        self.vram.setValue(terms.vram_limit_bytes / _GB)
+        self.ram.setValue(terms.ram_limit_bytes / _GB)
+        self._filling = False
+
+    @property
+    def terms(self) -> Terms:
+        """What the fields say."""
+        return Terms(
+            weights=self.weights.currentData(),
+            context_tokens=self.context.value(),
+            budget=self.budget.value(),
+            device=self._terms.device,
+            place=self.place.currentData(),
+            vram_limit_bytes=round(self.vram.value() * _GB),
+            ram_limit_bytes=round(self.ram.value() * _GB),
+            cache_dir=self._terms.cache_dir,
+        )
+
+    def _choice(self, choices: tuple[tuple[str, str], ...]) -> QComboBox:
+        box = QComboBox(self)
+        for title, value in choices:
+            box.addItem(tr(title), value)
+        box.currentIndexChanged.connect(self._on_edited)
+        return box
+
+    def _number(self, most: int, step: int, unit: str) -> QSpinBox:
+        field = QSpinBox(self, maximum=most, singleStep=step, suffix=unit)
+        field.setSpecialValueText(tr("Automatic"))
+        field.setGroupSeparatorShown(True)
+        field.setKeyboardTracking(False)
+        field.valueChanged.connect(self._on_edited)
+        return field
+
+    def _limit(self) -> QDoubleSpinBox:
+        field = QDoubleSpinBox(self, maximum=4096.0, decimals=1, suffix=" GB")
+        field.setSpecialValueText(tr("Automatic"))
+        field.setKeyboardTracking(False)
+        field.valueChanged.connect(self._on_edited)
+        return field
+
+    def _on_edited(self) -> None:
+        if not self._filling:
+            self.edited.emit(self.terms)

@@ -1,0 +1,57 @@
+"""What is said of a model in its line of the list: how it would run here, or what stands in between."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from app.library.estimates import in_words
+from app.library.hub.trouble import HubError, Trouble
+from engine.errors import CoppiceError
+from engine.messages import Appraised
+
+_TROUBLES = {
+    Trouble.OFFLINE: "Not known while offline",
+    Trouble.NOT_LOGGED_IN: "Gated: log in to the hub first",
+    Trouble.LICENCE_NOT_ACCEPTED: "Gated: its licence is to be accepted first",
+    Trouble.REFUSED: "Gated: access was refused",
+    Trouble.NOT_FOUND: "Not found on the hub",
+    Trouble.BUSY: "The hub is busy",
+}
+
+
+class Tone(Enum):
+    """How good the news is; the colour of the dot."""
+
+    GOOD = "good"
+    FAIR = "fair"
+    SLOW = "slow"
+    BAD = "bad"
+    QUIET = "quiet"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`words` fit into a line; `details` is the whole story, for a tooltip. `parameters`: as the engine counts."""
+
+    words: str
+    tone: Tone = Tone.QUIET
+    details: str = ""
+    fits: bool | None = None
+    parameters: int = 0
+
+
+UNKNOWN = Verdict("")
+ASKING = Verdict("Estimating…")
+
+_TONES = {"device": Tone.GOOD, "offload": Tone.FAIR, "ssd": Tone.SLOW, "no": Tone.BAD}
+
+
+def priced(found: Appraised) -> Verdict:
+    """The engine's word on it."""
+    return Verdict(in_words(found), _TONES[found.verdict], found.reason, found.verdict != "no", found.parameters)
+
+
+def troubled(error: CoppiceError) -> Verdict:
+    """Why the engine could not be asked."""
+    if isinstance(error, HubError) and error.trouble in _TROUBLES:
+        return Verdict(_TROUBLES[error.trouble], Tone.QUIET, str(error))
+    return Verdict(error.message, Tone.BAD, str(error), False)

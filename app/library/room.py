@@ -1,0 +1,214 @@
+"""The room of models as the window has it: the dialog, made when it is first opened, and downloads that need none."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
+
+from app.download_link import DownloadLink
+from app.downloads.equipment import Equipment
+from app.downloads.journal import Journal
+from app.downloads.progress import Progress, State
+from app.downloads.queue import DownloadQueue
+from app.engine_link import EngineLink
+from app.engine_state import EngineState
+from app.library.acquisition import Acquisition
+from app.library.hub.tokens import Tokens
+from app.library.indicator import DownloadIndicator
+from app.library.picker.page import Page
+from app.library.suggestions import Suggestion
+from app.library.terms_memory import TermsMemory, last_load
+from app.notices import Notice, Tone
+from app.paths import Folders
+from app.settings import SettingsFile
+from app.theme import Colors
+from app.translation import tr
+from engine.messages import Event, Failed
+from engine.options import LoadOptions
+
+if TYPE_CHECKING:
+    from app.library.library import ModelLibrary
+    from app.library.picker.dialog import ModelsDialog
+
+READY_NOTICE, PAUSED_NOTICE, DOWNLOAD_NOTICE = "model-ready", "downloads-paused", "download-failed"
+
+
+class ModelsRoom(QObject):
+    """`load_requested` asks for a pair, `notice_raised` tells of what happened while the dialog was closed."""
+
+    load_requested = Signal(LoadOptions)
+    cancel_requested = Signal()
+    notice_raised = Signal(Notice)
+
+    def __init__(
+        self,
+        link: EngineLink,
+        settings: SettingsFile,
+        folders: Folders,
+        colors: Colors,
+        window: QWidget,
+        equipment: Equipment | None = None,
+    ) -> None:
+        super().__init__(window)
+        self._link, self._settings, self._folders, self._colors, self._window = link, settings, folders, colors, window
+        self._tokens = Tokens()
+        self._state = EngineState()
+        self._ready: LoadOptions | None = None
+        self._started = self._offered = False
+        self._memory = TermsMemory(settings)
+        self._library: ModelLibrary | None = None
+        self._dialog: ModelsDialog | None = None
+        self.suggested: tuple[Suggestion, ...] | None = None
+        queue = DownloadQueue(Journal(folders.downloads_file), equipment or Equipment(token=self._tokens.secret))
+        self.downloads = DownloadLink(queue, self)
+        self.acquisition = Acquisition(self.downloads, self)
+        self.indicator = DownloadIndicator(window)
+        self.indicator.clicked.connect(lambda: self.open(Page.DOWNLOADS))
+        self.downloads.changed.connect(self.indicator.show_downloads)
+        self.downloads.changed.connect(self._offer_to_resume)
+        self.downloads.ended.connect(self._on_ended)
+        self.acquisition.ready.connect(self._on_ready)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the dialog is on the screen."""
+        return self._dialog is not None and self._dialog.isVisible()
+
+    @property
+    def tokens(self) -> Tokens:
+        """The hub token, as everything here uses it."""
+        return self._tokens
+
+    def on_preferences_changed(self) -> None:
+        """Folders and limits may be others now."""
+        if self._library is not None:
+            self._library.shelf.look()
+            self._library.price_again()
+
+    @property
+    def dialog(self) -> "ModelsDialog":
+        """The dialog; it is made, and its modules are read, when it is first asked for."""
+        if self._dialog is None:
+            from app.library.library import ModelLibrary  # noqa: PLC0415
+            from app.library.picker.dialog import ModelsDialog  # noqa: PLC0415
+
+            self._library = ModelLibrary(
+                self._link, self._settings, self._folders, self._tokens, self.suggested, parent=self
+            )
+            made = ModelsDialog(self._library, self.downloads, self._settings, self._colors, self._window)
+            made.load_requested.connect(self.load_requested)
+            made.cancel_requested.connect(self.cancel_requested)
+            made.download_requested.connect(self._on_download)
+            made.arrived_load_requested.connect(self._on_arrived_load)
+            made.show_engine_state(self._state)
+            self._dialog = made
+        return self._dialog
+
+    @property
+    def notice_actions(self) -> dict[str, Callable[[], None]]:
+        """What the buttons of its notices do."""
+        return {
+            READY_NOTICE: self.load_ready,
+            PAUSED_NOTICE: self.resume_paused,
+            DOWNLOAD_NOTICE: lambda: self.open(Page.DOWNLOADS),
+        }
+
+    def start(self) -> None:
+        """List what earlier sessions have not finished."""
+        if not self._started:
+            self._started = True
+            self.downloads.restore()
+
+    def open(self, page: Page | None = None) -> None:
+        """Show the dialog."""
+        self.dialog.show_page(page)
+
+    def leave(self) -> None:
+        """The window goes, and the dialog with it."""
+        if self._dialog is not None:
+            self._dialog.hide()
+
+    def close(self) -> None:
+        """Pause what is going on and end the threads, for the end of the application; takes a moment."""
+        if self._library is not None:
+            self._library.close()
+        self.downloads.close()
+
+    def load_ready(self) -> None:
+        """Load the pair that a notice told of."""
+        if self._ready is not None:
+            self.load_requested.emit(self._ready)
+
+    def resume_paused(self) -> None:
+        """Go on with everything that earlier sessions have left."""
+        for each in self.downloads.downloads:
+            if each.state is State.PAUSED:
+                self.downloads.resume(each.id)
+
+    def on_events(self, events: list[Event]) -> None:
+        """What the engine says."""
+        if self._library is not None:
+            self._library.on_events(events)
+
+    def on_engine_stopped(self) -> None:
+        """Estimates wait for the next engine."""
+        if self._library is not None:
+            self._library.on_engine_stopped()
+
+    def show_engine_state(self, state: EngineState) -> None:
+        """Follow the engine."""
+        self._state = state
+        if self._dialog is not None:
+            self._dialog.show_engine_state(state)
+
+    def on_pair_loaded(self, options: LoadOptions) -> None:
+        """Remember how it was loaded."""
+        self._memory.keep(options)
+        if self._dialog is not None:
+            self._dialog.on_pair_loaded()
+
+    def on_load_failed(self, failed: Failed) -> None:
+        """Say why in the dialog, which is open."""
+        self.dialog.on_load_failed(failed)
+
+    def set_theme(self, colors: Colors) -> None:
+        """Paint in these colours."""
+        self._colors = colors
+        if self._dialog is not None:
+            self._dialog.set_theme(colors)
+
+    def _on_download(self, repos: tuple[str, ...], options: LoadOptions) -> None:
+        self._memory.keep(options)
+        self.acquisition.get(repos, options)
+
+    def _on_ready(self, options: LoadOptions) -> None:
+        """A pair is complete: it is loaded for whoever waits for it, and offered to whoever does something else."""
+        if self.is_open:
+            self.dialog.load_requested.emit(options)
+        else:
+            self._ready = options
+            words = tr("{model} has been downloaded.").format(model=options.target)
+            self.notice_raised.emit(Notice(READY_NOTICE, words, action=tr("Load"), tone=Tone.HINT))
+
+    def _on_arrived_load(self, repo: str) -> None:
+        """A model from the list of downloads, as it was loaded last, or as its pair was ordered."""
+        options = last_load(self._settings.current, LoadOptions(repo, self._memory.draft(repo) or "none"))
+        self.load_requested.emit(options)
+
+    def _on_ended(self, progress: Progress) -> None:
+        if progress.state in (State.FAILED, State.PAUSED) and not self.is_open:
+            words = tr("The download of {model} has stopped: {reason}").format(
+                model=progress.request.repo_id, reason=progress.message
+            )
+            self.notice_raised.emit(Notice(DOWNLOAD_NOTICE, words, progress.hint, "Downloads…"))
+
+    def _offer_to_resume(self, downloads: tuple[Progress, ...]) -> None:
+        """Once, at the start."""
+        if self._offered:
+            return
+        self._offered = True
+        names = [each.request.repo_id for each in downloads if each.state is State.PAUSED]
+        if names:
+            words = tr("Not finished the last time: the download of {models}.").format(models=", ".join(names))
+            self.notice_raised.emit(Notice(PAUSED_NOTICE, words, action=tr("Resume"), tone=Tone.HINT))

@@ -1,0 +1,158 @@
+"""The models on this computer as the dialog sees them: found, deleted, put back and verified, beside the window."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from app.library.hub.stop import Stop
+from app.library.jobs import Job, Jobs
+from app.library.local.finding import find_models, hub_cache
+from app.library.local.models import Home, LocalModel
+from app.library.local.prepared import PreparedCopy, find_prepared
+from app.library.local.removal import Removals, Removed, settle_leftovers
+from app.library.local.verification import Verifying, verify_model, verify_prepared
+from engine.errors import CoppiceError
+
+_SECONDS_BETWEEN_REPORTS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is on this computer."""
+
+    models: tuple[LocalModel, ...] = ()
+    prepared: tuple[PreparedCopy, ...] = ()
+
+
+class Shelf(QObject):
+    """`key` is whatever the caller calls a model by. Nothing here touches the disk in the window's thread."""
+
+    changed = Signal(Found)
+    removed = Signal(str, Removed)
+    failed = Signal(CoppiceError)
+    verifying = Signal(str, Verifying)
+    verified = Signal(str, Verifying)
+
+    def __init__(self, cache: Path, folders: Callable[[], Sequence[str]], parent: QObject | None = None) -> None:
+        """`cache`: the application's own, for prepared copies; `folders`: those that a person has added."""
+        super().__init__(parent)
+        self._cache = cache
+        self._folders = folders
+        self._jobs = Jobs(2, "models", self)
+        self._removals = Removals()
+        self._removing = threading.Lock()  # they are made in one thread, and may be ended in another
+        self._scan: Job | None = None
+        self._verifications: dict[str, Job] = {}
+        self._is_first = True
+        self.found = Found()
+        self.is_known = False
+
+    def look(self) -> None:
+        """Look what there is; `changed` tells."""
+        if self._scan is not None:
+            self._scan.cancel()
+        folders, first = tuple(map(Path, self._folders())), self._is_first
+        self._is_first = False
+        self._scan = self._jobs.start(lambda stop: _look(self._cache, folders, stop, first))
+        self._scan.done.connect(self._on_found)
+        self._scan.failed.connect(self.failed)
+
+    def model(self, source: str) -> LocalModel | None:
+        """A model that is here and can be loaded, by what the engine loads it as."""
+        return next((each for each in self.found.models if each.source == source and not each.problem), None)
+
+    def remove(self, key: str, root: Path, to_trash: bool) -> None:
+        """Set a folder aside; `removed` tells, with what `undo` needs."""
+        job = self._jobs.start(lambda _stop: self._guarded(lambda: self._removals.remove(root, to_trash)))
+        job.done.connect(lambda removed: self._on_removed(key, removed))
+        job.failed.connect(self.failed)
+
+    def undo(self, removed: Removed) -> None:
+        """Put it back."""
+        job = self._jobs.start(lambda _stop: self._guarded(lambda: self._removals.undo(removed)))
+        job.done.connect(self.look)
+        job.failed.connect(self.failed)
+
+    def settle(self) -> None:
+        """Make every removal final, for there is nobody left who would undo it."""
+        if self._removals.waiting:
+            self._jobs.start(lambda _stop: self._guarded(self._removals.settle))
+
+    def verify(self, key: str, what: LocalModel | PreparedCopy) -> None:
+        """Read all of it and compare; `verifying` comes on the way, `verified` at the end."""
+        if key not in self._verifications:
+            job = self._jobs.start(lambda stop: self._verify(key, what, stop))
+            self._verifications[key] = job
+            job.done.connect(lambda result: self._on_verified(key, result))
+            job.failed.connect(lambda error: self._on_verification_failed(key, error))
+
+    def stop_verifying(self, key: str) -> None:
+        """Give up; nothing more is told of it."""
+        if job := self._verifications.pop(key, None):
+            job.cancel()
+
+    def discard_damaged(self, model: LocalModel, names: Sequence[str]) -> Job:
+        """Remove files of a cached model that are not what they should be, so that a download fetches just these."""
+        return self._jobs.start(lambda _stop: _discard(model, names))
+
+    def close(self) -> None:
+        """Make removals final and end the threads."""
+        for key in list(self._verifications):
+            self.stop_verifying(key)
+        self._guarded(self._removals.settle)
+        self._jobs.close()
+
+    def _guarded(self, work: Callable[[], object]) -> object:
+        with self._removing:
+            return work()
+
+    def _verify(self, key: str, what: LocalModel | PreparedCopy, stop: Stop) -> Verifying:
+        steps: Iterator[Verifying] = (
+            verify_model(what, stop) if isinstance(what, LocalModel) else verify_prepared(what, stop)
+        )
+        latest, told = Verifying(0, 0), 0.0
+        for latest in steps:
+            if time.monotonic() - told > _SECONDS_BETWEEN_REPORTS:
+                told = time.monotonic()
+                self.verifying.emit(key, latest)
+        return latest
+
+    def _on_found(self, found: Found) -> None:
+        self._scan = None
+        self.found, self.is_known = found, True
+        self.changed.emit(found)
+
+    def _on_removed(self, key: str, removed: Removed) -> None:
+        self.removed.emit(key, removed)
+        self.look()
+
+    def _on_verified(self, key: str, result: Verifying) -> None:
+        self._verifications.pop(key, None)
+        self.verified.emit(key, result)
+
+    def _on_verification_failed(self, key: str, error: CoppiceError) -> None:
+        self._verifications.pop(key, None)
+        self.failed.emit(error)
+
+
+def _look(cache: Path, folders: Sequence[Path], stop: Stop, first: bool) -> Found:
+    hub = hub_cache()
+    if first:  # what an earlier session had set aside when it was killed
+        settle_leftovers(hub)
+        settle_leftovers(cache / "prepared")
+    return Found(tuple(find_models(hub, folders, stop)), find_prepared(cache))
+
+
+def _discard(model: LocalModel, names: Sequence[str]) -> None:
+    if model.home is not Home.HUB_CACHE:
+        raise CoppiceError(f"{model.name} is not from the hub's cache.", "Copy its files again.")
+    for name in names:
+        path = model.folder / name
+        blob = path.resolve()
+        path.unlink(missing_ok=True)
+        if blob.is_relative_to(model.root):
+            blob.unlink(missing_ok=True)

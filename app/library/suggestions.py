@@ -1,0 +1,55 @@
+"""Pairs of models that go well together on common machines, from a file that is shipped with the application."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from app.paths import resource
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedModel:
+    """A model on the hub. `bytes`: of its weights as downloaded; `gated`: its licence must be accepted there first."""
+
+    repo: str
+    parameters: int
+    bytes: int
+    licence: str
+    gated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A target, and a draft of the same family; `about` is a sentence.
+
+    `weights`: how to hold the target; `vram_gb` and `ram_gb`: the least of each that it runs well with.
+    """
+
+    title: str
+    about: str
+    target: SuggestedModel
+    draft: SuggestedModel | None
+    weights: str
+    vram_gb: int
+    ram_gb: int
+
+
+@cache
+def suggestions() -> tuple[Suggestion, ...]:
+    """All of them, in the order in which they are to be shown."""
+    with resource("suggestions.json").open(encoding="utf-8") as file:
+        content: dict[str, Any] = json.load(file)
+    models = {each["repo"]: SuggestedModel(**each) for each in content["models"]}
+    return tuple(
+        Suggestion(
+            title=pair["title"],
+            about=pair["about"],
+            target=models[pair["target"]],
+            draft=models[pair["draft"]] if pair["draft"] else None,
+            weights=pair["weights"],
+            vram_gb=pair["vram_gb"],
+            ram_gb=pair["ram_gb"],
+        )
+        for pair in content["pairs"]
+    )
