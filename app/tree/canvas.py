@@ -1,19 +1,27 @@
 """The picture of one tree inside a view that zooms, pans and follows."""
 
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
-from app.tree.chips import Brink, ChipsItem
-from app.tree.drawing import draw
-from app.tree.explanation import explain_bonus, explain_node
-from app.tree.grid import LARGEST_SCALE, Point, Size, confine
+from app.tree.brink import Brink
+from app.tree.chips import ChipsItem
+from app.tree.chips_picture import ChipsPicture
+from app.tree.grid import Box, Point, Size, confine, reveal
+from app.tree.icicle import IcicleItem
+from app.tree.inspection import Inspection
 from app.tree.lettering import Lettering
 from app.tree.marker import Marker, marker, paint_marker
 from app.tree.palette import Palette
-from app.tree.picture import BONUS_NODE, Picture, compose
+from app.tree.picture import Picture, Way
 from app.tree.snapshot import Snapshot
+from app.tree.way_to_show import WayToShow
+from engine.watching import Inspected
+
+CHIPS, ICICLE = "chips", "icicle"
+WAYS = (CHIPS, ICICLE)
+"""To show a tree."""
 
 ZOOM_STEP = 1.25
 _LARGEST_ZOOM = 64.0
@@ -29,6 +37,9 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     composed = Signal()
     """The picture was laid out anew: another tree, size or zoom."""
 
+    asked = Signal(int)
+    """Somebody looks at what the target thinks behind this node."""
+
     def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent, background=palette.background)
         self._tree: Snapshot | None = None
@@ -38,12 +49,20 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._following = True
         self._grip: Point | None = None  # the point of the picture that is being dragged
         self._explained: tuple[str, QRect] | None = None
+        self._inspection = Inspection()
+        self._picked: int | None = None  # the node that is looked at by keys
         self._palette = palette
         self._marker: Marker | None = None
         self._letters = Lettering(self.font())
-        self._chips = ChipsItem(palette, self._letters)
+        self._ways: dict[str, WayToShow] = {
+            CHIPS: ChipsItem(palette, self._letters),
+            ICICLE: IcicleItem(palette, self._letters),
+        }
+        self._way = self._ways[CHIPS]
         self._box = pg.ViewBox(enableMouse=False, enableMenu=False, invertY=True, defaultPadding=0)
-        self._box.addItem(self._chips, ignoreBounds=True)
+        for way in self._ways.values():
+            self._box.addItem(way, ignoreBounds=True)
+            way.setVisible(way is self._way)
         self.setCentralItem(self._box)
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.FullViewportUpdate)
         self.setMinimumSize(120, 80)
@@ -61,6 +80,8 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
 
     def show_tree(self, tree: Snapshot | None) -> None:
         """Replace the tree; None for none."""
+        if tree is not self._tree:
+            self._inspection, self._picked = Inspection(tree), None
         self._tree = tree
         self._compose()
         self._move_to(self._followed() if self._following else self._confined(self._origin))
@@ -70,7 +91,16 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         """Change the colours."""
         self._palette = palette
         self.setBackground(palette.background)
-        self._chips.set_palette(palette)
+        for way in self._ways.values():
+            way.set_palette(palette)
+
+    def set_way(self, name: str) -> None:
+        """Show the tree as `CHIPS` or as `ICICLE`, as a whole."""
+        self._way.setVisible(False)
+        self._way.clear()
+        self._way = self._ways[name]
+        self._way.setVisible(True)
+        self.fit()
 
     def set_following(self, following: bool) -> None:
         """Whether the view moves to the end of the accepted path with every tree."""
@@ -83,6 +113,24 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._compose()
         if self._picture:
             self._move_to(self._picture.home())
+
+    def pick(self, way: Way) -> None:
+        """Look at the node that lies this way from the one that was looked at, to begin with the last accepted one."""
+        picture = self._picture
+        if picture is None:
+            return
+        begun = self._picked
+        known = begun is not None and (begun in picture.path or begun in set(picture.nodes()))
+        self._picked = picture.neighbour(begun, way) if known and begun is not None else picture.tree.tip
+        place = picture.chip(self._picked)
+        self._move_to(reveal(self._origin, place, picture.view, picture.size))
+        self._explain(QPointF(self._place(place).center()))
+
+    def tell(self, alternatives: Inspected) -> None:
+        """What the target finds likeliest behind a node of the tree that is shown."""
+        self._inspection.tell(alternatives)
+        if self._explained:
+            self._explain(QPointF(self._explained[1].center()))
 
     def show_root(self) -> None:
         """Move to where the accepted path begins; what follows may not move the view back."""
@@ -98,7 +146,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
         """Show more or less detail; the node nearest to `at`, a point of the view, stays where it is."""
         before = self._picture
-        if before is None or (factor > 1 and _is_exhausted(before)):
+        if before is None or (factor > 1 and before.is_exhausted):
             return
         node = before.nearest(self._in_picture(at or QPointF(self.viewport().rect().center())))
         self._zoom = min(_LARGEST_ZOOM, max(1.0, self._zoom * factor))
@@ -115,31 +163,19 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         if self._marker and self._marker.patch.contains(position):
             return self._marker.definition, self._marker.patch.toAlignedRect()
         node = picture.node_at(self._in_picture(position))
-        if node is None:
-            return None
-        if node == BONUS_NODE:
-            text = explain_bonus(picture.tree)
-        else:
-            text = explain_node(picture.tree, node, picture.layout.folded.get(node, 0))
-        box = picture.chip(node)
-        place = QRectF(box.x - self._origin.x, box.y - self._origin.y, box.width, box.height)
-        return text, place.toAlignedRect()
+        return None if node is None else (self._inspection.explain(picture, node), self._place(picture.chip(node)))
 
     # ---- laying out and moving ---------------------------------------------------------------------------------------
 
     def _compose(self) -> None:
         if self._tree is None:
             self._picture = None
-            self._chips.show_drawing(None, self._letters)
+            self._way.clear()
             return
         if self._letters.plain != self.font():
             self._letters = Lettering(self.font())
-        tree, letters = self._tree, self._letters
-        widths = [letters.label(*token).width for token in zip(tree.pieces, tree.tokens.tolist(), strict=True)]
-        bonus_width = letters.label(tree.bonus_piece, tree.bonus).width
         view = Size(self.width(), self.height())
-        self._picture = compose(tree, widths, bonus_width, view=view, zoom=self._zoom, text=letters.type)
-        self._chips.show_drawing(draw(self._picture, letters), letters)
+        self._picture = self._way.compose(self._tree, self._letters, view, self._zoom)
         self.composed.emit()
 
     def _followed(self) -> Point:
@@ -153,6 +189,10 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         picture = self._picture
         return confine(origin, picture.view, picture.size) if picture else Point(0, 0)
 
+    def _place(self, box: Box) -> QRect:
+        """A box of the picture, in the view."""
+        return QRectF(box.x - self._origin.x, box.y - self._origin.y, box.width, box.height).toAlignedRect()
+
     def _in_picture(self, position: QPointF) -> Point:
         return Point(self._origin.x + position.x(), self._origin.y + position.y())
 
@@ -160,12 +200,12 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._origin = Point(round(origin.x), round(origin.y))  # on whole pixels letters stay crisp
         self._box.setRange(QRectF(*self._origin, self.width(), self.height()), padding=0)
         self._marker = marker(self._picture, self._origin, self._letters) if self._picture else None
-        self._chips.set_brink(self._brink() if self._following else None)
+        self._way.set_brink(self._brink() if self._following else None)
 
     def _brink(self) -> Brink | None:
         """A hand that drags pushes chips over the edge; where the view goes by itself it shows them whole or not."""
         picture, origin = self._picture, self._origin
-        if picture is None or not origin.x:
+        if not isinstance(picture, ChipsPicture) or not origin.x:
             return None
         scale = picture.grid.scale
         path_left = origin.x + (picture.lead if self._marker else 0)
@@ -221,20 +261,29 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         """Explain nothing any more."""
         super().leaveEvent(event)
         self._explained = None
+        self._mark_picked()
 
     def _explain(self, position: QPointF) -> None:
         found = self.tooltip_at(position)
-        if found != self._explained:
-            self._explained = found
-            text, place = found or ("", QRect())
-            QToolTip.showText(self.viewport().mapToGlobal(position.toPoint()), text, self.viewport(), place)
+        if found == self._explained:
+            return
+        self._explained = found
+        text, place = found or ("", QRect())
+        node = self._picture.node_at(self._in_picture(position)) if self._picture else None
+        if node is not None and self._picture:
+            self._picked = node
+            if (question := self._inspection.question(node)) is not None:
+                self.asked.emit(question)
+        self._mark_picked()
+        where = QPoint(place.center().x(), min(place.bottom(), self.height() - 1)) if found else position.toPoint()
+        QToolTip.showText(self.viewport().mapToGlobal(where), text, self.viewport(), place)
+
+    def _mark_picked(self) -> None:
+        picture, node = self._picture, self._picked
+        shown = picture is not None and node is not None and self._explained is not None
+        self._way.set_mark(QRectF(*picture.chip(node)) if shown and picture and node is not None else None)
 
     def _refresh_tooltip(self) -> None:
         """The chip that a tooltip speaks of is gone; speak of the one that is there now."""
         if self._explained:
             self._explain(QPointF(self.viewport().mapFromGlobal(QCursor.pos())))
-
-
-def _is_exhausted(picture: Picture) -> bool:
-    """Whether more zoom would show nothing more."""
-    return not picture.layout.folded and picture.grid.scale >= LARGEST_SCALE

@@ -19,11 +19,17 @@ class Figure:
 
 def figures(tree: Snapshot, shown: int) -> tuple[Figure, ...]:
     """What to say about a tree of which `shown` drafted nodes are in the picture; the most telling figures first."""
+    if not tree.has_bonus:
+        return (_round(tree), _nodes(tree, shown), _UNVERIFIED)
     if not tree.drafted:
         return (_round(tree), _tokens(tree), _NOTHING_DRAFTED)
     return (_round(tree), _tokens(tree), _nodes(tree, shown), _depth(tree))
 
 
+_UNVERIFIED = Figure(
+    "not checked yet",
+    "The draft model has guessed these; the target model's pass, which decides what is accepted, is still to come.",
+)
 _NOTHING_DRAFTED = Figure(
     "nothing drafted",
     "No draft model guessed ahead in this round, so the pass of the target model gave one token.",
@@ -97,6 +103,10 @@ class Caption(QWidget):
             label.setText(f" · {figure.text}" if place and figure.text else figure.text)
             label.setToolTip(f"<qt>{figure.definition}</qt>" if figure.definition else "")  # rich text is wrapped
         self._leave_out()
+
+    def show_news(self, text: str) -> None:
+        """Something to be read once; the next round takes its place."""
+        self.show_figures((Figure(text, text),))
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Leave out what does not fit any more."""

@@ -1,35 +1,20 @@
-"""The tree as chips and curves: one graphics item that paints a prepared drawing."""
-
-from dataclasses import dataclass
+"""The tree as chips and curves: one graphics item that lays out and paints."""
 
 import pyqtgraph as pg
 from PySide6.QtCore import QLineF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.tree.drawing import ACCEPTED, BONUS, ROOT, Chip, Drawing
+from app.tree.brink import Brink
+from app.tree.chips_picture import ChipsPicture, compose_chips
+from app.tree.drawing import Chip, Drawing, draw
+from app.tree.grid import Size
+from app.tree.inks import BOLD_STYLES, edge, ink, mark, outline
 from app.tree.lettering import Lettering
-from app.tree.palette import EDGE_WIDTHS, Ink, Palette
+from app.tree.palette import Palette
+from app.tree.snapshot import Snapshot
 
-_OUTLINES = {ROOT: 1.0, ACCEPTED: 1.6, BONUS: 1.6}  # logical pixels; drafted chips have no outline
-_EDGES = {ROOT: 3.6, ACCEPTED: 3.6, BONUS: 2.2}
 _CORNER = 4.0
-
-
-@dataclass(frozen=True, slots=True)
-class Brink:
-    """Where chips are left out rather than cut: those that begin left of `left`, those of the accepted path that begin
-    left of `path_left`, and those that touch `patch`; all in the units of the drawing.
-    """
-
-    left: float
-    path_left: float
-    patch: QRectF
-
-    def takes(self, style: int, chip: QRectF) -> bool:
-        """Whether a chip is left out."""
-        left = self.path_left if style in _EDGES else self.left
-        return chip.x() < left or chip.intersects(self.patch)
 
 
 class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
@@ -41,19 +26,29 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         self._letters = letters
         self._drawing: Drawing | None = None
         self._brink: Brink | None = None
+        self._mark: QRectF | None = None
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemUsesExtendedStyleOption)  # paint gets the exposed rectangle
 
-    def show_drawing(self, drawing: Drawing | None, letters: Lettering) -> None:
-        """Replace the picture; None for none."""
-        self.prepareGeometryChange()
-        self._drawing = drawing
-        self._letters = letters
-        self.setScale(drawing.scale if drawing else 1.0)
-        self.update()
+    def compose(self, tree: Snapshot, letters: Lettering, view: Size, zoom: float) -> ChipsPicture:
+        """Lay a tree out and show it."""
+        widths = [letters.label(*token).width for token in zip(tree.pieces, tree.tokens.tolist(), strict=True)]
+        bonus_width = letters.label(tree.bonus_piece, tree.bonus).width
+        picture = compose_chips(tree, widths, bonus_width, view=view, zoom=zoom, text=letters.type)
+        self._show(draw(picture, letters), letters)
+        return picture
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self._show(None, self._letters)
 
     def set_brink(self, brink: Brink | None) -> None:
         """Leave out the chips at the left edge of the view; with None they are cut there."""
         self._brink = brink
+        self.update()
+
+    def set_mark(self, place: QRectF | None) -> None:
+        """Draw a line around a chip, given in the coordinates of the picture."""
+        self._mark = place
         self.update()
 
     def set_palette(self, palette: Palette) -> None:
@@ -84,42 +79,42 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         for count in self._drawing.counts:
             if brink is None or count.start.x() >= brink.left:
                 painter.drawText(count.start, count.text)
+        if self._mark:
+            self._paint_mark(painter, self._mark, self._drawing.scale)
+
+    def _show(self, drawing: Drawing | None, letters: Lettering) -> None:
+        self.prepareGeometryChange()
+        self._drawing = drawing
+        self._letters = letters
+        self.setScale(drawing.scale if drawing else 1.0)
+        self.update()
 
     def _paint_edges(self, painter: QPainter, drawing: Drawing) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for style, path in drawing.edges:
-            painter.setPen(self._edge(style))
+            painter.setPen(edge(self._palette, style))
             painter.drawPath(path)
 
     def _paint_left_out(self, painter: QPainter, style: int, chips: list[Chip]) -> None:
         """A line in place of every chip, so that what hangs behind it hangs on something."""
-        painter.setPen(self._edge(style))
+        painter.setPen(edge(self._palette, style))
         for chip in chips:
             y = chip.rect.center().y()
             painter.drawLine(QLineF(chip.rect.left(), y, chip.rect.right(), y))
 
     def _paint_chips(self, painter: QPainter, style: int, chips: list[Chip]) -> None:
-        ink = self._ink(style)
-        painter.setPen(self._outline(style))
-        painter.setBrush(QColor(ink.fill))
+        colours = ink(self._palette, style)
+        painter.setPen(outline(self._palette, style))
+        painter.setBrush(QColor(colours.fill))
         for chip in chips:
             painter.drawRoundedRect(chip.rect, _CORNER, _CORNER)
-        painter.setPen(QColor(ink.text))
-        painter.setFont(self._letters.bold if style in (ACCEPTED, BONUS) else self._letters.plain)
+        painter.setPen(QColor(colours.text))
+        painter.setFont(self._letters.bold if style in BOLD_STYLES else self._letters.plain)
         for chip in chips:
             painter.drawText(chip.start, chip.text)
 
-    def _edge(self, style: int) -> QPen:
-        return QPen(QColor(self._ink(style).line), _EDGES.get(style) or EDGE_WIDTHS[style])
-
-    def _outline(self, style: int) -> QPen:
-        if style not in _OUTLINES:
-            return QPen(Qt.PenStyle.NoPen)
-        pen = QPen(QColor(self._ink(style).line), _OUTLINES[style])
-        if style == BONUS:
-            pen.setStyle(Qt.PenStyle.DashLine)
-        return pen
-
-    def _ink(self, style: int) -> Ink:
-        palette = self._palette
-        return {ROOT: palette.root, ACCEPTED: palette.accepted, BONUS: palette.bonus}.get(style) or palette.ramp[style]
+    def _paint_mark(self, painter: QPainter, place: QRectF, scale: float) -> None:
+        painter.setPen(mark(self._palette))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        unscaled = QRectF(place.x() / scale, place.y() / scale, place.width() / scale, place.height() / scale)
+        painter.drawRoundedRect(unscaled.adjusted(-2, -2, 2, 2), _CORNER + 2, _CORNER + 2)

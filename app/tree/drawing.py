@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainterPath
 
+from app.tree.chips_picture import ChipsPicture
 from app.tree.grid import Box
 from app.tree.lettering import Label, Lettering
 from app.tree.palette import STEPS
-from app.tree.picture import Picture
 from app.tree.snapshot import Snapshot
 
 ROOT, ACCEPTED, BONUS = range(len(STEPS), len(STEPS) + 3)
@@ -46,12 +47,12 @@ class Drawing:
     scale: float
 
 
-def draw(picture: Picture, letters: Lettering) -> Drawing:
+def draw(picture: ChipsPicture, letters: Lettering) -> Drawing:
     """Prepare a picture for painting; everything is measured before it grows by `scale`."""
     tree, layout, grid = picture.tree, picture.layout, picture.grid
-    styles = _styles(tree)
+    styles = node_styles(tree).tolist()
     boxes = {node: grid.box(place) for node, place in layout.places.items()}
-    bonus = grid.box(layout.bonus)
+    bonus = grid.box(layout.bonus) if layout.bonus else None
     return Drawing(
         edges=_edges(tree, boxes, bonus, styles),
         chips=_chips(tree, boxes, bonus, styles, letters),
@@ -61,25 +62,25 @@ def draw(picture: Picture, letters: Lettering) -> Drawing:
     )
 
 
-def _styles(tree: Snapshot) -> list[int]:
+def node_styles(tree: Snapshot) -> NDArray[np.intp]:
     """Per node: its step of the ramp, or what became of it."""
     least = -np.log(STEPS[:-1])
     steps = np.searchsorted(least, -tree.log_probs)
     steps[list(tree.accepted)] = ACCEPTED
     steps[0] = ROOT
-    styles: list[int] = steps.tolist()
-    return styles
+    return steps
 
 
 def _chips(
-    tree: Snapshot, boxes: dict[int, Box], bonus: Box, styles: list[int], letters: Lettering
+    tree: Snapshot, boxes: dict[int, Box], bonus: Box | None, styles: list[int], letters: Lettering
 ) -> tuple[tuple[int, tuple[Chip, ...]], ...]:
     tokens = tree.tokens.tolist()
     chips: dict[int, list[Chip]] = {}
     for node, box in boxes.items():
         label, style = letters.label(tree.pieces[node], tokens[node]), styles[node]
         chips.setdefault(style, []).append(_chip(box, label, letters, bold=style == ACCEPTED))
-    chips[BONUS] = [_chip(bonus, letters.label(tree.bonus_piece, tree.bonus), letters, bold=True)]
+    if bonus:
+        chips[BONUS] = [_chip(bonus, letters.label(tree.bonus_piece, tree.bonus), letters, bold=True)]
     return tuple((style, tuple(alike)) for style, alike in chips.items())
 
 
@@ -89,10 +90,12 @@ def _chip(box: Box, label: Label, letters: Lettering, *, bold: bool) -> Chip:
     return Chip(QRectF(*box), label.text, QPointF(round(box.x + indent), baseline))
 
 
-def _counts(picture: Picture, boxes: dict[int, Box]) -> tuple[Count, ...]:
+def _counts(picture: ChipsPicture, boxes: dict[int, Box]) -> tuple[Count, ...]:
     """Counts stand in the upper half of the gap behind their chip, where no edge ever runs: edges only lead down."""
     layout = picture.layout
-    parents = set(picture.tree.parents[list(layout.places)].tolist()) | {picture.tree.tip}
+    parents = set(picture.tree.parents[list(layout.places)].tolist())
+    if layout.bonus:
+        parents.add(picture.tree.tip)
     counts = []
     for node, folded in layout.folded.items():
         box = boxes[node]
@@ -102,14 +105,15 @@ def _counts(picture: Picture, boxes: dict[int, Box]) -> tuple[Count, ...]:
 
 
 def _edges(
-    tree: Snapshot, boxes: dict[int, Box], bonus: Box, styles: list[int]
+    tree: Snapshot, boxes: dict[int, Box], bonus: Box | None, styles: list[int]
 ) -> tuple[tuple[int, QPainterPath], ...]:
     paths = {style: QPainterPath() for style in (*reversed(range(len(STEPS))), ACCEPTED, BONUS)}
     parents = tree.parents.tolist()
     for node, box in boxes.items():
         if node:
             _connect(paths[styles[node]], boxes[parents[node]], box)
-    _connect(paths[BONUS], boxes[tree.tip], bonus)
+    if bonus:
+        _connect(paths[BONUS], boxes[tree.tip], bonus)
     return tuple((style, path) for style, path in paths.items() if not path.isEmpty())
 
 

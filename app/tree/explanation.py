@@ -1,34 +1,43 @@
 """What a node is and what became of it, in words: the text of its tooltip."""
 
+import math
 from html import escape
 
 from app.tree.pieces import visible
 from app.tree.snapshot import Snapshot
+from engine.watching import Inspected
+
+_BAR = 12  # blocks for certainty
 
 
-def explain_node(tree: Snapshot, node: int, folded: int) -> str:
-    """Rich text, the token escaped; `folded` is the number of nodes folded into this one."""
-    facts = [
-        ("Token", f"<b>{_token(tree.pieces[node], int(tree.tokens[node]))}</b>"),
-        ("Id", str(int(tree.tokens[node]))),
-        ("Depth", str(int(tree.depths[node]))),
-    ]
+def explain_node(tree: Snapshot, node: int, folded: int, alternatives: Inspected | None = None) -> str:
+    """Rich text, the token escaped; `folded` is the number of nodes folded into this one.
+
+    `alternatives`: what the target finds likeliest in the node's place, if it was asked.
+    """
+    facts = [("Depth", str(int(tree.depths[node])))]
     if node:
-        facts.append(("Draft probability", _percent(tree.draft_probability(node))))
-        facts.append(("Path probability", _percent(tree.path_probability(node))))
+        here, path = _percent(tree.draft_probability(node)), _percent(tree.path_probability(node))
+        facts.append(("Draft", f"{here} here, {path} from the root"))
+        facts += _target(tree, node)
     if folded:
-        facts.append(("Folded behind it", f"{folded:,} (zoom in to see them)"))
-    return _table(facts, _fate(tree, node))
+        facts.append(("Folded", f"{folded:,} behind it (zoom in to see them)"))
+    head = _head(tree.pieces[node], int(tree.tokens[node]))
+    return _card(head, _fate(tree, node), facts, _choices(alternatives, int(tree.tokens[node])) if node else "")
 
 
-def explain_bonus(tree: Snapshot) -> str:
+def explain_bonus(tree: Snapshot, alternatives: Inspected | None = None) -> str:
     """Rich text about the token that the target added."""
-    facts = [
-        ("Token", f"<b>{_token(tree.bonus_piece, tree.bonus)}</b>"),
-        ("Id", str(tree.bonus)),
-        ("Depth", str(int(tree.depths[tree.tip]) + 1)),
-    ]
-    return _table(facts, "Bonus: the target's own choice, from the same pass.")
+    facts = [("Depth", str(int(tree.depths[tree.tip]) + 1)), *_target(tree, len(tree.pieces))]
+    fate = "Bonus: the target's own choice, from the same pass."
+    return _card(_head(tree.bonus_piece, tree.bonus), fate, facts, _choices(alternatives, tree.bonus))
+
+
+def _target(tree: Snapshot, place: int) -> list[tuple[str, str]]:
+    if tree.target_log_probs is None or tree.ranks is None:
+        return []
+    probability, rank = math.exp(float(tree.target_log_probs[place])), int(tree.ranks[place])
+    return [("Target", f"{_percent(probability)} here, {_ordinal(rank)} choice")]
 
 
 def _fate(tree: Snapshot, node: int) -> str:
@@ -36,6 +45,8 @@ def _fate(tree: Snapshot, node: int) -> str:
         return "Root: the last token of the answer so far."
     if node in tree.accepted:
         return "Accepted: the target chose this token too."
+    if not tree.has_bonus:
+        return "A guess: the target has not checked it yet."
     parent = int(tree.parents[node])
     if parent not in tree.accepted:
         return "Rejected: it stands behind a token that the target did not choose."
@@ -49,6 +60,24 @@ def _fate(tree: Snapshot, node: int) -> str:
     return f"Rejected: the target chose <b>{choice}</b> here."
 
 
+def _choices(alternatives: Inspected | None, token: int) -> str:
+    """The target's likeliest tokens with bars, the one that is looked at in bold."""
+    if alternatives is None or not alternatives.tokens:
+        return ""
+    rows = []
+    for each, log_prob, piece in zip(alternatives.tokens, alternatives.log_probs, alternatives.pieces, strict=True):
+        text = f"<b>{_token(piece, each)}</b>" if each == token else _token(piece, each)
+        probability = math.exp(log_prob)
+        bar = "▇" * round(probability * _BAR) or "▏"
+        share = f"<td align='right'>{_percent(probability)}&nbsp;&nbsp;</td>"
+        rows.append(f"<tr><td>{text}&nbsp;&nbsp;</td>{share}<td>{bar}</td></tr>")
+    return f"<p style='margin: 8px 0 2px 0'>The target's likeliest tokens here</p><table>{''.join(rows)}</table>"
+
+
+def _head(piece: str, token: int) -> str:
+    return f"<span style='font-size: large'><b>{_token(piece, token)}</b></span> &nbsp;<small>id {token}</small>"
+
+
 def _token(piece: str, token: int) -> str:
     return escape(visible(piece, token))
 
@@ -59,6 +88,13 @@ def _percent(probability: float) -> str:
     return f"{probability * 100:.3g} %"
 
 
-def _table(facts: list[tuple[str, str]], fate: str) -> str:
+def _ordinal(number: int) -> str:
+    teens = 10 < number % 100 < 20
+    ending = "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"
+
+
+def _card(head: str, fate: str, facts: list[tuple[str, str]], choices: str) -> str:
     rows = "".join(f"<tr><td>{name}&nbsp;&nbsp;</td><td>{value}</td></tr>" for name, value in facts)
-    return f"<qt><table>{rows}</table><p style='margin: 4px 0 0 0'>{fate}</p></qt>"
+    title = f"<p style='margin: 0'>{head}</p><p style='margin: 2px 0 6px 0'>{fate}</p>"
+    return f"<qt>{title}<table>{rows}</table>{choices}</qt>"

@@ -43,12 +43,13 @@ class Room:
 class Layout:
     """`places` holds the shown nodes in index order, the root top left; `folded` how many nodes are folded into a node.
 
-    The bonus token follows the last accepted node on that node's own row. `width` reaches to the rightmost end.
+    The bonus token follows the last accepted node on that node's own row; None as long as there is none. `width`
+    reaches to the rightmost end.
     """
 
     places: Mapping[int, Place]
     folded: Mapping[int, int]
-    bonus: Place
+    bonus: Place | None
     rows: int
     width: float
 
@@ -60,17 +61,17 @@ def arrange(tree: Snapshot, widths: Sequence[float], bonus_width: float, room: R
     """
     starts = _Starts(tree, widths, room)
     bonus_left = starts.behind(tree.tip)
-    children = _keep(tree, starts, room.rows, max(room.width, bonus_left + bonus_width))
+    path_end = bonus_left + bonus_width if tree.has_bonus else starts.lefts[tree.tip] + widths[tree.tip]
+    children = _keep(tree, starts, room.rows, max(room.width, path_end))
     lefts = starts.lefts
-    rows = _rows(tree.tip, children)
+    rows = _rows(tree.tip if tree.has_bonus else None, children)
     places = {node: Place(rows[node], lefts[node], widths[node]) for node in sorted(children)}
-    bonus = Place(rows[tree.tip], bonus_left, bonus_width)
     return Layout(
         places=places,
         folded=_folded(tree, children),
-        bonus=bonus,
+        bonus=Place(rows[tree.tip], bonus_left, bonus_width) if tree.has_bonus else None,
         rows=1 + max(rows.values()),
-        width=max(bonus.right, *(place.right for place in places.values())),
+        width=max(path_end, *(place.right for place in places.values())),
     )
 
 
@@ -80,7 +81,8 @@ class _Starts:
     def __init__(self, tree: Snapshot, widths: Sequence[float], room: Room) -> None:
         children = np.bincount(tree.parents[1:], minlength=len(widths))
         gaps = np.where(children > 1, room.gap, room.link)
-        gaps[tree.tip] = room.gap
+        if tree.has_bonus:
+            gaps[tree.tip] = room.gap
         self._advance: list[float] = (np.asarray(widths, np.float64) + gaps).tolist()
         self._widths = widths
         self.lefts = {0: 0.0}
@@ -108,6 +110,7 @@ def _keep(tree: Snapshot, starts: _Starts, max_rows: int, max_width: float) -> d
     Behind a node whose likelier child found no room, no less likely one is shown.
     """
     parents = tree.parents.tolist()
+    tip = tree.tip if tree.has_bonus else None
     order = np.argsort(-tree.log_probs, kind="stable").tolist()
     children: dict[int, list[int]] = {node: [] for node in tree.accepted}
     for node in tree.accepted[1:]:
@@ -118,7 +121,7 @@ def _keep(tree: Snapshot, starts: _Starts, max_rows: int, max_width: float) -> d
         parent = parents[node]
         if node in children or parent not in children or parent in closed:
             continue
-        opens_row = bool(children[parent]) or parent == tree.tip
+        opens_row = bool(children[parent]) or parent == tip
         if (opens_row and rows >= max_rows) or not starts.place(node, parent, max_width):
             closed.add(parent)
             continue
@@ -131,7 +134,7 @@ def _keep(tree: Snapshot, starts: _Starts, max_rows: int, max_width: float) -> d
     return children
 
 
-def _rows(tip: int, children: Mapping[int, list[int]]) -> dict[int, int]:
+def _rows(tip: int | None, children: Mapping[int, list[int]]) -> dict[int, int]:
     """The row of every shown node; the subtree of a node takes the rows from its own row down, without gaps."""
     nodes = sorted(children)
     heights: dict[int, int] = {}

@@ -10,6 +10,7 @@ from app.tree.pieces import visible
 
 _SMALL = 0.85
 _LONGEST = 16  # mean characters in a chip; a longer token is elided
+_LEAST_LETTERS = 3.5  # mean characters: with less room a text is left out rather than elided
 _CACHED = 20_000
 
 
@@ -47,6 +48,7 @@ class Lettering:
         self.small_baseline = (self._small.ascent() - self._small.descent()) / 2
         self._padding = round(line * 0.35)
         self._labels: dict[tuple[str, int], Label] = {}
+        self._fitted: dict[tuple[str, int, bool], str] = {}
 
     def small_width(self, text: str) -> float:
         """How wide a text is in small letters, in logical pixels."""
@@ -60,6 +62,21 @@ class Lettering:
                 self._labels.clear()
             label = self._labels[piece, token] = self._measured(visible(piece, token))
         return label
+
+    def fitted(self, piece: str, token: int, room: int, *, bold: bool) -> str:
+        """A token made visible, elided to so many logical pixels; empty where that would say nothing."""
+        label = self.label(piece, token)
+        if (label.bold_width if bold else label.plain_width) <= room:
+            return label.text
+        if room < _LEAST_LETTERS * self._plain.averageCharWidth():
+            return ""
+        key = (label.text, room, bold)
+        if key not in self._fitted:
+            if len(self._fitted) >= _CACHED:
+                self._fitted.clear()
+            letters = self._bold if bold else self._plain
+            self._fitted[key] = letters.elidedText(label.text, Qt.TextElideMode.ElideRight, room)
+        return self._fitted[key]
 
     def _measured(self, text: str) -> Label:
         room = _LONGEST * self._bold.averageCharWidth()

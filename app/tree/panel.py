@@ -1,49 +1,136 @@
-"""The panel that shows the speculation tree of every round as it happens."""
+"""The panel that shows the speculation tree of every round as it happens, and of every round that was."""
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QKeySequence, QPalette, QShortcut, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor, QHideEvent, QPalette, QShowEvent
+from PySide6.QtWidgets import QLabel, QStackedLayout, QVBoxLayout, QWidget
 
 from app.throttle import Throttle
-from app.tree.canvas import ZOOM_STEP, TreeCanvas
-from app.tree.caption import Caption, figures
+from app.tree.advice import Advice
+from app.tree.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
+from app.tree.caption import figures
+from app.tree.exports import Exports
+from app.tree.growth import Growth
+from app.tree.header import Header
+from app.tree.keys import bind
+from app.tree.lesson_bar import LessonBar
 from app.tree.palette import DARK, LIGHT
-from app.tree.snapshot import MalformedTreeError, snapshot
-from engine.messages import Round
+from app.tree.picture import Way
+from app.tree.player import Player
+from app.tree.snapshot import MalformedTreeError, Snapshot, snapshot, unverified
+from app.tree.timeline import Timeline
+from engine.messages import Event, Finished, Ready, Round
+from engine.watching import Drafted, Inspect, Inspected, Watch
 
 _EMPTY = "The speculation tree appears here while an answer is written."
 _MALFORMED = "The tree of round {number} cannot be shown: {reason}. The answer itself is not affected."
+_LOST = "This round is not kept any more: there was no room for it, in memory or on the disk."
+_SLOW_SECONDS = 0.25  # rounds that take less are over before one could see them grow
 
 
 class TreePanel(QWidget):
-    """Shows the newest round. Takes rounds at any rate, lays out and paints at most 30 a second, and none unseen."""
+    """Shows the newest round, or an earlier one. Takes rounds at any rate, paints at most 30 a second, none unseen."""
+
+    way_chosen = Signal(str)
+    """A person wants to see trees this way from now on."""
+
+    command_wanted = Signal(object)
+    """A `Watch` or an `Inspect` for the engine."""
+
+    budget_wanted = Signal(int)
+    """The tree budget of the next answers; 0 for automatic."""
+
+    round_shown = Signal(int, int)
+    """The request and the index of a round that was chosen to be looked at; -1 and -1: the newest is, as it comes."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
-        self._round: Round | None = None
+        self._round: Round | None = None  # the newest
+        self._shown: tuple[Round, Snapshot] | None = None
+        self._requests: set[int] = set()  # whose rounds belong to the conversation
         self._throttle = Throttle(self._refresh, parent=self)
-        self._caption = Caption(self)
+        self.player = Player(self)
+        self._growth = Growth(self)
+        self._header = Header(self)
+        self._advice = Advice(self)
         self._message = QLabel(_EMPTY, self)
         self._canvas = TreeCanvas(DARK if dark else LIGHT, self)
-        self._fit = QToolButton(self)
-        self._follow = QToolButton(self)
+        self._lesson = LessonBar(self)
+        self._timeline = Timeline(self.player, self)
+        self.exports = Exports(self.player, self)
         self._pages = QStackedLayout()
         self._lay_out()
         self._connect()
+        self._bind_keys()
         self.set_theme(dark)
+        self.set_way(CHIPS)
         self._refresh()
 
+    # ---- what comes from the engine ----------------------------------------------------------------------------------
+
+    def follow(self, request: int) -> None:
+        """The rounds of this request belong to the conversation; other requests' are nothing to see here."""
+        self._requests.add(request)
+
+    def on_events(self, events: list[Event]) -> None:
+        """Take what tells of trees."""
+        for event in events:
+            match event:
+                case Round() if event.id in self._requests:
+                    self.show_round(event)
+                case Drafted() if event.id in self._requests:
+                    self.show_draft(event)
+                case Inspected():
+                    self._on_inspected(event)
+                case Finished() if event.statistics:
+                    self._advice.tell(event.statistics.note)
+                case Ready():
+                    self._watch()
+
     def show_round(self, round: Round) -> None:
-        """Show a round, soon; a newer one takes its place if it comes first."""
+        """Keep a round, and show it soon if the newest is looked at; a newer one takes its place if it comes first."""
         self._round = round
-        self._throttle.request()
+        self._growth.end()
+        self.player.add(round)
+        self._advice.learn(round)
+
+    def show_draft(self, drafted: Drafted) -> None:
+        """Show how a tree has grown while the target verifies it, where that takes long enough to be seen."""
+        slow = self._round is not None and self._round.seconds.decode >= _SLOW_SECONDS
+        if not (slow and self.player.is_live and self.isVisible()) or self._lesson.is_running:
+            return
+        try:
+            self._growth.begin(unverified(drafted))
+        except MalformedTreeError:
+            self._growth.end()  # the round itself will say so
 
     def clear(self) -> None:
-        """Show that there is no round yet."""
-        self._round = None
-        self._throttle.request()
+        """Show that there is no round yet; what is still on its way of the rounds before is not wanted."""
+        self._round = self._shown = None
+        self._requests.clear()
+        self.exports.stop_reading()
+        self._growth.end()
+        self._lesson.end()
+        self.player.clear()
         self._throttle.flush()
+
+    # ---- what comes from the window ----------------------------------------------------------------------------------
+
+    def set_way(self, way: str) -> None:
+        """Show trees as `chips` or as `icicle`; anything else is taken for chips."""
+        way = way if way in WAYS else CHIPS
+        self._header.set_way(way)
+        self._canvas.set_way(way)
+
+    def set_budget(self, budget: int) -> None:
+        """Which tree budget the next answer will have; 0 for automatic."""
+        self._advice.set_budget(budget)
+
+    def show_round_of(self, request: int, index: int) -> None:
+        """Look at the round of a request, such as the one that a token of the answer came from."""
+        place = self.player.find(request, index)
+        if place is not None:
+            self.player.seek(place)
 
     def set_theme(self, dark: bool) -> None:
         """Change between dark and light colours."""
@@ -59,7 +146,16 @@ class TreePanel(QWidget):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Catch up with the rounds that came while the panel was out of sight."""
         super().showEvent(event)
+        self._watch()
         self._throttle.request()
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
+        """What nobody sees is not asked for."""
+        super().hideEvent(event)
+        self._growth.end()
+        self.command_wanted.emit(Watch())
+
+    # ---- inside ------------------------------------------------------------------------------------------------------
 
     def _lay_out(self) -> None:
         self.setAutoFillBackground(True)
@@ -67,71 +163,128 @@ class TreePanel(QWidget):
         self._message.setTextFormat(Qt.TextFormat.PlainText)
         self._message.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._message.setMargin(24)
-        self._fit.setText("Fit")
-        self._fit.setToolTip(
-            "Show the whole tree (F). Zoom with the wheel or + and −, drag to move, "
-            "Home and End show where the accepted path begins and ends."
-        )
-        self._follow.setText("Follow")
-        self._follow.setCheckable(True)
-        self._follow.setChecked(True)
-        self._follow.setToolTip("Move to the end of the accepted path with every round. Dragging switches it off.")
-        header = QHBoxLayout()
-        header.setContentsMargins(8, 4, 4, 4)
-        header.addWidget(self._caption, 1)
-        for button in (self._fit, self._follow):
-            button.setAutoRaise(True)
-            header.addWidget(button)
         self._pages.addWidget(self._message)
         self._pages.addWidget(self._canvas)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addLayout(header)
+        column.addWidget(self._header)
+        column.addWidget(self._advice)
         column.addLayout(self._pages, 1)
+        column.addWidget(self._lesson)
+        column.addWidget(self._timeline)
 
     def _connect(self) -> None:
-        self._fit.clicked.connect(self._canvas.fit)
-        self._follow.toggled.connect(self._canvas.set_following)
-        self._canvas.panned.connect(self._on_panned)
-        self._canvas.composed.connect(self._on_composed)
-        for key, slot in (
-            ("F", self._canvas.fit),
-            ("+", lambda: self._canvas.zoom_by(ZOOM_STEP)),
-            ("-", lambda: self._canvas.zoom_by(1 / ZOOM_STEP)),
-            ("Home", self._canvas.show_root),
-            ("End", self._canvas.show_bonus),
-        ):
-            shortcut = QShortcut(QKeySequence(key), self)
-            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            shortcut.activated.connect(slot)
+        header, canvas, exports = self._header, self._canvas, self.exports
+        header.fit.clicked.connect(canvas.fit)
+        header.follow.toggled.connect(canvas.set_following)
+        header.way_chosen.connect(self._on_way_chosen)
+        header.add_action("Explain this round…").triggered.connect(self.explain)
+        header.menu.addSeparator()
+        header.add_action("Save recording…").triggered.connect(exports.save)
+        header.add_action("Open recording…").triggered.connect(exports.open)
+        header.add_action("Export picture…").triggered.connect(lambda: exports.export_picture(canvas))
+        header.add_action("Copy as text").triggered.connect(self._on_copy)
+        exports.told.connect(header.caption.show_news)
+        canvas.panned.connect(lambda: header.follow.setChecked(False))
+        canvas.composed.connect(self._on_composed)
+        canvas.asked.connect(self._on_asked)
+        self.player.moved.connect(self._throttle.request)
+        self._growth.grown.connect(self._show_tree)
+        self._lesson.shown.connect(self._show_tree)
+        self._lesson.ended.connect(self._on_lesson_ended)
+        self._advice.budget_wanted.connect(self.budget_wanted)
 
-    def _on_panned(self) -> None:
-        self._follow.setChecked(False)
+    def _bind_keys(self) -> None:
+        canvas, player = self._canvas, self.player
+        in_panel = {
+            "1": lambda: self._on_way_chosen(CHIPS),
+            "2": lambda: self._on_way_chosen(ICICLE),
+            "F": canvas.fit,
+            "+": lambda: canvas.zoom_by(ZOOM_STEP),
+            "-": lambda: canvas.zoom_by(1 / ZOOM_STEP),
+            ",": lambda: player.step(-1),
+            ".": lambda: player.step(1),
+            "L": player.go_live,
+        }
+        in_tree = {
+            "Home": canvas.show_root,
+            "End": canvas.show_bonus,
+            "Left": lambda: canvas.pick(Way.PARENT),
+            "Right": lambda: canvas.pick(Way.CHILD),
+            "Up": lambda: canvas.pick(Way.UP),
+            "Down": lambda: canvas.pick(Way.DOWN),
+            "Space": player.toggle,
+        }
+        bind(in_panel, self)
+        bind(in_tree, canvas)
+
+    def explain(self) -> None:
+        """Tell the round that is looked at step by step."""
+        if self._shown:
+            self.player.pause()
+            self._growth.end()
+            self._lesson.begin(self._shown[1])
+
+    def _watch(self) -> None:
+        wanted = self.isVisible()
+        self.command_wanted.emit(Watch(verdicts=wanted, drafts=wanted))
+
+    def _on_way_chosen(self, way: str) -> None:
+        self.set_way(way)
+        self.way_chosen.emit(way)
+
+    def _on_copy(self) -> None:
+        self.exports.copy_text(self._shown[1] if self._shown else None)
+
+    def _on_asked(self, node: int) -> None:
+        if self._shown:
+            of = self._shown[0]
+            self.command_wanted.emit(Inspect(of.id, of.index, node))
+
+    def _on_inspected(self, told: Inspected) -> None:
+        if self._shown and (self._shown[0].id, self._shown[0].index) == (told.id, told.index):
+            self._canvas.tell(told)
+
+    def _on_lesson_ended(self) -> None:
+        self._shown = None
+        self._throttle.request()
 
     def _refresh(self) -> None:
-        if self._round is None:
+        self._timeline.refresh()
+        if self.player.place < 0:
             self._show_message(_EMPTY)
-        elif self.isVisible():
-            self._show(self._round)
+        elif self.isVisible() and not self._lesson.is_running:
+            self._show()
 
-    def _show(self, newest: Round) -> None:
-        try:
-            tree = snapshot(newest)
-        except MalformedTreeError as error:
-            self._show_message(_MALFORMED.format(number=newest.index + 1, reason=error))
+    def _show(self) -> None:
+        player = self.player
+        of = self._round if player.is_live else player.current
+        if of is None:
+            self._show_message(_LOST)
             return
+        if not self._shown or (self._shown[0].id, self._shown[0].index) != (of.id, of.index):
+            try:
+                self._shown = (of, snapshot(of))
+            except MalformedTreeError as error:
+                self._show_message(_MALFORMED.format(number=of.index + 1, reason=error))
+                return
+            self.round_shown.emit(*((-1, -1) if player.is_live else (of.id, of.index)))
+        self._show_tree(self._shown[1])
+
+    def _show_tree(self, tree: Snapshot) -> None:
         self._pages.setCurrentWidget(self._canvas)
         self._canvas.show_tree(tree)
 
     def _on_composed(self) -> None:
         picture = self._canvas.picture
         if picture:
-            self._caption.show_figures(figures(picture.tree, shown=len(picture.layout.places) - 1))
-            self._canvas.setAccessibleDescription(self._caption.text())
+            self._header.caption.show_figures(figures(picture.tree, shown=picture.shown))
+            self._canvas.setAccessibleDescription(self._header.caption.text())
 
     def _show_message(self, text: str) -> None:
+        self._shown = None
         self._canvas.show_tree(None)
-        self._caption.show_figures(())
+        self._header.caption.show_figures(())
         self._message.setText(text)
         self._pages.setCurrentWidget(self._message)

@@ -1,62 +1,97 @@
-"""One tree laid out for one view: what stands where, in pixels. Pure arithmetic."""
+"""One tree laid out for one view: what stands where, in pixels. Pure arithmetic; chips and icicle are siblings."""
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from enum import Enum
 
-from app.tree.grid import MARGIN, Box, Grid, Point, Size, Type, measure, picture_size, reveal, room
-from app.tree.layout import Layout, arrange
+from app.tree.grid import MARGIN, Box, Point, Size, reveal
 from app.tree.snapshot import Snapshot
 
 BONUS_NODE = -1
 """Stands for the bonus token where a node is asked for; it is no node of the draft's tree."""
 
+_ASIDE = 3.0  # how much farther away something seems that is not straight above or below
+
+
+class Way(Enum):
+    """Where to go from a node."""
+
+    PARENT = "parent"
+    CHILD = "child"
+    UP = "up"
+    DOWN = "down"
+
 
 @dataclass(frozen=True, eq=False)
-class Picture:
-    """A snapshot with its layout and measures; `size` is that of the whole picture, in view or not.
+class Picture(ABC):
+    """A snapshot with its measures; `size` is that of the whole picture, in view or not.
 
     `lead` is the width kept free before the first shown token of a path that begins farther left.
     """
 
     tree: Snapshot
-    layout: Layout
-    grid: Grid
     view: Size
     size: Size
     lead: float
 
     @property
+    @abstractmethod
+    def shown(self) -> int:
+        """How many drafted nodes are not folded."""
+
+    @property
+    @abstractmethod
+    def is_exhausted(self) -> bool:
+        """Whether more zoom would show nothing more."""
+
+    @abstractmethod
+    def chip(self, node: int) -> Box:
+        """Where a node stands, or `BONUS_NODE`, or, if it is folded, the nearest shown node before it."""
+
+    @abstractmethod
+    def node_at(self, point: Point) -> int | None:
+        """The node whose chip covers `point`, `BONUS_NODE`, or None."""
+
+    @abstractmethod
+    def nodes(self) -> Iterable[int]:
+        """The shown nodes, without the bonus token."""
+
+    @abstractmethod
+    def folded(self, node: int) -> int:
+        """How many nodes are folded into a shown one."""
+
+    @property
     def path(self) -> tuple[int, ...]:
-        """The accepted path from the root to the bonus token."""
-        return (*self.tree.accepted, BONUS_NODE)
+        """The accepted path from the root to the bonus token, or as far as it is verified."""
+        return (*self.tree.accepted, BONUS_NODE) if self.tree.has_bonus else self.tree.accepted
 
     @property
     def has_lead(self) -> bool:
         """Whether a sign fits before the path: not in a view that is hardly wider than the bonus token."""
         return self.lead > MARGIN
 
-    def chip(self, node: int) -> Box:
-        """Where a node stands, or `BONUS_NODE`, or, if it is folded, the nearest shown node before it."""
-        while node != BONUS_NODE and node not in self.layout.places:
-            node = int(self.tree.parents[node])
-        place = self.layout.bonus if node == BONUS_NODE else self.layout.places[node]
-        return Box(*(self.grid.scale * side for side in self.grid.box(place)))
-
-    def node_at(self, point: Point) -> int | None:
-        """The node whose chip covers `point`, `BONUS_NODE`, or None."""
-        row = self._rows.get(self.grid.row_at(point.y / self.grid.scale), ())
-        return next((node for node in row if _covers(self.chip(node), point)), None)
-
     def nearest(self, point: Point) -> int:
         """The shown node, not the bonus token, whose chip's middle is nearest to `point`."""
 
         def distance(node: int) -> float:
-            box = self.chip(node)
-            return math.hypot(box.x + box.width / 2 - point.x, box.y + box.height / 2 - point.y)
+            x, y = _middle(self.chip(node))
+            return math.hypot(x - point.x, y - point.y)
 
-        return min(self.layout.places, key=distance)
+        return min(self.nodes(), key=distance)
+
+    def neighbour(self, node: int, way: Way) -> int:
+        """The shown node or bonus token that lies that way; the node itself where there is none."""
+        tree = self.tree
+        if way is Way.PARENT:
+            return tree.tip if node == BONUS_NODE else max(0, int(tree.parents[node]))
+        if way is Way.CHILD:
+            if node == tree.tip and tree.has_bonus:
+                return BONUS_NODE
+            children = [child for child in self.nodes() if child and tree.parents[child] == node]
+            return min(children, key=lambda child: (self.chip(child).y, child), default=node)
+        return self._beside(node, 1 if way is Way.DOWN else -1)
 
     def home(self) -> Point:
         """Where the view begins when the whole tree is wanted: at the root, or as near as the path's end lets it."""
@@ -67,7 +102,7 @@ class Picture:
 
         Where the root does not fit as well, the view begins right before a token of the path, so that none is cut.
         """
-        wanted = reveal(origin, self.chip(BONUS_NODE), self.view, self.size)
+        wanted = reveal(origin, self.chip(self.path[-1]), self.view, self.size)
         if wanted.x <= self.chip(0).x:
             return wanted
         starts = [max(0, math.floor(self.chip(node).x - self.lead)) for node in self.path]
@@ -82,24 +117,17 @@ class Picture:
             return 0
         return sum(self.chip(node).x < origin.x + self.lead for node in self.path)
 
-    @cached_property
-    def _rows(self) -> dict[int, list[int]]:
-        rows: dict[int, list[int]] = {self.layout.bonus.row: [BONUS_NODE]}
-        for node, place in self.layout.places.items():
-            rows.setdefault(place.row, []).append(node)
-        return rows
+    def _beside(self, node: int, direction: int) -> int:
+        here = _middle(self.chip(node))
+        best, least = node, math.inf
+        for other in (*self.nodes(), *self.path[-1:]):
+            x, y = _middle(self.chip(other))
+            down = (y - here[1]) * direction
+            if down > 0.5 and other != node:
+                distance = down + _ASIDE * abs(x - here[0])
+                best, least = (other, distance) if distance < least else (best, least)
+        return best
 
 
-def compose(
-    tree: Snapshot, widths: Sequence[float], bonus_width: float, *, view: Size, zoom: float, text: Type
-) -> Picture:
-    """Lay a tree out for a view, `zoom` times as detailed as what fits into it; `widths` [nodes] are the chips'."""
-    layout = arrange(tree, widths, bonus_width, room(view, zoom, text))
-    grid = measure(layout, view, zoom, text)
-    fits = text.lead + layout.bonus.width * grid.scale + MARGIN <= view.width
-    lead = text.lead if fits else MARGIN
-    return Picture(tree, layout, grid, view, picture_size(layout, grid, text.gap), lead)
-
-
-def _covers(box: Box, point: Point) -> bool:
-    return 0 <= point.x - box.x < box.width and 0 <= point.y - box.y < box.height
+def _middle(box: Box) -> tuple[float, float]:
+    return box.x + box.width / 2, box.y + box.height / 2

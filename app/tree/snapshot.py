@@ -1,13 +1,14 @@
 """A round as the tree panel sees it: checked once, then only read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.messages import Round, Tree
+from engine.messages import Round, Seconds
+from engine.watching import Drafted, Tree, Verdicts
 
 
 class MalformedTreeError(ValueError):
@@ -20,6 +21,9 @@ class Snapshot:
 
     `tokens`, `parents` and `depths` are int32 [nodes], `log_probs` is float32 [nodes] and cumulative. `accepted` is the
     accepted path, root first; the bonus token hangs behind its last node. `number` counts the answer's rounds from 1.
+    As long as the target has not verified it all, `has_bonus` is False and `accepted` ends where it has got to.
+    `target_log_probs` and `ranks` [nodes + 1] are what the target thinks of every node behind its parent, and last of
+    the bonus token; None where nobody asked for them.
     """
 
     number: int
@@ -32,6 +36,9 @@ class Snapshot:
     bonus: int
     bonus_piece: str
     new_tokens: int
+    has_bonus: bool = True
+    target_log_probs: NDArray[np.float32] | None = None
+    ranks: NDArray[np.int32] | None = None
 
     @property
     def drafted(self) -> int:
@@ -79,7 +86,42 @@ def snapshot(of: Round) -> Snapshot:
         bonus=of.bonus,
         bonus_piece=of.bonus_piece,
         new_tokens=of.new_tokens,
+        **_verdicts(of.verdicts, len(tokens) + 1),
     )
+
+
+def unverified(of: Drafted) -> Snapshot:
+    """Decode and check a tree that the target has yet to verify. Raises `MalformedTreeError`."""
+    no_tokens = {"bonus": -1, "bonus_piece": "", "new_tokens": 0, "text": "", "seconds": Seconds()}
+    grown = snapshot(Round(id=of.id, index=of.index, tree=of.tree, accepted=(0,), **no_tokens))  # type: ignore[arg-type]
+    return replace(grown, has_bonus=False)
+
+
+def partial(tree: Snapshot, nodes: int, accepted: int = 0, *, has_bonus: bool = False) -> Snapshot:
+    """The tree as it was with its first `nodes` nodes, verified up to `accepted` tokens behind the root."""
+    assert 1 <= nodes <= len(tree.pieces), "there is a root, and no more than all"
+    return replace(
+        tree,
+        tokens=tree.tokens[:nodes],
+        parents=tree.parents[:nodes],
+        log_probs=tree.log_probs[:nodes],
+        depths=tree.depths[:nodes],
+        pieces=tree.pieces[:nodes],
+        accepted=tree.accepted[: accepted + 1],
+        has_bonus=has_bonus,
+        target_log_probs=None,
+        ranks=None,
+    )
+
+
+def _verdicts(given: Verdicts | None, count: int) -> dict[str, Any]:
+    if given is None:
+        return {}
+    log_probs = _array(given.log_probs, np.dtype("<f4"), "target's probabilities")
+    ranks = _array(given.ranks, np.dtype("<i4"), "target's ranks")
+    if not len(log_probs) == len(ranks) == count:
+        raise MalformedTreeError(f"the target's verdicts are {len(log_probs)} and {len(ranks)}, not {count}")
+    return {"target_log_probs": log_probs, "ranks": ranks}
 
 
 def _array(data: bytes, kind: "np.dtype[Any]", what: str) -> NDArray[Any]:

@@ -1,0 +1,165 @@
+"""Runs the last question once more without speculation, and measures what speculation gave."""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from PySide6.QtCore import QObject, Signal
+
+from app.engine_link import EngineLink
+from app.engine_state import EngineState
+from engine.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics
+from engine.options import GenerateOptions
+
+NOTHING_ASKED = "Ask something first: the comparison repeats the last question without speculation."
+NOT_MEASURED = "The last answer has no figures to compare with. Regenerate it, then compare."
+NOT_SPECULATED = "The last answer was written without speculation. Choose a method, regenerate it, then compare."
+STILL_ANSWERING = "Wait for the end of the answer."
+ENGINE_BUSY = "Wait until a model is loaded."
+CANCELLED = "The comparison was cancelled."
+
+
+class Stage(Enum):
+    """Where a comparison stands."""
+
+    NONE = "none"
+    RUNNING = "running"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as the engine got it: with the id, the options and the seed of that very answer."""
+
+    request: int
+    chat: tuple[ChatMessage, ...]
+    options: GenerateOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The same answer, measured twice."""
+
+    speculated: Statistics
+    plain: Statistics
+
+    @property
+    def speed_up(self) -> float:
+        """How many times as fast speculation was; 0 if one of the two gave nothing."""
+        plain = self.plain.tokens_per_second
+        return self.speculated.tokens_per_second / plain if plain else 0.0
+
+
+class Comparison(QObject):
+    """One at a time, and none beside an answer. It asks like anybody else, and the conversation never hears of it."""
+
+    changed = Signal()
+
+    def __init__(self, link: EngineLink, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._link = link
+        self._engine = EngineState()
+        self._asked: Asked | None = None
+        self._answer: Statistics | None = None
+        self._answering = False
+        self._request = 0
+        self._against = Statistics()
+        self.stage = Stage.NONE
+        self.tokens = 0
+        self.outcome: Outcome | None = None
+        self.words = ""
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing can be compared now; empty if it can."""
+        if self._answering:
+            return STILL_ANSWERING
+        if self._asked is None:
+            return NOTHING_ASKED
+        if not self._engine.ready:
+            return ENGINE_BUSY
+        if self._answer is None or not self._answer.passes:
+            return NOT_MEASURED
+        return "" if self._answer.drafted_nodes else NOT_SPECULATED
+
+    @property
+    def may_be_asked_for(self) -> bool:
+        """Whether to offer it; what is missing then is told in words."""
+        return not self._answering and self._engine.ready and self.stage is not Stage.RUNNING
+
+    @property
+    def total(self) -> int:
+        """How many tokens the run without speculation gives."""
+        return self._against.new_tokens
+
+    def start(self) -> None:
+        """Ask again without speculation, for as many tokens as the answer has; or say why not."""
+        self.words = self.refusal
+        if self.stage is not Stage.RUNNING and not self.words and self._asked and self._answer:
+            options = self._asked.options
+            plain = replace(
+                options,
+                speculation=replace(options.speculation, method="none"),
+                max_new_tokens=self._answer.new_tokens,
+            )
+            self._against = self._answer
+            self.tokens, self.outcome, self.stage = 0, None, Stage.RUNNING
+            self._request = self._link.generate(self._asked.chat, plain)
+        self.changed.emit()
+
+    def cancel(self) -> None:
+        """Stop the run, if there is one; it ends when the engine says so."""
+        if self.stage is Stage.RUNNING:
+            self._link.cancel(self._request)
+
+    def forget(self) -> None:
+        """Another conversation is shown: there is nothing to compare in it yet."""
+        self.cancel()
+        self._asked = self._answer = self.outcome = None
+        self._request, self._answering = 0, False
+        self._end("")
+
+    # ---- what happens elsewhere --------------------------------------------------------------------------------------
+
+    def on_asked(self, request: int, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> None:
+        """The conversation has asked the engine something: an answer goes before a comparison."""
+        self.cancel()
+        self._answering = True
+        self._asked, self._answer, self.outcome, self.words = Asked(request, chat, options), None, None, ""
+        self.changed.emit()
+
+    def on_engine_state(self, state: EngineState) -> None:
+        """A comparison is not what another model should have to wait for."""
+        self._engine = state
+        if not state.ready:
+            self.cancel()
+        self.changed.emit()
+
+    def on_events(self, events: list[Event]) -> None:
+        """Follow the run; and keep the figures of the answer that it is compared with."""
+        for event in events:
+            if isinstance(event, Finished | Failed) and self._asked and event.id == self._asked.request:
+                self._answer = event.statistics if isinstance(event, Finished) else None
+                self._answering = False
+                self.changed.emit()
+            elif not isinstance(event, Ready) and event.id == self._request and self.stage is Stage.RUNNING:
+                self._on_own(event)
+
+    def _on_own(self, event: Event) -> None:
+        match event:
+            case Round():
+                self.tokens += event.new_tokens
+                self.changed.emit()
+            case Failed():
+                self._end(f"{event.message} {event.hint}".strip())
+            case Finished(reason="cancelled"):
+                self._end(CANCELLED)
+            case Finished(statistics=Statistics() as plain):
+                self.outcome = Outcome(self._against, plain)
+                self._end("")
+            case _:
+                pass
+
+    def _end(self, words: str) -> None:
+        self.stage = Stage.DONE if self.outcome else Stage.NONE
+        self.words = words
+        self.changed.emit()

@@ -1,0 +1,99 @@
+"""The button that measures what speculation gives, with its progress and its result."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
+
+from app.telemetry.comparison import Comparison, Outcome, Stage
+from app.throttle import Throttle
+from engine.messages import Statistics
+
+_DEFINITION = (
+    "<qt>Asks the last question once more, with the same seed but without speculation, for as many tokens as the "
+    "answer has. Both speeds are tokens by seconds of decoding, measured here; reading the question is not counted. "
+    "The conversation stays as it is. An answer that is asked for meanwhile goes first.</qt>"
+)
+_INVITATION = "How much faster is it than without speculation?"
+
+
+class ComparisonBar(QWidget):
+    """Shows one comparison."""
+
+    def __init__(self, comparison: Comparison, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._comparison = comparison
+        self._words = QLabel(_INVITATION, self)
+        self._progress = QProgressBar(self)
+        self._button = QPushButton("Compare", self)
+        self._throttle = Throttle(self._refresh, parent=self)
+        self._lay_out()
+        self._button.clicked.connect(self._on_clicked)
+        comparison.changed.connect(self._throttle.request)
+        self._refresh()
+
+    @property
+    def text(self) -> str:
+        """What it says now."""
+        return self._words.text()
+
+    @property
+    def button(self) -> QPushButton:
+        """Starts a comparison, or cancels the one that runs."""
+        return self._button
+
+    def _lay_out(self) -> None:
+        self._words.setTextFormat(Qt.TextFormat.PlainText)
+        self._words.setWordWrap(True)
+        self._words.setToolTip(_DEFINITION)
+        self._button.setToolTip(_DEFINITION)
+        self._progress.setTextVisible(False)
+        self._progress.setMaximumWidth(140)
+        self._progress.setAccessibleName("Progress of the comparison")
+        policy = self._progress.sizePolicy()
+        policy.setHorizontalPolicy(QSizePolicy.Policy.Preferred)
+        self._progress.setSizePolicy(policy)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 8, 12, 0)
+        row.setSpacing(10)
+        row.addWidget(self._words, 1)
+        row.addWidget(self._progress)
+        row.addWidget(self._button)
+
+    def _on_clicked(self) -> None:
+        if self._comparison.stage is Stage.RUNNING:
+            self._comparison.cancel()
+        else:
+            self._comparison.start()
+        self._throttle.flush()
+
+    def _refresh(self) -> None:
+        comparison = self._comparison
+        running = comparison.stage is Stage.RUNNING
+        self._words.setText(_words(comparison))
+        self._progress.setVisible(running)
+        self._progress.setRange(0, max(1, comparison.total))
+        self._progress.setValue(min(comparison.tokens, comparison.total))
+        self._button.setText("Cancel" if running else "Compare")
+        self._button.setEnabled(running or comparison.may_be_asked_for)
+
+
+def _words(comparison: Comparison) -> str:
+    if comparison.stage is Stage.RUNNING:
+        return f"Answering without speculation: {comparison.tokens} of {comparison.total} tokens"
+    if comparison.words:
+        return comparison.words
+    return describe(comparison.outcome) if comparison.outcome else _INVITATION
+
+
+def describe(outcome: Outcome) -> str:
+    """Both speeds, and what came of it, in words."""
+    fast, slow = outcome.speculated, outcome.plain
+    speeds = f"{_speed(fast)} with {fast.method}, {_speed(slow)} without speculation"
+    if not outcome.speed_up:
+        return f"{speeds}. That is too little to compare."
+    if outcome.speed_up >= 1:
+        return f"{outcome.speed_up:.2f} times as fast: {speeds}."
+    return f"Slower, {outcome.speed_up:.2f} times the speed: {speeds}."
+
+
+def _speed(statistics: Statistics) -> str:
+    return f"{statistics.tokens_per_second:.1f} tokens/s"

@@ -1,0 +1,146 @@
+"""The panel with all figures of the speculation: charts over time, acceptance, memory, and the comparison."""
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPalette, QShowEvent
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from app.telemetry.card import Card
+from app.telemetry.card_grid import CardGrid
+from app.telemetry.cards import MEASURED, build_cards
+from app.telemetry.comparison import Comparison
+from app.telemetry.comparison_bar import ComparisonBar
+from app.telemetry.history import History
+from app.telemetry.memory_picture import MemoryPicture
+from app.telemetry.numbers import clock
+from app.telemetry.palette import palette_of
+from app.telemetry.scope import Scope
+from app.telemetry.time_chart import TimeChart
+from app.theme import Colors
+from app.throttle import Throttle
+from engine.messages import Loaded
+
+NOTHING_YET = "Figures appear here while an answer is written."
+_HINT = (
+    "<qt>Point at a chart for the figures of one round, click to see its tree. Control and the wheel zoom, dragging "
+    "moves, a double click shows everything. With the keyboard: left and right, Return, + and −, Home.</qt>"
+)
+
+
+class TelemetryPanel(QWidget):
+    """Shows a history. It paints at most 30 times a second, only what is in view, and nothing while it is hidden."""
+
+    round_chosen = Signal(int)
+    """The number of a round, counted from 0 since the conversation was opened, that a person wants to see."""
+
+    def __init__(self, history: History, comparison: Comparison, colors: Colors, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._history = history
+        self._pair: Loaded | None = None
+        self._scope = Scope(self)
+        self._throttle = Throttle(self.refresh, parent=self)
+        self._caption = QLabel(NOTHING_YET, self)
+        self.comparison_bar = ComparisonBar(comparison, self)
+        self.cards: tuple[Card, ...] = build_cards(self._scope)
+        self._scroll = QScrollArea(self)
+        self._lay_out()
+        self._scope.changed.connect(self._throttle.request)
+        self._scope.chosen.connect(self.round_chosen)
+        for moved in (self._scroll.verticalScrollBar().valueChanged, self._scroll.verticalScrollBar().rangeChanged):
+            moved.connect(self._throttle.request)  # other cards are in view now
+        self.set_theme(colors)
+
+    @property
+    def caption(self) -> str:
+        """What stands above the charts: which round is read."""
+        return self._caption.text()
+
+    @property
+    def scope(self) -> Scope:
+        """The time in view, and the round that is pointed at."""
+        return self._scope
+
+    def show_pair(self, pair: Loaded | None) -> None:
+        """Another pair is loaded; None for none."""
+        self._pair = pair
+        for card in self.cards:
+            if pair and isinstance(card.picture, MEASURED):
+                card.picture.show_pair(pair)
+        self._throttle.request()
+
+    def update_soon(self) -> None:
+        """The history has changed."""
+        self._throttle.request()
+
+    def set_theme(self, colors: Colors) -> None:
+        """Change the colours."""
+        palette = palette_of(colors)
+        own = QPalette(self.palette())
+        own.setColor(QPalette.ColorRole.Window, QColor(palette.background))
+        own.setColor(QPalette.ColorRole.WindowText, QColor(palette.text))
+        self.setPalette(own)
+        for card in self.cards:
+            card.set_palette(palette)
+        self._throttle.request()
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """A row of cards; the conversation keeps most of the window."""
+        return QSize(900, 300)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """Catch up with what came while the panel was out of sight."""
+        super().showEvent(event)
+        self._throttle.request()
+
+    def refresh(self) -> None:
+        """Draw what is in view."""
+        self._scope.take(self._history.rows, self._history.first)
+        if not self.isVisible():
+            return
+        self._caption.setText(self._describe_round())
+        for card in self.cards:
+            if not card.visibleRegion().isEmpty():
+                self._refresh_card(card)
+
+    def _refresh_card(self, card: Card) -> None:
+        picture, row = card.picture, self._scope.row
+        if isinstance(picture, MemoryPicture):
+            drawn = self._pair is not None
+        elif isinstance(picture, TimeChart):
+            drawn = row is not None and picture.show_rows(self._history.rows)
+        else:
+            drawn = picture.show_acceptance(self._history.acceptance)
+        if isinstance(picture, TimeChart):
+            picture.show_cross(self._history.rows[row] if drawn and self._scope.is_pointed else None)
+        if drawn:
+            card.show_picture(picture.entries(row or 0))
+        else:
+            card.show_words(card.figure.empty)
+
+    def _describe_round(self) -> str:
+        row = self._scope.row
+        if row is None:
+            return NOTHING_YET
+        number, values = self._history.first + row + 1, self._history.rows[row]
+        which = (
+            f"Round {number:,} of {self._history.count:,}"
+            if self._scope.is_pointed
+            else f"Round {number:,}, the newest"
+        )
+        return f"{which}, {clock(float(values['begin']))} into answering: {values['tokens']:.0f} new tokens"
+
+    def _lay_out(self) -> None:
+        self.setAutoFillBackground(True)
+        self._caption.setObjectName("quiet-text")
+        self._caption.setTextFormat(Qt.TextFormat.PlainText)
+        self._caption.setContentsMargins(12, 6, 12, 0)
+        self._caption.setToolTip(_HINT)
+        self._scroll.setWidget(CardGrid(self.cards))
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.comparison_bar)
+        column.addWidget(self._caption)
+        column.addWidget(self._scroll, 1)

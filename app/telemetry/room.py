@@ -1,0 +1,87 @@
+"""The telemetry as the window knows it: takes what the engine says, and shows it."""
+
+import logging
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QDockWidget, QMainWindow
+
+from app.engine_link import EngineLink
+from app.engine_state import EngineState
+from app.telemetry.comparison import Comparison
+from app.telemetry.history import History
+from app.telemetry.panel import TelemetryPanel
+from app.theme import Colors
+from engine.messages import ChatMessage, Event, Prefilled, Ready, Round
+from engine.options import GenerateOptions
+
+_log = logging.getLogger(__name__)
+
+
+class TelemetryRoom(QObject):
+    """Follows the conversation's own requests; what a comparison measures stays out of the charts."""
+
+    def __init__(self, link: EngineLink, colors: Colors, window: QMainWindow | None = None) -> None:
+        """`window`: of which `dock` is to be a part; hidden until it is asked for."""
+        super().__init__(window)
+        self.history = History()
+        self.comparison = Comparison(link, self)
+        self.panel = TelemetryPanel(self.history, self.comparison, colors)
+        self.dock = QDockWidget("Telemetry", window)
+        self.dock.setObjectName("telemetry")
+        self.dock.setWidget(self.panel)
+        self.dock.hide()
+        self._request = 0
+        self._show_round: Callable[[int, int], None] | None = None
+        self.panel.round_chosen.connect(self._on_round_chosen)
+
+    def follow(self, action: QAction, show_round: Callable[[int, int], None]) -> None:
+        """A checkable action shows and hides the dock; `show_round` takes request and index of a chosen round."""
+        self._show_round = show_round
+        action.triggered.connect(self._on_triggered)
+        self.dock.toggleViewAction().toggled.connect(action.setChecked)
+
+    def on_asked(self, request: int, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> None:
+        """The conversation has asked the engine something: its rounds are drawn from now on."""
+        self._request = request
+        self.comparison.on_asked(request, chat, options)
+
+    def on_events(self, events: list[Event]) -> None:
+        """Take the rounds of the conversation."""
+        mine = [event for event in events if not isinstance(event, Ready) and event.id == self._request]
+        for event in mine:
+            if isinstance(event, Round):
+                self._add(event)
+            elif isinstance(event, Prefilled):
+                self.history.wait(event.seconds)
+        self.comparison.on_events(events)
+        if mine:
+            self.panel.update_soon()
+
+    def on_engine_state(self, state: EngineState) -> None:
+        """Another pair may be loaded now."""
+        self.comparison.on_engine_state(state)
+        if state.ready:
+            self.panel.show_pair(state.pair)
+
+    def clear(self) -> None:
+        """Another conversation is shown."""
+        self._request = 0
+        self.history.clear()
+        self.comparison.forget()
+        self.panel.update_soon()
+
+    def _on_round_chosen(self, number: int) -> None:
+        if 0 <= number - self.history.first < len(self.history.rows) and self._show_round:
+            row = self.history.rows[number - self.history.first]
+            self._show_round(int(row["request"]), int(row["index"]))
+
+    def _on_triggered(self, shown: bool) -> None:
+        self.dock.setVisible(shown)
+
+    def _add(self, round: Round) -> None:
+        try:
+            self.history.add(round)
+        except ValueError as error:
+            _log.warning("Round %d has no figures: %s", round.index, error)

@@ -1,0 +1,103 @@
+"""What all charts over time have in common: the time that is in view, and the round that is pointed at."""
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from app.telemetry.downsample import round_at
+from app.telemetry.history import ROW, Rows
+
+_SHORTEST = 0.05  # seconds in view
+
+
+class Scope(QObject):
+    """Follows the newest round with everything in view, until a person zooms in."""
+
+    changed = Signal()
+    """Another time is in view, or another round is pointed at."""
+
+    chosen = Signal(int)
+    """The number of a round that a person wants to see."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: Rows = np.zeros(0, ROW)
+        self._first = 0
+        self._zoomed: tuple[float, float] | None = None
+        self._pointed: int | None = None
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """From the beginning of the oldest round to the end of the newest, in seconds of answering."""
+        if not len(self._rows):
+            return 0.0, 1.0
+        begin, last = float(self._rows["begin"][0]), self._rows[-1]
+        return begin, max(float(last["begin"] + last["seconds"]), begin + _SHORTEST)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The time in view."""
+        return self._zoomed or self.extent
+
+    @property
+    def row(self) -> int | None:
+        """The row that is pointed at, the newest if none is; None if there is none at all."""
+        if not len(self._rows):
+            return None
+        if self._pointed is None or not 0 <= self._pointed - self._first < len(self._rows):
+            return len(self._rows) - 1
+        return self._pointed - self._first
+
+    @property
+    def is_pointed(self) -> bool:
+        """Whether somebody points at a round."""
+        return self._pointed is not None
+
+    def take(self, rows: Rows, first: int) -> None:
+        """Other rounds are there now; `first` is the number of the oldest."""
+        self._rows, self._first = rows, first
+        if not len(rows):
+            self._zoomed = self._pointed = None
+
+    def point(self, seconds: float | None) -> None:
+        """At the round that ran at that time; None for at none."""
+        row = None if seconds is None else round_at(self._rows, seconds)
+        self._point_at(None if row is None else self._first + row)
+
+    def step(self, rounds: int) -> None:
+        """Point at a round so many later, or earlier."""
+        if self.row is not None:
+            self._point_at(self._first + min(max(self.row + rounds, 0), len(self._rows) - 1))
+
+    def choose(self) -> None:
+        """The round that is pointed at is wanted."""
+        if self._pointed is not None and self.row is not None:
+            self.chosen.emit(self._first + self.row)
+
+    def zoom(self, factor: float, seconds: float) -> None:
+        """Show `factor` times as much detail, with what is at that time staying where it is."""
+        begin, end = self.span
+        length = max((end - begin) / factor, _SHORTEST)
+        begin = seconds - (seconds - begin) / (end - begin) * length
+        self._show(begin, length)
+
+    def pan(self, seconds: float) -> None:
+        """Show what is so much later."""
+        if self._zoomed:
+            begin, end = self._zoomed
+            self._show(begin + seconds, end - begin)
+
+    def show_all(self) -> None:
+        """Show every round, and follow the newest."""
+        self._zoomed = None
+        self.changed.emit()
+
+    def _show(self, begin: float, length: float) -> None:
+        first, last = self.extent
+        begin = min(max(begin, first), max(first, last - length))
+        self._zoomed = None if length >= last - first else (begin, begin + length)
+        self.changed.emit()
+
+    def _point_at(self, number: int | None) -> None:
+        if number != self._pointed:
+            self._pointed = number
+            self.changed.emit()

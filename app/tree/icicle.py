@@ -1,0 +1,148 @@
+"""The tree as nested bands: one graphics item that lays out and paints up to thousands of them."""
+
+import numpy as np
+import pyqtgraph as pg
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+
+from app.tree.brink import Brink
+from app.tree.drawing import BONUS, node_styles
+from app.tree.grid import MARGIN, Size
+from app.tree.icicle_picture import IciclePicture, compose_icicle
+from app.tree.inks import BOLD_STYLES, PATH_STYLES, ink, mark, outline
+from app.tree.lettering import Lettering
+from app.tree.palette import STEPS, Palette
+from app.tree.picture import BONUS_NODE
+from app.tree.snapshot import Snapshot
+
+_INDENT = 5.0  # logical pixels from the edge of a band to its text
+_GAPPED = 3.0  # bands below this height are drawn without a gap
+_ORDER = (*reversed(range(len(STEPS))), *sorted(PATH_STYLES))
+
+
+class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
+    """Paints one picture, in logical pixels from its top left corner. Only what is in view costs anything."""
+
+    def __init__(self, palette: Palette, letters: Lettering) -> None:
+        super().__init__()
+        self._palette = palette
+        self._letters = letters
+        self._picture: IciclePicture | None = None
+        self._rectangles: NDArray[np.float64] = np.empty((0, 4))  # left, top, right, bottom of every shown band
+        self._nodes: NDArray[np.intp] = np.empty(0, np.intp)
+        self._styles: NDArray[np.intp] = np.empty(0, np.intp)
+        self._mark: QRectF | None = None
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemUsesExtendedStyleOption)  # paint gets the exposed rectangle
+
+    def compose(self, tree: Snapshot, letters: Lettering, view: Size, zoom: float) -> IciclePicture:
+        """Lay a tree out and show it."""
+        path = [(tree.pieces[node], int(tree.tokens[node])) for node in tree.accepted]
+        if tree.has_bonus:
+            path.append((tree.bonus_piece, tree.bonus))
+        widths = [letters.label(*token).bold_width + 2 * _INDENT + 1 for token in path]
+        picture = compose_icicle(tree, widths, view=view, zoom=zoom, text=letters.type)
+        self.prepareGeometryChange()
+        self._picture, self._letters = picture, letters
+        self._nodes = np.flatnonzero(picture.bands.shown)
+        self._styles = node_styles(tree)[self._nodes]
+        self._rectangles = _rectangles(picture, self._nodes)
+        self.update()
+        return picture
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.prepareGeometryChange()
+        self._picture = None
+        self.update()
+
+    def set_brink(self, brink: Brink | None) -> None:
+        """Bands may be cut at the edge: their columns tell where they go on."""
+
+    def set_mark(self, place: QRectF | None) -> None:
+        """Draw a line around a band."""
+        self._mark = place
+        self.update()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Change the colours."""
+        self._palette = palette
+        self.update()
+
+    def boundingRect(self) -> QRectF:  # noqa: N802
+        """The whole picture with its margins."""
+        return QRectF(0, 0, *self._picture.size) if self._picture else QRectF()
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+        """Bands by style, the path last, then the texts that fit."""
+        picture = self._picture
+        if picture is None:
+            return
+        exposed: QRectF = option.exposedRect
+        left, top, right, bottom = self._rectangles.T
+        in_view = (right > exposed.left()) & (left < exposed.right())
+        in_view &= (bottom > exposed.top()) & (top < exposed.bottom())
+        for style in _ORDER:
+            chosen = np.flatnonzero(in_view & (self._styles == style))
+            self._paint_bands(painter, style, [QRectF(*box) for box in self._boxes(chosen)])
+            self._paint_texts(painter, style, chosen, exposed)
+        if picture.tree.has_bonus:
+            self._paint_bonus(painter, picture)
+        if self._mark:
+            painter.setPen(mark(self._palette))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(self._mark)
+
+    def _boxes(self, chosen: NDArray[np.intp]) -> list[list[float]]:
+        """x, y, width and height of these, with a gap to the next."""
+        edges = self._rectangles[chosen]
+        sizes = edges[:, 2:] - edges[:, :2]
+        sizes[:, 0] -= 1
+        sizes[:, 1] -= sizes[:, 1] >= _GAPPED
+        boxes: list[list[float]] = np.concatenate([edges[:, :2], sizes], 1).tolist()
+        return boxes
+
+    def _paint_bands(self, painter: QPainter, style: int, bands: list[QRectF]) -> None:
+        pen = outline(self._palette, style)
+        painter.setPen(pen)
+        painter.setBrush(QColor(ink(self._palette, style).fill))
+        if style in PATH_STYLES:  # the line lies within the band
+            inset = pen.widthF() / 2
+            bands = [band.adjusted(inset, inset, -inset, -inset) for band in bands]
+        if bands:
+            painter.drawRects(bands)
+
+    def _paint_texts(self, painter: QPainter, style: int, chosen: NDArray[np.intp], exposed: QRectF) -> None:
+        letters, line = self._letters, self._letters.type.line
+        visible = np.clip(self._rectangles[chosen, 1::2], exposed.top(), exposed.bottom())
+        tall = np.flatnonzero(np.diff(visible, axis=1)[:, 0] >= line)
+        if not len(tall) or self._picture is None:
+            return
+        tree, bold = self._picture.tree, style in BOLD_STYLES
+        painter.setPen(QColor(ink(self._palette, style).text))
+        painter.setFont(letters.bold if bold else letters.plain)
+        places = zip(chosen[tall].tolist(), visible[tall].mean(1).tolist(), strict=True)
+        for index, middle in places:
+            node, (left, _, right, _) = int(self._nodes[index]), self._rectangles[index].tolist()
+            text = letters.fitted(tree.pieces[node], int(tree.tokens[node]), int(right - left - 2 * _INDENT), bold=bold)
+            if text:
+                painter.drawText(QPointF(left + _INDENT, round(middle + letters.baseline)), text)
+
+    def _paint_bonus(self, painter: QPainter, picture: IciclePicture) -> None:
+        box, letters, tree = picture.chip(BONUS_NODE), self._letters, picture.tree
+        band = QRectF(box.x, round(box.y), box.width - 1, round(box.y + box.height) - round(box.y) - 1)
+        self._paint_bands(painter, BONUS, [band])
+        painter.setPen(QColor(ink(self._palette, BONUS).text))
+        painter.setFont(letters.bold)
+        text = letters.fitted(tree.bonus_piece, tree.bonus, int(box.width - 2 * _INDENT), bold=True)
+        if text and band.height() >= letters.type.line:
+            painter.drawText(QPointF(box.x + _INDENT, round(band.center().y() + letters.baseline)), text)
+
+
+def _rectangles(picture: IciclePicture, nodes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Left, top, right and bottom, on whole pixels; neighbours share their edges."""
+    bands, depths = picture.bands, picture.tree.depths[nodes]
+    tops = MARGIN + bands.tops[nodes]
+    bottoms = np.maximum(np.round(tops + bands.heights[nodes]), np.round(tops) + 1)
+    return np.stack([picture.columns[depths], np.round(tops), picture.columns[depths + 1], bottoms], 1)
