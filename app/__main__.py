@@ -1,8 +1,20 @@
-"""`python -m app` and the script `coppice`: read the command line, then open the window."""
+"""`python -m app` and the script `coppice`: opens the window, or does without one what needs none."""
 
 import sys
+from collections.abc import Sequence
 
-from app.main import main
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. Downloads need no window, so they work where Qt does not."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["download"]:
+        from app.download_command import run  # noqa: PLC0415
+
+        return run(words[1:])
+    from app.main import main as open_window  # noqa: PLC0415
+
+    return open_window(words)
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -15,9 +15,11 @@ from PySide6.QtCore import QObject, QThread, Signal
 from app.engine_child import BROKEN, EngineChild, EngineProgram, describe_exit
 from engine.messages import (
     PROTOCOL,
+    Appraise,
     Cancel,
     ChatMessage,
     Command,
+    Count,
     Event,
     Failed,
     Finished,
@@ -27,6 +29,7 @@ from engine.messages import (
     Shutdown,
 )
 from engine.options import GenerateOptions, LoadOptions
+from engine.watching import Inspect, Watch
 
 _UNREADABLE = (UnpicklingError, AttributeError, ImportError, TypeError, ValueError)
 _SECONDS_TO_PART = 1.0
@@ -69,6 +72,22 @@ class EngineLink(QThread):
         command = Generate(next(self._ids), chat, options)
         self._submit(command)
         return command.id
+
+    def appraise(self, options: LoadOptions) -> int:
+        """Ask what a pair would take and give; returns the id of its `Appraised`, which a dying engine never sends."""
+        command = Appraise(next(self._ids), options)
+        self._submit(command)
+        return command.id
+
+    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
+        """Ask how many tokens these have; returns the id of the `Counted`, which a dying engine never sends."""
+        command = Count(next(self._ids), chat, texts)
+        self._submit(command)
+        return command.id
+
+    def look(self, command: Watch | Inspect) -> None:
+        """Say what is watched of the rounds, or ask about a node; a new engine must be told anew."""
+        self._submit(command)
 
     def cancel(self, through: int) -> None:
         """Cancel every request whose id is at most `through`."""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from app.downloads.durations import time_text
+from app.translation import tr
 from engine.messages import Loaded
 
 
@@ -18,12 +20,16 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """The engine at one moment. `stage`, `done` and `total` describe a load; `pair` is what is loaded, if anything."""
+    """The engine at one moment. `pair` is what is loaded, if anything.
+
+    `stage`, `done` and `total` describe a load; `seconds_left` how long this stage of it will take, None if unknown.
+    """
 
     phase: Phase = Phase.STARTING
     stage: str = ""
     done: int = 0
     total: int = 0
+    seconds_left: float | None = None
     pair: Loaded | None = None
 
     @property
@@ -41,24 +47,30 @@ class EngineState:
         """The state as a short sentence without a full stop."""
         match self.phase:
             case Phase.STARTING:
-                return "Starting engine"
+                return tr("Starting engine")
             case Phase.LOADING:
-                step = f" ({min(self.done + 1, self.total)} of {self.total})" if self.total > 1 else ""
-                return f"{self.stage or 'Loading'}{step}"
+                step = tr(" ({step} of {total})") if self.total > 1 else ""
+                left = tr(", {time} left") if self.seconds_left is not None else ""
+                return (self.stage or tr("Loading")) + (step + left).format(
+                    step=min(self.done + 1, self.total), total=self.total, time=time_text(self.seconds_left or 0)
+                )
             case Phase.EMPTY:
-                return "No model loaded"
+                return tr("No model loaded")
             case Phase.STOPPED:
-                return "Engine stopped"
+                return tr("Engine stopped")
             case Phase.READY:
-                return "Ready" if self.pair is None else f"Ready: {describe_pair(self.pair)}"
+                return tr("Ready") if self.pair is None else tr("Ready: {pair}").format(pair=describe_pair(self.pair))
 
 
 def describe_pair(pair: Loaded) -> str:
     """Such as `demo-target + demo-draft on cpu, float32`, with how many layers are streamed, and from where."""
     names = pair.target.name if pair.draft is None else f"{pair.target.name} + {pair.draft.name}"
     streamed = [
-        f"{pair.tiers.count(tier)} of {len(pair.tiers)} layers from {place}"
+        tr("{count} of {total} layers from {place}").format(
+            count=pair.tiers.count(tier), total=len(pair.tiers), place=place
+        )
         for tier, place in (("ram", "RAM"), ("ssd", "SSD"))
         if tier in pair.tiers
     ]
-    return ", ".join([f"{names} on {pair.target.device}", pair.target.weights, *streamed])
+    where = tr("{models} on {device}").format(models=names, device=pair.target.device)
+    return ", ".join([where, pair.target.weights, *streamed])

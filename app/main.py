@@ -2,9 +2,11 @@
 
 import argparse
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
@@ -14,9 +16,12 @@ from PySide6.QtWidgets import QApplication
 
 from app.engine_child import engine_program
 from app.engine_link import EngineLink
+from app.library.terms_memory import last_load
+from app.network import tell
 from app.paths import Folders, folders_below, platform_folders
 from app.settings import Settings, SettingsFile
 from app.theme import Theme, application_icon
+from app.translation import install, language_of
 from app.window import MainWindow
 from engine import __version__
 from engine.options import LoadOptions
@@ -51,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     window.show()
     code = application.exec()
     window.link.close()
+    window.models.close()
     window.link.wait_closed()
     return code
 
@@ -68,15 +74,36 @@ def build_application() -> QApplication:
 def build_window(application: QApplication, folders: Folders, options: argparse.Namespace) -> MainWindow:
     """The window with everything behind it; the engine starts when it is shown."""
     settings = SettingsFile(folders.settings_file)
+    tell(settings.current, os.environ)
+    install(application, language_of(settings.current.language))
+    folders = with_prepared(folders, settings.current.prepared_folder)
     link = EngineLink(engine_program(folders.engine_log))
-    return MainWindow(link, settings, folders, Theme(application), wanted_pair(options, settings.current))
+    theme = Theme(application)
+    theme.follow(settings.current)
+    return MainWindow(link, settings, folders, theme, wanted_pair(options, settings.current))
+
+
+def with_prepared(folders: Folders, prepared: str) -> Folders:
+    """The folders with the one for prepared models that a person has set; ours, where that one cannot be made."""
+    if not prepared:
+        return folders
+    wanted = replace(folders, cache=Path(prepared).expanduser())
+    try:
+        wanted.create()
+    except OSError as error:
+        _log.warning("The folder for prepared models %s cannot be used: %s", wanted.cache, error)
+        return folders
+    return wanted
 
 
 def wanted_pair(options: argparse.Namespace, settings: Settings) -> LoadOptions:
-    """The pair of the command line, else the last one; a draft that was not named does not outlive its target."""
+    """The pair of the command line, else the last one; a draft that was not named does not outlive its target.
+
+    The target's other load options are those of the last time that it was loaded.
+    """
     if options.target is None:
-        return LoadOptions(settings.target, _absolute(options.draft or settings.draft))
-    return LoadOptions(_absolute(options.target), _absolute(options.draft or LoadOptions().draft))
+        return last_load(settings, LoadOptions(settings.target, _absolute(options.draft or settings.draft)))
+    return last_load(settings, LoadOptions(_absolute(options.target), _absolute(options.draft or LoadOptions().draft)))
 
 
 def _absolute(source: str) -> str:
@@ -87,7 +114,11 @@ def _absolute(source: str) -> str:
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line; what is wrong with it is told in one line."""
-    parser = _Parser(prog="coppice", description="Chat with a language model that is bigger than your GPU.")
+    parser = _Parser(
+        prog="coppice",
+        description="Chat with a language model that is bigger than your GPU.",
+        epilog="coppice download REPO gets a model from the hub without a window; see coppice download --help.",
+    )
     parser.add_argument("--target", metavar="SOURCE", help="'embedded', a model folder, or a hub id in the local cache")
     parser.add_argument("--draft", metavar="SOURCE", help="the same for the draft model; 'none' for no speculation")
     parser.add_argument("--data-dir", metavar="DIR", type=Path, help="holds everything the application writes")

@@ -7,6 +7,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
+from app.translation import tr
+
 
 class Tone(Enum):
     """How grave a notice is; also the name that the style sheet knows it by."""
@@ -36,6 +38,7 @@ class NoticeBar(QFrame):
 
     dismissed = Signal(str)
     action_requested = Signal(str)
+    diagnostics_requested = Signal()
 
     def __init__(self, notice: Notice, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -50,7 +53,8 @@ class NoticeBar(QFrame):
         if notice.action:
             row.addWidget(self._button(notice.action, lambda: self.action_requested.emit(notice.key)))
         if notice.tone is Tone.ERROR:
-            row.addWidget(self._button("Copy", lambda: QGuiApplication.clipboard().setText(notice.text)))
+            row.addWidget(self._button(tr("Copy"), lambda: QGuiApplication.clipboard().setText(notice.text)))
+            row.addWidget(self._button(tr("Copy diagnostics"), self.diagnostics_requested.emit))
         row.addWidget(self._closer())
 
     def _words(self) -> QLabel:
@@ -70,8 +74,8 @@ class NoticeBar(QFrame):
         closer = QToolButton(self)
         closer.setText("×")
         closer.setObjectName("dismiss")
-        closer.setToolTip("Dismiss")
-        closer.setAccessibleName("Dismiss this notice")
+        closer.setToolTip(tr("Dismiss"))
+        closer.setAccessibleName(tr("Dismiss this notice"))
         closer.clicked.connect(lambda: self.dismissed.emit(self.notice.key))
         return closer
 
@@ -80,6 +84,7 @@ class NoticeStack(QWidget):
     """The bars that are shown now, the newest at the bottom; takes no room when there is none."""
 
     action_requested = Signal(str)
+    diagnostics_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -100,6 +105,7 @@ class NoticeStack(QWidget):
         bar = NoticeBar(notice, self)
         bar.dismissed.connect(self.dismiss)
         bar.action_requested.connect(self._on_action)
+        bar.diagnostics_requested.connect(self.diagnostics_requested)
         self._bars[notice.key] = bar
         self._column.addWidget(bar)
         self.show()

@@ -26,6 +26,11 @@ class Folders:
         return self.config / "settings.json"
 
     @property
+    def chats_file(self) -> Path:
+        """The database of all conversations."""
+        return self.data / "chats.sqlite3"
+
+    @property
     def engine_log(self) -> Path:
         """What the engine process printed."""
         return self.logs / "engine.log"
@@ -34,6 +39,11 @@ class Folders:
     def application_log(self) -> Path:
         """What the window's process had to report."""
         return self.logs / "coppice.log"
+
+    @property
+    def downloads_file(self) -> Path:
+        """The downloads that are not over yet."""
+        return self.data / "downloads.json"
 
     def create(self) -> None:
         """Make the folders that are missing. Raises `OSError` where that is not allowed."""

@@ -5,25 +5,36 @@ import logging
 import secrets
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from app.options.generation import BUDGET, DEFAULT_PRESET, METHOD, WHEN_FULL
+from app.options.kinds import option, options_of
+from app.options.preferences import Preferences
 from engine.errors import InputError
-from engine.options import EMBEDDED, GenerateOptions, SamplingOptions, SpeculationOptions
+from engine.options import EMBEDDED, GenerateOptions, LoadOptions, Place, SamplingOptions, SpeculationOptions
 
 _log = logging.getLogger(__name__)
 
 RANDOM_SEED = -1
+STOP, DROP = "stop", "drop"
 _SEEDS = 2**31
+_MOST_TARGETS = 300
+_GB = 10**9
 
 _Record = TypeVar("_Record", "GenerationSettings", "Settings")
+_Kept = TypeVar("_Kept")
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationSettings:
-    """How answers are drawn and speculated on. `seed` -1 draws a new seed for every answer; `budget` 0 is automatic."""
+    """How answers are drawn and speculated on. `seed` -1 draws a new seed for every answer; `budget` 0 is automatic.
 
-    method: str = "auto"
-    budget: int = 0
+    Without `speculates` the method waits for better times. `when_full` is what happens when the context is full: `stop`
+    answering, or `drop` the oldest turns.
+    """
+
+    method: str = option("auto", METHOD)
+    budget: int = option(0, BUDGET)
     temperature: float = 0.6
     top_p: float = 0.9
     top_k: int = 0
@@ -32,6 +43,9 @@ class GenerationSettings:
     seed: int = RANDOM_SEED
     max_new_tokens: int = 512
     system_prompt: str = ""
+    presence_penalty: float = 0.0
+    speculates: bool = True
+    when_full: str = option(STOP, WHEN_FULL)
 
     def options(self) -> GenerateOptions:
         """The options of the next answer; a random seed is drawn here."""
@@ -42,26 +56,64 @@ class GenerationSettings:
                 top_k=self.top_k,
                 min_p=self.min_p,
                 repetition_penalty=self.repetition_penalty,
+                presence_penalty=self.presence_penalty,
                 seed=secrets.randbelow(_SEEDS) if self.seed == RANDOM_SEED else self.seed,
             ),
-            speculation=SpeculationOptions(method=self.method, budget=self.budget),
+            speculation=SpeculationOptions(method=self.method if self.speculates else "none", budget=self.budget),
             max_new_tokens=self.max_new_tokens,
         )
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
+        if self.when_full not in (STOP, DROP):
+            raise InputError(f"What happens with a full context is '{self.when_full}'.", f"Give {STOP} or {DROP}.")
         self.options().check()
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Everything that outlives the window. `geometry` and `docks` are Qt's own state, in base 64."""
+class Settings(Preferences):
+    """Everything that outlives the window. `geometry` and `docks` are Qt's own state, in base 64.
+
+    `drafts`: the draft that was last used with each target, as sources; `loads`: the other load options of each target,
+    checked by who uses them; `models_geometry`: that of the Models dialog; `recent_commands`: what was last chosen
+    in the command palette, the newest first; `chat_zoom`: of the chat's text, in percent, on top of `text_size`;
+    `chat_tint`: whether it shows which tokens the draft guessed;
+    `presets`: generation settings by name, of which one may be the default.
+    """
 
     geometry: str = ""
     docks: str = ""
     target: str = EMBEDDED
     draft: str = "auto"
     generation: GenerationSettings = field(default_factory=GenerationSettings)
+    drafts: dict[str, str] = field(default_factory=dict)
+    loads: dict[str, dict[str, Any]] = field(default_factory=dict)
+    models_geometry: str = ""
+    tree_way: str = "chips"
+    chat_zoom: int = 100
+    chat_tint: bool = False
+    recent_commands: tuple[str, ...] = ()
+    presets: dict[str, GenerationSettings] = field(default_factory=dict)
+    default_preset: str = option("", DEFAULT_PRESET)
+
+    @property
+    def beginning(self) -> GenerationSettings:
+        """What a new chat begins with."""
+        return self.presets.get(self.default_preset, self.generation)
+
+    def complete_load(self, options: LoadOptions) -> LoadOptions:
+        """What was left open of how to load a pair, as Preferences have it."""
+        return replace(
+            options,
+            place=cast(Place, self.place) if options.place == "auto" else options.place,
+            vram_limit_bytes=options.vram_limit_bytes or round(self.vram_limit_gb * _GB),
+            ram_limit_bytes=options.ram_limit_bytes or round(self.ram_limit_gb * _GB),
+            overlap=options.overlap and self.overlap,
+        )
+
+    def complete_answer(self, options: GenerateOptions) -> GenerateOptions:
+        """The same for how an answer is speculated on."""
+        return replace(options, speculation=replace(options.speculation, lookup=self.lookup, calibrate=self.calibrate))
 
 
 class SettingsFile:
@@ -70,6 +122,14 @@ class SettingsFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.current = _read(path)
+
+    def remember_draft(self, target: str, draft: str) -> None:
+        """Keep the draft that a target was loaded with; the newest few hundred are kept."""
+        self.change(drafts=_newest(self.current.drafts, target, draft))
+
+    def remember_load(self, target: str, options: dict[str, Any]) -> None:
+        """The same for the options that a target was loaded with."""
+        self.change(loads=_newest(self.current.loads, target, options))
 
     def change(self, **changes: Any) -> None:
         """Replace the named fields of `Settings` and write the file; a full disk is logged, not raised."""
@@ -81,6 +141,12 @@ class SettingsFile:
             _write(self._path, changed)
         except OSError as error:
             _log.warning("The settings could not be written to %s: %s", self._path, error)
+
+
+def _newest(kept: dict[str, _Kept], target: str, value: _Kept) -> dict[str, _Kept]:
+    """What is kept of each target, with a newer value; the oldest targets go."""
+    others = {each: old for each, old in kept.items() if each != target}
+    return {**dict(list(others.items())[-_MOST_TARGETS + 1 :]), target: value}
 
 
 def _read(path: Path) -> Settings:
@@ -109,15 +175,36 @@ def _fill(defaults: _Record, stored: object) -> _Record:
     if not isinstance(stored, dict):
         return defaults
     known: dict[str, Any] = {}
+    options = options_of(defaults)
     for each in fields(defaults):
         default, value = getattr(defaults, each.name), stored.get(each.name)
         if isinstance(default, GenerationSettings):
             known[each.name] = _checked(_fill(default, value))
+        elif each.name == "presets":
+            known[each.name] = _read_presets(value)
+        elif isinstance(default, dict):
+            kind = dict if each.name == "loads" else str
+            items = value.items() if isinstance(value, dict) else ()
+            known[each.name] = {name: item for name, item in items if type(item) is kind}
+        elif isinstance(default, tuple):
+            known[each.name] = tuple(item for item in value if type(item) is str) if type(value) is list else ()
         elif type(value) is type(default):
             known[each.name] = value
         elif isinstance(default, float) and type(value) is int:
             known[each.name] = float(value)
+        if each.name in options and not options[each.name].allows(known.get(each.name, default)):
+            del known[each.name]
     return replace(defaults, **known)
+
+
+def read_generation(stored: object) -> GenerationSettings:
+    """Generation settings as JSON held them; defaults for whatever is not there or cannot be used."""
+    return _checked(_fill(GenerationSettings(), stored))
+
+
+def _read_presets(stored: object) -> dict[str, GenerationSettings]:
+    items = stored.items() if isinstance(stored, dict) else ()
+    return {name: read_generation(item) for name, item in items if type(name) is str and name.strip()}
 
 
 def _checked(generation: GenerationSettings) -> GenerationSettings:

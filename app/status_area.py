@@ -4,6 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
 
 from app.engine_state import EngineState, Phase
+from app.translation import tr
 
 _BAR_WIDTH = 120
 
@@ -21,14 +22,14 @@ class StatusArea(QWidget):
         self._dot.setObjectName("dot")
         self.words = QLabel(self)
         self.words.setObjectName("status")
-        self.words.setAccessibleName("Engine state")
+        self.words.setAccessibleName(tr("Engine state"))
         self.progress = QProgressBar(self)
         self.progress.setTextVisible(False)
         self.progress.setFixedWidth(_BAR_WIDTH)
-        self.progress.setAccessibleName("Loading progress")
-        self.cancel = QPushButton("Cancel", self)
+        self.progress.setAccessibleName(tr("Loading progress"))
+        self.cancel = QPushButton(tr("Cancel"), self)
         self.cancel.setObjectName("small")
-        self.cancel.setAccessibleName("Cancel loading")
+        self.cancel.setAccessibleName(tr("Cancel loading"))
         self.cancel.clicked.connect(self.cancel_requested)
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 3, 8, 3)
@@ -51,7 +52,7 @@ class StatusArea(QWidget):
     def _show(self) -> None:
         state = self._state
         loading = state.phase is Phase.LOADING
-        self.words.setText("Answering" if self._answering and state.ready else state.words)
+        self.words.setText(tr("Answering") if self._answering and state.ready else state.words)
         self.progress.setVisible(loading)
         self.progress.setRange(0, state.total)  # an empty range shows that something goes on
         self.progress.setValue(state.done)

@@ -1,6 +1,6 @@
 """Colours, fonts and icons, light and dark, following the system while the window is open."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 
 from PySide6.QtCore import QByteArray, QObject, QSize, Qt, Signal
@@ -8,85 +8,20 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QImage, QPainter,
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 
+from app.colors import DARK, DARK_CONTRAST, LIGHT, LIGHT_CONTRAST, Colors
+from app.options.preferences import Preferences
 from app.paths import resource
+
+__all__ = ["DARK", "LIGHT", "Colors", "Theme", "application_icon", "icon", "monospace_family", "reading_font"]
 
 _READING_SCALE = 1.15
 _ICON_SIZES = (16, 20, 24, 32, 40, 48)
+_SCHEMES = {"system": Qt.ColorScheme.Unknown, "light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
 _APP_ICON_SIZES = (16, 24, 32, 48, 64, 128, 256)
 
 
-@dataclass(frozen=True, slots=True)
-class Colors:
-    """The colours of one theme, as `#rrggbb`; `code_style` is the name of a pygments style that fits them."""
-
-    window: str
-    surface: str
-    raised: str
-    border: str
-    hover: str
-    text: str
-    muted: str
-    accent: str
-    accent_hover: str
-    on_accent: str
-    bubble: str
-    code: str
-    selection: str
-    link: str
-    error: str
-    error_surface: str
-    hint_surface: str
-    code_style: str
-    is_dark: bool
-
-
-LIGHT = Colors(
-    window="#fbfbf9",
-    surface="#ffffff",
-    raised="#f1f2ee",
-    border="#dcdfd8",
-    hover="#e8eae4",
-    text="#1d211e",
-    muted="#646c66",
-    accent="#2c7a4b",
-    accent_hover="#246640",
-    on_accent="#ffffff",
-    bubble="#e9efe8",
-    code="#f3f4f0",
-    selection="#bfe0cb",
-    link="#1f6feb",
-    error="#a8321f",
-    error_surface="#fdeeea",
-    hint_surface="#edf3ee",
-    code_style="friendly",
-    is_dark=False,
-)
-
-DARK = Colors(
-    window="#181a19",
-    surface="#202322",
-    raised="#262a28",
-    border="#363b38",
-    hover="#303532",
-    text="#e4e8e5",
-    muted="#98a29b",
-    accent="#58b981",
-    accent_hover="#6bcb93",
-    on_accent="#0d1a12",
-    bubble="#2a332e",
-    code="#121413",
-    selection="#2f5f45",
-    link="#79b8ff",
-    error="#ff9b88",
-    error_surface="#3a2420",
-    hint_surface="#232d27",
-    code_style="one-dark",
-    is_dark=True,
-)
-
-
 class Theme(QObject):
-    """Gives the application the system's theme, and again whenever the system changes its mind."""
+    """Gives the application the theme that is wanted, and follows the system where that is what is wanted."""
 
     changed = Signal(Colors)
 
@@ -94,17 +29,32 @@ class Theme(QObject):
         super().__init__(application)
         self._application = application
         self._dark_by_palette = application.palette().color(QPalette.ColorRole.Window).lightness() < 128
+        self._font = application.font()
+        self._preferences = Preferences()
         application.setStyle("Fusion")
         self.colors = self._wanted()
         self._apply()
         application.styleHints().colorSchemeChanged.connect(self._on_scheme_changed)
 
+    def follow(self, preferences: Preferences) -> None:
+        """Look as Preferences say from now on."""
+        before, self._preferences = self._preferences, preferences
+        if preferences.theme != before.theme:  # the frames of windows and the system's own dialogs go along
+            self._application.styleHints().setColorScheme(_SCHEMES[preferences.theme])
+        if preferences.text_size != before.text_size:
+            self._set_text_size(preferences.text_size)
+            self.changed.emit(self.colors)
+        self._on_scheme_changed()
+
     def _wanted(self) -> Colors:
-        """What the system says; where it says nothing, what its palette looked like."""
-        scheme = self._application.styleHints().colorScheme()
+        """What a person or the system says; where neither says anything, what the system's palette looked like."""
+        scheme = _SCHEMES[self._preferences.theme]
         if scheme == Qt.ColorScheme.Unknown:
-            return DARK if self._dark_by_palette else LIGHT
-        return DARK if scheme == Qt.ColorScheme.Dark else LIGHT
+            scheme = self._application.styleHints().colorScheme()
+        dark = self._dark_by_palette if scheme == Qt.ColorScheme.Unknown else scheme == Qt.ColorScheme.Dark
+        if self._preferences.high_contrast:
+            return DARK_CONTRAST if dark else LIGHT_CONTRAST
+        return DARK if dark else LIGHT
 
     def _on_scheme_changed(self) -> None:
         wanted = self._wanted()
@@ -116,6 +66,15 @@ class Theme(QObject):
     def _apply(self) -> None:
         self._application.setPalette(_palette(self.colors))
         self._application.setStyleSheet(_style_sheet(self.colors))
+
+    def _set_text_size(self, percent: int) -> None:
+        font = QFont(self._font)
+        if font.pointSizeF() > 0:
+            font.setPointSizeF(font.pointSizeF() * percent / 100)
+        else:
+            font.setPixelSize(round(font.pixelSize() * percent / 100))
+        self._application.setFont(font)
+        self._application.setStyleSheet(_style_sheet(self.colors))  # so that widgets with a font of their own ask again
 
 
 def reading_font() -> QFont:
@@ -159,6 +118,8 @@ def _drawn(svg: bytes, sizes: tuple[int, ...]) -> QIcon:
 def _style_sheet(colors: Colors) -> str:
     """The shipped style sheet with `@name` replaced by the colour of that name, and `@icons` by their folder."""
     sheet = resource("styles", "coppice.qss").read_text(encoding="utf-8")
+    if colors.is_contrast:
+        sheet += resource("styles", "contrast.qss").read_text(encoding="utf-8")
     sheet = sheet.replace("@icons", resource("icons").as_posix()).replace(
         "@scheme", "dark" if colors.is_dark else "light"
     )

@@ -1,0 +1,1 @@
+"""What can be set in Preferences: every option declared once; standard library only."""

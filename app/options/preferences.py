@@ -1,0 +1,239 @@
+"""Every option of Preferences, declared once: type, default, legal range, name, help and when it takes effect."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from app.options.kinds import Choice, Decimal, Effect, Folder, Folders, Switch, Text, Whole, option
+from app.wording import mark
+
+APPEARANCE, CHAT, MODELS, MEMORY = "appearance", "chat", "models", "memory"
+SPECULATION, NETWORK, ADVANCED = "speculation", "network", "advanced"
+
+_MOST_GB = 16384.0
+
+
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # raises for what is no number
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and " " not in text
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What a person has set in Preferences. Limits are in 1e9 bytes, 0 for what is free; an empty folder is ours."""
+
+    theme: str = option(
+        "system",
+        Choice(
+            page=APPEARANCE,
+            title=mark("Theme"),
+            help=mark("Light or dark; or whatever the system says, also while the window is open."),
+            choices=(("system", mark("As the system")), ("light", mark("Light")), ("dark", mark("Dark"))),
+        ),
+    )
+    high_contrast: bool = option(
+        False,
+        Switch(
+            page=APPEARANCE,
+            title=mark("High contrast"),
+            help=mark(
+                "Black on white or white on black, with strong borders and a thick frame around what has the focus."
+            ),
+        ),
+    )
+    text_size: int = option(
+        100,
+        Whole(
+            page=APPEARANCE,
+            title=mark("Text size"),
+            help=mark("The size of all text, compared with the system's."),
+            smallest=70,
+            largest=250,
+            step=10,
+            unit="%",
+        ),
+    )
+    language: str = option(
+        "system",
+        Choice(
+            page=APPEARANCE,
+            title=mark("Language"),
+            help=mark(
+                "The language of menus, buttons and messages. Models answer in whatever language they are asked in."
+            ),
+            effect=Effect.RESTART,
+            choices=(("system", mark("As the system")), ("en", "English"), ("de", "Deutsch")),
+        ),
+    )
+    send_key: str = option(
+        "return",
+        Choice(
+            page=CHAT,
+            title=mark("Send with"),
+            help=mark("The key that sends a message. The other one begins a new line, and so does Shift+Enter."),
+            choices=(("return", mark("Enter")), ("ctrl-return", mark("Ctrl+Enter"))),
+        ),
+    )
+    autoscroll: bool = option(
+        True,
+        Switch(
+            page=CHAT,
+            title=mark("Scroll along with an answer"),
+            help=mark("Only while you are at the end of the conversation; reading further up is never disturbed."),
+        ),
+    )
+    smooth: bool = option(
+        True,
+        Switch(
+            page=CHAT,
+            title=mark("Show answers evenly"),
+            help=mark(
+                "A pass of the target brings several words at once; they appear one after the other until the next "
+                "pass is done, never later. Off, they appear as they come."
+            ),
+        ),
+    )
+    model_folders: tuple[str, ...] = option(
+        (),
+        Folders(
+            page=MODELS,
+            title=mark("Model folders"),
+            help=mark(
+                "Folders with models in the usual format, one level deep. My models in the Models window lists them."
+            ),
+        ),
+    )
+    prepared_folder: str = option(
+        "",
+        Folder(
+            page=MODELS,
+            title=mark("Prepared models and caches"),
+            help=mark(
+                "Packed layers that are streamed lie here: they can be as large as the models, and want a fast SSD."
+            ),
+            effect=Effect.RESTART,
+            otherwise=mark("the platform's cache folder"),
+        ),
+    )
+    place: str = option(
+        "auto",
+        Choice(
+            page=MEMORY,
+            title=mark("Where layers go"),
+            help=mark(
+                "For models that no place was chosen for in the Models window. "
+                "Automatic takes the fastest place that has room."
+            ),
+            effect=Effect.RELOAD,
+            choices=(
+                ("auto", mark("Automatic")),
+                ("device", mark("GPU memory")),
+                ("ram", mark("RAM")),
+                ("ssd", mark("SSD")),
+            ),
+        ),
+    )
+    vram_limit_gb: float = option(
+        0.0,
+        Decimal(
+            page=MEMORY,
+            title=mark("Limit of GPU memory"),
+            help=mark("The most that is taken of it, for models that have no limit of their own."),
+            effect=Effect.RELOAD,
+            smallest=0.0,
+            largest=_MOST_GB,
+            unit=" GB",
+            smallest_means=mark("What is free"),
+        ),
+    )
+    ram_limit_gb: float = option(
+        0.0,
+        Decimal(
+            page=MEMORY,
+            title=mark("Limit of RAM"),
+            help=mark("The most that is taken of it, for models that have no limit of their own."),
+            effect=Effect.RELOAD,
+            smallest=0.0,
+            largest=_MOST_GB,
+            unit=" GB",
+            smallest_means=mark("What is free"),
+        ),
+    )
+    overlap: bool = option(
+        True,
+        Switch(
+            page=SPECULATION,
+            title=mark("Guess while layers are awaited"),
+            help=mark("The draft works while layers of the target are on their way; off is only for comparisons."),
+            effect=Effect.RELOAD,
+        ),
+    )
+    lookup: bool = option(
+        True,
+        Switch(
+            page=SPECULATION,
+            title=mark("Guess repetitions of the text"),
+            help=mark(
+                "Adds branches to the tree that repeat what the conversation said before, as in code or quotations."
+            ),
+            effect=Effect.NEXT_ANSWER,
+        ),
+    )
+    calibrate: bool = option(
+        True,
+        Switch(
+            page=SPECULATION,
+            title=mark("Learn which guesses are accepted"),
+            help=mark("Ranks guesses by how often such ones were accepted, not by what the draft says of them."),
+            effect=Effect.NEXT_ANSWER,
+        ),
+    )
+    offline: bool = option(
+        False,
+        Switch(
+            page=NETWORK,
+            title=mark("Stay offline"),
+            help=mark("Nothing is asked of the model hub; models on this computer work as always."),
+            effect=Effect.RESTART,
+        ),
+    )
+    proxy: str = option(
+        "",
+        Text(
+            page=NETWORK,
+            title=mark("Proxy"),
+            help=mark("For searches and downloads. Empty means the one of the system, if there is one."),
+            effect=Effect.RESTART,
+            is_legal=_is_web_address,
+            form=mark("an address such as http://proxy.example:3128"),
+            example="http://proxy.example:3128",
+        ),
+    )
+    endpoint: str = option(
+        "",
+        Text(
+            page=NETWORK,
+            title=mark("Address of the model hub"),
+            help=mark("A mirror of the hub, or one of your own. Empty means the public one."),
+            effect=Effect.RESTART,
+            is_legal=_is_web_address,
+            form=mark("an address such as https://hub.example"),
+            example="https://huggingface.co",
+        ),
+    )
+    log_level: str = option(
+        "info",
+        Choice(
+            page=ADVANCED,
+            title=mark("Log"),
+            help=mark("How much is written into the log. What is said in chats is never written into it."),
+            choices=(
+                ("warning", mark("Problems only")),
+                ("info", mark("Normal")),
+                ("debug", mark("Everything")),
+            ),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""The Preferences dialog: a page for each topic."""

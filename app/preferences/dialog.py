@@ -1,0 +1,158 @@
+"""The Preferences dialog: pages at the left, a field that searches all of them, and what to do with the changes."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut, QShowEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.labels import label
+from app.preferences.page import OptionsPage
+from app.preferences.values import changes
+from app.settings import SettingsFile
+from app.translation import tr
+
+_SIZE = (860, 620)
+_LIST_WIDTH = 210
+
+
+class PreferencesDialog(QDialog):
+    """`applied` comes when options have changed in the settings."""
+
+    applied = Signal()
+
+    def __init__(self, settings: SettingsFile, pages: Sequence[OptionsPage], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self.pages = tuple(pages)
+        self.setWindowTitle(tr("Preferences"))
+        self.resize(*_SIZE)
+        self.search = QLineEdit(self, placeholderText=tr("Search options"), clearButtonEnabled=True)
+        self.search.setAccessibleName(tr("Search options"))
+        for clear in self.search.findChildren(QAbstractButton):
+            clear.setAccessibleName(tr("Clear search"))
+        self.list = QListWidget(self)
+        self.list.setObjectName("page-list")
+        self.list.setAccessibleName(tr("Pages"))
+        self.stack = QStackedWidget(self)
+        for page in self.pages:
+            self.list.addItem(page.title)
+            self.stack.addWidget(page)
+            page.edited.connect(self._show_buttons)
+        self.nothing = label("quiet-text", tr("No option has these words."), self)
+        self.nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.stack.addWidget(self.nothing)
+        self.buttons = self._build_buttons()
+        self._lay_out()
+        self.list.currentRowChanged.connect(self._on_page)
+        self.search.textChanged.connect(self._on_searched)
+        QShortcut(QKeySequence.StandardKey.Find, self, self._on_find)
+        self.list.setCurrentRow(0)
+
+    def _build_buttons(self) -> QDialogButtonBox:
+        kind = QDialogButtonBox.StandardButton
+        box = QDialogButtonBox(kind.Ok | kind.Apply | kind.Cancel, self)
+        box.button(kind.Ok).setDefault(True)
+        self.apply_button = box.button(kind.Apply)
+        self.apply_button.clicked.connect(self.apply)
+        box.accepted.connect(self.accept)
+        box.rejected.connect(self.reject)
+        return box
+
+    def _lay_out(self) -> None:
+        side = QVBoxLayout()
+        side.setContentsMargins(14, 16, 0, 0)
+        side.setSpacing(10)
+        side.addWidget(self.search)
+        side.addWidget(self.list, 1)
+        self.search.setFixedWidth(_LIST_WIDTH)
+        self.list.setFixedWidth(_LIST_WIDTH)
+        halves = QHBoxLayout()
+        halves.addLayout(side)
+        halves.addWidget(self.stack, 1)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(14, 0, 14, 14)
+        foot.addWidget(self.buttons)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addLayout(halves, 1)
+        column.addLayout(foot)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """Begin with what holds now."""
+        super().showEvent(event)
+        self.search.clear()
+        self.load()
+        self.list.setFocus()
+
+    def load(self) -> None:
+        """Show the settings on every page."""
+        for page in self.pages:
+            page.load(self._settings.current)
+        self._show_buttons()
+
+    def apply(self) -> bool:
+        """Keep what has changed; False, and nothing kept, where something cannot be used."""
+        for page in self.pages:
+            if not page.check():
+                self.search.clear()
+                self.list.setCurrentRow(self.pages.index(page))
+                page.show_first_error()
+                return False
+        values = {name: value for page in self.pages for name, value in page.save().items()}
+        if values:
+            self._settings.change(**changes(self._settings.current, values))
+            self.load()
+            self.applied.emit()
+        return True
+
+    def accept(self) -> None:
+        """Keep and close."""
+        if self.apply():
+            super().accept()
+
+    def reset_all(self) -> None:
+        """Every option as in the beginning, at once."""
+        for page in self.pages:
+            page.restore_defaults()
+        self.apply()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Esc leaves a search first."""
+        if event.key() == Qt.Key.Key_Escape and self.search.text():
+            self.search.clear()
+            self.search.setFocus()
+            return
+        super().keyPressEvent(event)
+
+    def _show_buttons(self) -> None:
+        self.apply_button.setEnabled(any(page.save() for page in self.pages))
+
+    def _on_page(self, row: int) -> None:
+        if row >= 0:
+            self.stack.setCurrentIndex(row)
+
+    def _on_find(self) -> None:
+        self.search.setFocus()
+        self.search.selectAll()
+
+    def _on_searched(self, words: str) -> None:
+        found = [page.search(words) > 0 or not words.strip() for page in self.pages]
+        for row, fits in enumerate(found):
+            self.list.item(row).setHidden(not fits)
+        if not any(found):
+            self.stack.setCurrentWidget(self.nothing)
+        elif not found[self.list.currentRow()]:
+            self.list.setCurrentRow(found.index(True))
+        else:
+            self._on_page(self.list.currentRow())

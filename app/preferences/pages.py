@@ -1,0 +1,35 @@
+"""Every page of Preferences, in the order of the list."""
+
+from pathlib import Path
+
+from PySide6.QtWidgets import QWidget
+
+from app.options.preferences import APPEARANCE, CHAT, MEMORY, SPECULATION
+from app.paths import Folders
+from app.preferences.advanced import AdvancedPage
+from app.preferences.dialog import PreferencesDialog
+from app.preferences.models import ModelsPage
+from app.preferences.network import NetworkPage
+from app.preferences.page import OptionsPage
+from app.preferences.token_box import TokenDesk
+from app.settings import SettingsFile
+from app.translation import tr
+
+
+def preferences_dialog(
+    settings: SettingsFile, folders: Folders, hub_cache: Path, desk: TokenDesk, parent: QWidget | None = None
+) -> PreferencesDialog:
+    """The dialog with all its pages; most of them are nothing but their options."""
+    advanced = AdvancedPage(folders)
+    pages = (
+        OptionsPage(APPEARANCE, tr("Appearance")),
+        OptionsPage(CHAT, tr("Chat")),
+        ModelsPage(folders, hub_cache),
+        OptionsPage(MEMORY, tr("Memory")),
+        OptionsPage(SPECULATION, tr("Speculation")),
+        NetworkPage(desk),
+        advanced,
+    )
+    dialog = PreferencesDialog(settings, pages, parent)
+    advanced.reset_requested.connect(dialog.reset_all)
+    return dialog

@@ -1,0 +1,134 @@
+"""What helps in every part of the window: the command palette, Preferences, diagnostics, and the way between panes."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QObject, QUrl, Signal
+from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QMainWindow, QWidget
+
+from app.actions import Actions, plain
+from app.chat.conversations import Conversations
+from app.diagnostics import diagnostics
+from app.downloads.place import hub_place
+from app.engine_state import EngineState
+from app.library.controller import LibraryController
+from app.library.hub.token_desk import TokenDesk
+from app.library.hub.tokens import Tokens
+from app.library.room import ModelsRoom
+from app.notices import Notice, Tone
+from app.palette.entries import Entry, used
+from app.palette.palette import CommandPalette
+from app.panes import Panes
+from app.paths import Folders
+from app.preferences.dialog import PreferencesDialog
+from app.preferences.pages import preferences_dialog
+from app.settings import SettingsFile
+from app.shortcut_guard import ShortcutGuard
+from app.theme import Theme
+from app.translation import tr
+
+DIAGNOSTICS_NOTICE = "diagnostics-copied"
+
+_CHAT = "chat:"
+_LOGGERS = ("app", "coppice")
+
+
+class WindowTools(QObject):
+    """`preferences_changed` comes when options have changed, and once for `begin`."""
+
+    preferences_changed = Signal()
+    notice_raised = Signal(Notice)
+
+    def __init__(self, window: QMainWindow, settings: SettingsFile, folders: Folders, theme: Theme) -> None:
+        super().__init__(window)
+        self._window, self._settings, self._folders, self._theme = window, settings, folders, theme
+        self._desk: TokenDesk | None = None
+        self._preferences: PreferencesDialog | None = None
+        self.palette = CommandPalette(theme.colors, window)
+        self.palette.chosen.connect(self._on_chosen)
+        theme.changed.connect(self.palette.set_theme)
+
+    def follow(
+        self, actions: Actions, conversations: Conversations, library: LibraryController, models: ModelsRoom
+    ) -> None:
+        """Connect the actions that are for here."""
+        actions.palette.triggered.connect(lambda: self.open_palette(actions, conversations))
+        actions.preferences.triggered.connect(lambda: self.open_preferences(models.tokens))
+        actions.copy_diagnostics.triggered.connect(lambda: self.copy_diagnostics(library.state))
+        actions.log_folder.triggered.connect(self._open_log_folder)
+        self.preferences_changed.connect(models.on_preferences_changed)
+        ShortcutGuard((actions.palette,), self._window)
+
+    def set_panes(self, panes: Sequence[QWidget], actions: Actions) -> None:
+        """Let F6 go through these."""
+        way = Panes(panes, self)
+        actions.next_pane.triggered.connect(lambda: way.go(1))
+        actions.previous_pane.triggered.connect(lambda: way.go(-1))
+
+    # ---- palette ----------------------------------------------------------------------------------------------------
+
+    def open_palette(self, actions: Actions, conversations: Conversations) -> None:
+        """Show everything that can be done, and every conversation."""
+        entries = [_entry(action, menu) for action, menu in actions.commands if action is not actions.palette]
+        entries += [
+            Entry(f"{_CHAT}{each.id}", each.shown_title, tr("Chat"), "", _opener(conversations, each.id))
+            for each in conversations.keeper.records
+        ]
+        self.palette.open(entries, self._settings.current.recent_commands)
+
+    def _on_chosen(self, entry: Entry) -> None:
+        self._settings.change(recent_commands=used(self._settings.current.recent_commands, entry.key))
+
+    # ---- Preferences ------------------------------------------------------------------------------------------------
+
+    def open_preferences(self, tokens: Tokens) -> None:
+        """Show the dialog; it is made when it is first asked for."""
+        if self._preferences is None:
+            self._desk = TokenDesk(tokens, self)
+            self._preferences = preferences_dialog(
+                self._settings, self._folders, hub_place().cache, self._desk, self._window
+            )
+            self._preferences.applied.connect(self._apply)
+        self._preferences.open()
+
+    def begin(self) -> None:
+        """Let the settings take effect."""
+        self._apply()
+
+    def close(self) -> None:
+        """End what goes on beside the window."""
+        if self._desk is not None:
+            self._desk.close()
+
+    def _apply(self) -> None:
+        settings = self._settings.current
+        self._theme.follow(settings)
+        for name in _LOGGERS:
+            logging.getLogger(name).setLevel(settings.log_level.upper())
+        self.preferences_changed.emit()
+
+    # ---- diagnostics ------------------------------------------------------------------------------------------------
+
+    def copy_diagnostics(self, state: EngineState) -> None:
+        """Put them on the clipboard, and say what they hold."""
+        QGuiApplication.clipboard().setText(diagnostics(state, self._settings.current, self._folders))
+        words = tr("Diagnostics are on the clipboard: versions, hardware, settings and the end of the logs.")
+        hint = tr("They hold no text of a chat and no token. Read them before you hand them on.")
+        self.notice_raised.emit(Notice(DIAGNOSTICS_NOTICE, words, hint, tone=Tone.HINT))
+
+    def _open_log_folder(self) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._folders.logs)))
+
+
+def _entry(action: QAction, menu: str) -> Entry:
+    name = plain(action.text())
+    if action.isCheckable():
+        state = tr("{action} (now on)") if action.isChecked() else tr("{action} (now off)")
+        name = state.format(action=name)
+    keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+    return Entry(action.objectName(), name, menu, keys, action.trigger, action.isEnabled())
+
+
+def _opener(conversations: Conversations, conversation: int) -> Callable[[], None]:
+    return lambda: conversations.keeper.open(conversation)
