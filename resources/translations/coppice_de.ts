@@ -1,0 +1,2127 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="de" sourcelanguage="en">
+    <context>
+        <name>Coppice</name>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;About Coppice</source>
+            <translation>&amp;Über Coppice</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Attach files…</source>
+            <translation>&amp;Dateien anhängen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Chats</source>
+            <translation>&amp;Chats</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Copy answer</source>
+            <translation>Antwort &amp;kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Delete chat</source>
+            <translation>Chat &amp;löschen</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Edit</source>
+            <translation>&amp;Bearbeiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Edit last question</source>
+            <translation>Letzte &amp;Frage bearbeiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Export chat…</source>
+            <translation>Chat &amp;exportieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;File</source>
+            <translation>&amp;Datei</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Full screen</source>
+            <translation>&amp;Vollbild</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Generation settings</source>
+            <translation>&amp;Antworteinstellungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Help</source>
+            <translation>&amp;Hilfe</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Import chats…</source>
+            <translation>Chats &amp;importieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Keyboard shortcuts</source>
+            <translation>&amp;Tastenkürzel</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Models…</source>
+            <translation>&amp;Modelle…</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;New chat</source>
+            <translation>&amp;Neuer Chat</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Next pane</source>
+            <translation>&amp;Nächster Bereich</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Preferences…</source>
+            <translation>&amp;Einstellungen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Quit</source>
+            <translation>&amp;Beenden</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Regenerate answer</source>
+            <translation>Ne&amp;u antworten</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Restart engine</source>
+            <translation>&amp;Rechenprozess neu starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Smaller text</source>
+            <translation>&amp;Kleinere Schrift</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Stop answering</source>
+            <translation>Ant&amp;wort anhalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;View</source>
+            <translation>&amp;Ansicht</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>&amp;Write a message</source>
+            <translation>Nach&amp;richt schreiben</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>C&amp;ontinue answer</source>
+            <translation>Antw&amp;ort fortsetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Command &amp;palette…</source>
+            <translation>Befehls&amp;palette…</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Copy &amp;diagnostics</source>
+            <translation>&amp;Diagnose kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Copy con&amp;versation</source>
+            <translation>Gespräch ko&amp;pieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>D&amp;uplicate chat</source>
+            <translation>Chat d&amp;uplizieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Larger te&amp;xt</source>
+            <translation>Grö&amp;ßere Schrift</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>N&amp;ormal text size</source>
+            <translation>Nor&amp;male Schriftgröße</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Open &amp;log folder</source>
+            <translation>Protokoll&amp;ordner öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Pre&amp;vious pane</source>
+            <translation>V&amp;origer Bereich</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Save as &amp;preset…</source>
+            <translation>Als Vorla&amp;ge speichern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Searc&amp;h chats</source>
+            <translation>Chats &amp;suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Spec&amp;ulate on or off</source>
+            <translation>Spekulation &amp;ein oder aus</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Speculation &amp;tree</source>
+            <translation>Spekulations&amp;baum</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Star&amp;t the answer with…</source>
+            <translation>Antwort be&amp;ginnen mit…</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>T&amp;int guessed tokens</source>
+            <translation>Er&amp;ratene Token färben</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Te&amp;lemetry</source>
+            <translation>&amp;Telemetrie</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/answer_view.py" />
+            <source>Answer</source>
+            <translation>Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/answer_view.py" />
+            <source>Answer text</source>
+            <translation>Text der Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/answer_view.py" />
+            <source>Copy answer</source>
+            <translation>Antwort kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/answer_view.py" />
+            <source>Edit answer</source>
+            <translation>Antwort bearbeiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/answer_view.py" />
+            <source>Regenerate answer</source>
+            <translation>Neu antworten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/answer_view.py" />
+            <source>Save</source>
+            <translation>Speichern</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/tray.py" />
+            <source>Attachments</source>
+            <translation>Anhänge</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/tray.py" />
+            <source>Do not attach this file</source>
+            <translation>Diese Datei nicht anhängen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/tray.py" />
+            <source>Remove {name}</source>
+            <translation>{name} entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/beginning_row.py" />
+            <source>Do not start the answer</source>
+            <translation>Antwort nicht vorgeben</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/beginning_row.py" />
+            <source>Let the answer begin as it likes</source>
+            <translation>Die Antwort frei beginnen lassen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/beginning_row.py" />
+            <source>Start the answer with</source>
+            <translation>Antwort beginnen mit</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/beginning_row.py" />
+            <source>Sure, here is</source>
+            <translation>Gern, hier ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/beginning_row.py" />
+            <source>The model goes on from these words as if they were its own.</source>
+            <translation>Das Modell schreibt ab diesen Worten weiter, als wären es seine eigenen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>Attach files</source>
+            <translation>Dateien anhängen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>Attach files (Ctrl+Shift+A)</source>
+            <translation>Dateien anhängen (Strg+Umschalt+A)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>Continue</source>
+            <translation>Fortsetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>Ctrl+Enter</source>
+            <translation>Strg+Eingabe</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>Enter</source>
+            <translation>Eingabe</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>Send</source>
+            <translation>Senden</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>Send ({keys})</source>
+            <translation>Senden ({keys})</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>Start the answer with… (Ctrl+Shift+B)</source>
+            <translation>Antwort beginnen mit… (Strg+Umschalt+B)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>Stop</source>
+            <translation>Anhalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>Stop (Esc)</source>
+            <translation>Anhalten (Esc)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>The answer was cut off: let it go on (Ctrl+J)</source>
+            <translation>Die Antwort wurde abgeschnitten: weiterschreiben lassen (Strg+J)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>There is no model to ask</source>
+            <translation>Es ist kein Modell da, das antworten könnte</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/divider.py" />
+            <source>Earlier turns are no longer read</source>
+            <translation>Frühere Nachrichten werden nicht mehr gelesen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/divider.py" />
+            <source>The context is full: to make room for an answer, the model begins to read here.</source>
+            <translation>Der Kontext ist voll: Damit Platz für eine Antwort bleibt, liest das Modell erst ab hier.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/meter.py" />
+            <source>Context used</source>
+            <translation>Belegter Kontext</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/meter.py" />
+            <source>Context: {words}</source>
+            <translation>Kontext: {words}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/meter.py" />
+            <source>What the model reads of this chat, the message above included, has {tokens:,} tokens.
+Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer.</source>
+            <translation>Was das Modell von diesem Chat liest, mit der Nachricht oben, hat {tokens:,} Token.
+Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort frei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/controller.py" />
+            <source>Choose one in Models, then regenerate the answer.</source>
+            <translation>Wählen Sie eines unter Modelle und lassen Sie neu antworten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/controller.py" />
+            <source>No model is loaded.</source>
+            <translation>Es ist kein Modell geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>Conversations (*.json)</source>
+            <translation>Gespräche (*.json)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>Deleted “{title}”.</source>
+            <translation>„{title}“ wurde gelöscht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>Export conversation</source>
+            <translation>Gespräch exportieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>Exported to {path}.</source>
+            <translation>Nach {path} exportiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>Import conversations</source>
+            <translation>Gespräche importieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>The file of your conversations could not be used: {reason}. A new one was begun.</source>
+            <translation>Die Datei Ihrer Gespräche ließ sich nicht verwenden: {reason}. Eine neue wurde angelegt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>The old file is kept as {place}.</source>
+            <translation>Die alte Datei liegt unter {place}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>Undo</source>
+            <translation>Rückgängig</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>{name} could not be imported.</source>
+            <translation>{name} ließ sich nicht importieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>{path} could not be written: {reason}.</source>
+            <translation>{path} ließ sich nicht schreiben: {reason}.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/figures.py" />
+            <source>%n passes</source>
+            <translation>
+                <numerusform>%n Durchlauf</numerusform>
+                <numerusform>%n Durchläufe</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/figures.py" />
+            <source>%n tokens</source>
+            <translation>
+                <numerusform>%n Token</numerusform>
+                <numerusform>%n Token</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/figures.py" />
+            <source>Cut off at %n tokens</source>
+            <translation>
+                <numerusform>Nach %n Token abgeschnitten</numerusform>
+                <numerusform>Nach %n Token abgeschnitten</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>How often the whole target model ran for this answer; reading the question is not counted</source>
+            <translation>Wie oft das ganze Zielmodell für diese Antwort lief; das Lesen der Frage zählt nicht mit</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>Interrupted: the engine stopped</source>
+            <translation>Unterbrochen: Der Rechenprozess hat aufgehört</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>Length of the answer in tokens</source>
+            <translation>Länge der Antwort in Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>Not answered</source>
+            <translation>Nicht beantwortet</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>Reading the question</source>
+            <translation>Liest die Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>Stopped</source>
+            <translation>Angehalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>The answer reached the length limit or filled the context. The limit is in Generation settings.</source>
+            <translation>Die Antwort hat die Höchstlänge erreicht oder den Kontext gefüllt. Die Höchstlänge steht in den Antworteinstellungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>The models take in the conversation before the first token comes</source>
+            <translation>Die Modelle nehmen das Gespräch auf, bevor das erste Token kommt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>Time from the request to the first token, with reading the question</source>
+            <translation>Zeit von der Anfrage bis zum ersten Token, mit dem Lesen der Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>Tokens of the answer per pass of the target model. Without speculation this is 1; the more the draft guesses right, the higher it is.</source>
+            <translation>Token der Antwort je Durchlauf des Zielmodells. Ohne Spekulation ist das 1; je mehr das Entwurfsmodell richtig rät, desto mehr werden es.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>Tokens of the answer per second of decoding; reading the question is not counted</source>
+            <translation>Token der Antwort je Sekunde des Schreibens; das Lesen der Frage zählt nicht mit</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>Waiting for the model</source>
+            <translation>Wartet auf das Modell</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>What the engine has to say about this answer</source>
+            <translation>Was der Rechenprozess zu dieser Antwort zu sagen hat</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>Why there is no more of this answer</source>
+            <translation>Warum von dieser Antwort nicht mehr da ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>first token {seconds:.2f} s</source>
+            <translation>erstes Token {seconds:.2f} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>{rate:.1f} tokens per pass</source>
+            <translation>{rate:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/figures.py" />
+            <source>{rate:.1f} tokens/s</source>
+            <translation>{rate:.1f} Token/s</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>0 always takes the likeliest token; higher values dare more.</source>
+            <translation>0 nimmt immer das wahrscheinlichste Token; höhere Werte wagen mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Above 0 makes words that the answer has already less likely; 0 changes nothing.</source>
+            <translation>Über 0 werden Wörter, die in der Antwort schon stehen, weniger wahrscheinlich; 0 ändert nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Above 1 makes words that were there already less likely; 1 changes nothing.</source>
+            <translation>Über 1 werden Wörter, die schon vorkamen, weniger wahrscheinlich; 1 ändert nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Automatic</source>
+            <translation>Automatisch</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Draft chain</source>
+            <translation>Entwurfskette</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Drop the oldest turns</source>
+            <translation>Die ältesten Nachrichten weglassen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>How many tokens the draft may guess for one pass of the target. More guesses, more tokens per pass, but a slower pass.</source>
+            <translation>Wie viele Token das Entwurfsmodell für einen Durchlauf des Zielmodells raten darf. Mehr Vermutungen geben mehr Token je Durchlauf, aber einen langsameren Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>How the draft model guesses ahead. Automatic speculates whenever a draft is loaded.</source>
+            <translation>Wie das Entwurfsmodell vorausrät. Automatisch spekuliert, sobald ein Entwurfsmodell geladen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Longest answer</source>
+            <translation>Längste Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Method</source>
+            <translation>Verfahren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Min-p</source>
+            <translation>Min-p</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>No limit</source>
+            <translation>Unbegrenzt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>No speculation</source>
+            <translation>Keine Spekulation</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>None</source>
+            <translation>Keine</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>On</source>
+            <translation>Ein</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Only so many of the likeliest tokens are drawn from; 0 is no limit.</source>
+            <translation>Nur aus so vielen der wahrscheinlichsten Token wird gezogen; 0 heißt unbegrenzt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Only the likeliest tokens that together have this probability are drawn from; 1 is no limit.</source>
+            <translation>Nur aus den wahrscheinlichsten Token, die zusammen diese Wahrscheinlichkeit haben, wird gezogen; 1 heißt unbegrenzt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Presence penalty</source>
+            <translation>Abzug für Vorhandenes</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Random</source>
+            <translation>Zufällig</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Repeats of the text</source>
+            <translation>Wiederholungen des Textes</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Repetition penalty</source>
+            <translation>Abzug für Wiederholungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Seed</source>
+            <translation>Startwert</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Sequoia tree</source>
+            <translation>Sequoia-Baum</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>SpecExec tree</source>
+            <translation>SpecExec-Baum</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>SpecInfer sequences</source>
+            <translation>SpecInfer-Folgen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Speculation</source>
+            <translation>Spekulation</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Stop, and say so</source>
+            <translation>Aufhören und es sagen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>System prompt</source>
+            <translation>Systemanweisung</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Temperature</source>
+            <translation>Temperatur</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>The answer is cut off at this many tokens.</source>
+            <translation>Nach so vielen Token wird die Antwort abgeschnitten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>The same seed, question and settings give the same answer. Empty draws a new seed for every answer.</source>
+            <translation>Gleicher Startwert, gleiche Frage und gleiche Einstellungen ergeben die gleiche Antwort. Leer wird für jede Antwort ein neuer gezogen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Tokens less likely than this share of the likeliest one are left out; 0 is no limit.</source>
+            <translation>Token, die weniger wahrscheinlich sind als dieser Anteil des wahrscheinlichsten, bleiben weg; 0 heißt unbegrenzt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Told to the model before the conversation, such as 'Answer briefly.'</source>
+            <translation>Wird dem Modell vor dem Gespräch gesagt, etwa „Antworte kurz.“</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Top-k</source>
+            <translation>Top-k</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Top-p</source>
+            <translation>Top-p</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Tree budget</source>
+            <translation>Baumbudget</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>What happens when the conversation fills the context. Turns that are dropped stay on the screen, above a line that says so.</source>
+            <translation>Was geschieht, wenn das Gespräch den Kontext füllt. Weggelassene Nachrichten bleiben sichtbar, über einer Linie, die es sagt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>With a full context</source>
+            <translation>Bei vollem Kontext</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>Without speculation the target writes token by token: the same answer, mostly later.</source>
+            <translation>Ohne Spekulation schreibt das Zielmodell Token für Token: die gleiche Antwort, meist später.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_popover.py" />
+            <source>Back to what new chats begin with</source>
+            <translation>Zurück zu dem, womit neue Chats beginnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_popover.py" />
+            <source>For this chat, from the next answer on.</source>
+            <translation>Für diesen Chat, ab der nächsten Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_popover.py" />
+            <source>Generation settings</source>
+            <translation>Antworteinstellungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_popover.py" />
+            <source>Reset</source>
+            <translation>Zurücksetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/message_editor.py" />
+            <source>Cancel</source>
+            <translation>Abbrechen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/message_editor.py" />
+            <source>Edit message</source>
+            <translation>Nachricht bearbeiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/message_editor.py" />
+            <source>Leave the message as it is (Esc)</source>
+            <translation>Die Nachricht lassen, wie sie ist (Esc)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/message_editor.py" />
+            <source>{accept_words} (Ctrl+Return)</source>
+            <translation>{accept_words} (Strg+Eingabe)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/panel.py" />
+            <source>Chat</source>
+            <translation>Chat</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/preset_row.py" />
+            <source>Delete</source>
+            <translation>Löschen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/preset_row.py" />
+            <source>Forget this preset; chats keep their settings</source>
+            <translation>Diese Vorlage vergessen; Chats behalten ihre Einstellungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/preset_row.py" />
+            <source>Give the preset that was chosen this name</source>
+            <translation>Der gewählten Vorlage diesen Namen geben</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/preset_row.py" />
+            <source>Keep these settings under this name</source>
+            <translation>Diese Einstellungen unter diesem Namen behalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/preset_row.py" />
+            <source>Name of the preset</source>
+            <translation>Name der Vorlage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/preset_row.py" />
+            <source>New chats begin with this preset</source>
+            <translation>Neue Chats beginnen mit dieser Vorlage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/preset_row.py" />
+            <source>No preset</source>
+            <translation>Keine Vorlage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/preset_row.py" />
+            <source>Preset</source>
+            <translation>Vorlage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/preset_row.py" />
+            <source>Rename</source>
+            <translation>Umbenennen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/preset_row.py" />
+            <source>Settings kept under a name: choose one to use it in this chat, or write a new name.</source>
+            <translation>Einstellungen unter einem Namen: eine wählen, um sie in diesem Chat zu verwenden, oder einen neuen Namen schreiben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/preset_row.py" />
+            <source>{text} preset</source>
+            <translation>Vorlage: {text}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/question_field.py" />
+            <source>Ask something</source>
+            <translation>Fragen Sie etwas</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/question_field.py" />
+            <source>Message</source>
+            <translation>Nachricht</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/question_view.py" />
+            <source>Attached files</source>
+            <translation>Angehängte Dateien</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/question_view.py" />
+            <source>Copy question</source>
+            <translation>Frage kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/question_view.py" />
+            <source>Edit question</source>
+            <translation>Frage bearbeiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/question_view.py" />
+            <source>Question</source>
+            <translation>Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/question_view.py" />
+            <source>Question text</source>
+            <translation>Text der Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Clear search</source>
+            <translation>Suche leeren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Conversations</source>
+            <translation>Gespräche</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Duplicate</source>
+            <translation>Duplizieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Export…</source>
+            <translation>Exportieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Move to folder</source>
+            <translation>In Ordner verschieben</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Name of the folder</source>
+            <translation>Name des Ordners</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>New folder</source>
+            <translation>Neuer Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>New folder…</source>
+            <translation>Neuer Ordner…</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Nothing was found.</source>
+            <translation>Nichts gefunden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Out of folder</source>
+            <translation>Aus dem Ordner nehmen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Pin</source>
+            <translation>Anheften</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Search chats</source>
+            <translation>Chats durchsuchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Search conversations</source>
+            <translation>Gespräche durchsuchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Unpin</source>
+            <translation>Lösen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Your conversations will be listed here.</source>
+            <translation>Hier werden Ihre Gespräche stehen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/rows.py" />
+            <source>Earlier</source>
+            <translation>Früher</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/rows.py" />
+            <source>In messages</source>
+            <translation>In Nachrichten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/rows.py" />
+            <source>In titles</source>
+            <translation>In Titeln</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/rows.py" />
+            <source>Pinned</source>
+            <translation>Angeheftet</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/rows.py" />
+            <source>Previous 30 days</source>
+            <translation>Letzte 30 Tage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/rows.py" />
+            <source>Previous 7 days</source>
+            <translation>Letzte 7 Tage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/rows.py" />
+            <source>Today</source>
+            <translation>Heute</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/rows.py" />
+            <source>Yesterday</source>
+            <translation>Gestern</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/version_switch.py" />
+            <source>Earlier version</source>
+            <translation>Frühere Fassung</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/version_switch.py" />
+            <source>Later version</source>
+            <translation>Spätere Fassung</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/version_switch.py" />
+            <source>Version {value} of {count}</source>
+            <translation>Fassung {value} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/welcome.py" />
+            <source>A draft model guesses ahead, the target checks its guesses. Ctrl+T shows them as a tree.</source>
+            <translation>Ein Entwurfsmodell rät voraus, das Zielmodell prüft die Vermutungen. Strg+T zeigt sie als Baum.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/welcome.py" />
+            <source>Ask: {text}</source>
+            <translation>Fragen: {text}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/welcome.py" />
+            <source>The embedded demo is a tiny model: it chats a little and tells short stories, and it is often wrong. Load your own in Models (Ctrl+M).</source>
+            <translation>Die eingebaute Vorführung ist ein winziges Modell: Es plaudert ein wenig und erzählt kurze Geschichten (auf Englisch), und es irrt sich oft. Laden Sie ein eigenes unter Modelle (Strg+M).</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/welcome.py" />
+            <source>What shall we talk about?</source>
+            <translation>Worüber wollen wir reden?</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_state.py" />
+            <source> ({step} of {total})</source>
+            <translation> ({step} von {total})</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_state.py" />
+            <source>, {time} left</source>
+            <translation>, noch {time}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_state.py" />
+            <source>Engine stopped</source>
+            <translation>Rechenprozess steht</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_state.py" />
+            <source>Loading</source>
+            <translation>Lädt</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_state.py" />
+            <source>No model loaded</source>
+            <translation>Kein Modell geladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_state.py" />
+            <source>Ready</source>
+            <translation>Bereit</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_state.py" />
+            <source>Ready: {pair}</source>
+            <translation>Bereit: {pair}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_state.py" />
+            <source>Starting engine</source>
+            <translation>Rechenprozess startet</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_state.py" />
+            <source>{count} of {total} layers from {place}</source>
+            <translation>{count} von {total} Schichten aus {place}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_state.py" />
+            <source>{models} on {device}</source>
+            <translation>{models} auf {device}</translation>
+        </message>
+        <message>
+            <location filename="../../app/help.py" />
+            <source>
+&lt;h3&gt;Coppice {version}&lt;/h3&gt;
+&lt;p&gt;Chat with a language model that is bigger than your GPU: a small draft model grows a tree of guesses,
+one pass of the target model checks them all, and you watch it happen.&lt;/p&gt;
+&lt;p&gt;To coppice a tree is to cut it back to the stump so that it regrows.
+Every round does that to the tree of guesses.&lt;/p&gt;
+&lt;p&gt;Free software under the Apache License 2.0.&lt;/p&gt;
+</source>
+            <translation>
+&lt;h3&gt;Coppice {version}&lt;/h3&gt;
+&lt;p&gt;Chatten mit einem Sprachmodell, das größer ist als die Grafikkarte: Ein kleines Entwurfsmodell lässt einen Baum
+von Vermutungen wachsen, ein Durchlauf des Zielmodells prüft sie alle, und Sie sehen dabei zu.&lt;/p&gt;
+&lt;p&gt;„To coppice“ heißt, einen Baum auf den Stock zu setzen, damit er neu austreibt.
+Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
+&lt;p&gt;Freie Software unter der Apache-Lizenz 2.0.&lt;/p&gt;
+</translation>
+        </message>
+        <message>
+            <location filename="../../app/help.py" />
+            <source>About Coppice</source>
+            <translation>Über Coppice</translation>
+        </message>
+        <message>
+            <location filename="../../app/help.py" />
+            <source>Keyboard shortcuts</source>
+            <translation>Tastenkürzel</translation>
+        </message>
+        <message>
+            <location filename="../../app/help.py" />
+            <source>New line</source>
+            <translation>Neue Zeile</translation>
+        </message>
+        <message>
+            <location filename="../../app/help.py" />
+            <source>Shift+Enter</source>
+            <translation>Umschalt+Eingabe</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/hub/token_desk.py" />
+            <source>the hub's command line tool</source>
+            <translation>dem Kommandozeilenprogramm des Hubs</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/hub/token_desk.py" />
+            <source>the system's keyring</source>
+            <translation>dem Schlüsselbund des Systems</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/hub/token_desk.py" />
+            <source>the variable HF_TOKEN</source>
+            <translation>der Variablen HF_TOKEN</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/indicator.py" />
+            <source>Downloads</source>
+            <translation>Downloads</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/indicator.py" />
+            <source>Downloads: {words}</source>
+            <translation>Downloads: {words}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/indicator.py" />
+            <source>Show the downloads</source>
+            <translation>Downloads zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Access refused</source>
+            <translation>Zugang verweigert</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Access token of the model hub</source>
+            <translation>Zugangstoken des Modell-Hubs</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Access token, hf_…</source>
+            <translation>Zugangstoken, hf_…</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Cannot be used</source>
+            <translation>Nicht verwendbar</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Check again</source>
+            <translation>Erneut prüfen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>It is kept in the system's keyring, and sent to the hub alone.</source>
+            <translation>Es liegt im Schlüsselbund des Systems und geht nur an den Hub.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Keep in keyring</source>
+            <translation>In den Schlüsselbund</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Licence not accepted</source>
+            <translation>Lizenz nicht angenommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Not found</source>
+            <translation>Nicht gefunden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Not logged in</source>
+            <translation>Nicht angemeldet</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Offline</source>
+            <translation>Offline</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Open licence page</source>
+            <translation>Lizenzseite öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>Open page</source>
+            <translation>Seite öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/access_box.py" />
+            <source>The hub is busy</source>
+            <translation>Der Hub ist überlastet</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Everything that was found is hidden by the filters.</source>
+            <translation>Die Filter verbergen alles, was gefunden wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Hide models that are known not to fit into this computer</source>
+            <translation>Modelle verbergen, von denen bekannt ist, dass sie nicht auf diesen Rechner passen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>On this computer</source>
+            <translation>Auf diesem Rechner</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Only models with so many parameters</source>
+            <translation>Nur Modelle mit so vielen Parametern</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Runs here</source>
+            <translation>Läuft hier</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Search the model hub</source>
+            <translation>Modell-Hub durchsuchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Searching</source>
+            <translation>Suche läuft</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Size</source>
+            <translation>Größe</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Suggested pairs. Nothing is asked of the hub before you type or choose.</source>
+            <translation>Vorgeschlagene Paare. Der Hub wird erst gefragt, wenn Sie tippen oder wählen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>Asking the hub</source>
+            <translation>Fragt den Hub</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>Cancelled</source>
+            <translation>Abgebrochen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>Comparing checksums</source>
+            <translation>Vergleicht Prüfsummen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>Done</source>
+            <translation>Fertig</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>Downloading</source>
+            <translation>Lädt herunter</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>Failed</source>
+            <translation>Fehlgeschlagen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>Paused</source>
+            <translation>Angehalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>Stalled: nothing arrives</source>
+            <translation>Stockt: Es kommt nichts an</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>Waiting for its turn</source>
+            <translation>Wartet, bis es dran ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>Waiting to try again</source>
+            <translation>Wartet auf den nächsten Versuch</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads_page.py" />
+            <source>Load</source>
+            <translation>Laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads_page.py" />
+            <source>No downloads. What you get from the hub shows up here, and goes on when this dialog is closed.</source>
+            <translation>Keine Downloads. Was Sie vom Hub holen, erscheint hier und läuft weiter, wenn dieses Fenster zu ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads_page.py" />
+            <source>Pause</source>
+            <translation>Anhalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads_page.py" />
+            <source>Resume</source>
+            <translation>Fortsetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads_page.py" />
+            <source>Retry</source>
+            <translation>Erneut versuchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads_page.py" />
+            <source>Stop it and remove what is partial</source>
+            <translation>Abbrechen und Unvollständiges entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads_page.py" />
+            <source>Take off the list</source>
+            <translation>Von der Liste nehmen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/draft_list.py" />
+            <source>Draft model</source>
+            <translation>Entwurfsmodell</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/load_strip.py" />
+            <source>Cancel loading</source>
+            <translation>Laden abbrechen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/load_strip.py" />
+            <source>Close</source>
+            <translation>Schließen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/load_strip.py" />
+            <source>Engine state</source>
+            <translation>Zustand des Rechenprozesses</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/load_strip.py" />
+            <source>Loaded: {pair}</source>
+            <translation>Geladen: {pair}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/load_strip.py" />
+            <source>Loading progress</source>
+            <translation>Ladefortschritt</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>A folder that holds models</source>
+            <translation>Ein Ordner mit Modellen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Add a folder…</source>
+            <translation>Ordner hinzufügen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Delete {name}?</source>
+            <translation>{name} löschen?</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Delete…</source>
+            <translation>Löschen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Download again</source>
+            <translation>Neu herunterladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Filter models on this computer</source>
+            <translation>Modelle auf diesem Rechner filtern</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Folders</source>
+            <translation>Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Folders in which models are looked for, beside the hub's cache</source>
+            <translation>Ordner, in denen nach Modellen gesucht wird, außer im Zwischenspeicher des Hubs</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Get it again from where it came.</source>
+            <translation>Holen Sie es noch einmal von dort, woher es kam.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>It is loaded</source>
+            <translation>Es ist geladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>No model on this computer has that in its name.</source>
+            <translation>Kein Modell auf diesem Rechner hat das im Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Open folder</source>
+            <translation>Ordner öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Read all files again and compare them with the checksums that they came with</source>
+            <translation>Alle Dateien neu lesen und mit den mitgelieferten Prüfsummen vergleichen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Take {folder} off the list</source>
+            <translation>{folder} von der Liste nehmen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>That frees {size}. It goes to the trash when this dialog is closed; until then it can be put back.</source>
+            <translation>Das gibt {size} frei. Es kommt in den Papierkorb, wenn dieses Fenster geschlossen wird; bis dahin lässt es sich zurückholen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>That frees {size}. It is deleted for good when this dialog is closed; until then it can be put back.</source>
+            <translation>Das gibt {size} frei. Es wird endgültig gelöscht, wenn dieses Fenster geschlossen wird; bis dahin lässt es sich zurückholen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Verify</source>
+            <translation>Prüfen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Verifying {name}: {share}, {size} read.</source>
+            <translation>{name} wird geprüft: {share}, {size} gelesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>{name} is damaged: {names}.</source>
+            <translation>{name} ist beschädigt: {names}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>{name} was deleted; {size} are free when this dialog is closed.</source>
+            <translation>{name} wurde gelöscht; {size} sind frei, wenn dieses Fenster geschlossen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>16 bit</source>
+            <translation>16 Bit</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>4 bit</source>
+            <translation>4 Bit</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>8 bit</source>
+            <translation>8 Bit</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>Context</source>
+            <translation>Kontext</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>GPU limit</source>
+            <translation>Grenze Grafikspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>Layers in</source>
+            <translation>Schichten in</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>RAM limit</source>
+            <translation>Grenze Arbeitsspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>The largest speculation tree that room is kept for, in drafted tokens.</source>
+            <translation>Der größte Spekulationsbaum, für den Platz bleibt, in geratenen Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>The longest conversation, question and answer together, in tokens; it takes memory of its own.</source>
+            <translation>Das längste Gespräch, Frage und Antwort zusammen, in Token; es braucht eigenen Speicher.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>The most GPU memory to take; automatic is what is free.</source>
+            <translation>So viel Grafikspeicher wird höchstens belegt; automatisch ist, was frei ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>The most RAM to take; automatic is what is free.</source>
+            <translation>So viel Arbeitsspeicher wird höchstens belegt; automatisch ist, was frei ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>The type of the target's numbers. Fewer bits take less room and stream faster, a little less exactly.</source>
+            <translation>Die Art der Zahlen des Zielmodells. Weniger Bits brauchen weniger Platz und strömen schneller, ein wenig ungenauer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>Weights</source>
+            <translation>Gewichte</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>Where the target's layers are kept. Automatic takes the fastest place that has room.</source>
+            <translation>Wo die Schichten des Zielmodells liegen. Automatisch nimmt den schnellsten Ort mit Platz.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/room.py" />
+            <source>Not finished the last time: the download of {models}.</source>
+            <translation>Beim letzten Mal nicht fertig geworden: der Download von {models}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/room.py" />
+            <source>The download of {model} has stopped: {reason}</source>
+            <translation>Der Download von {model} hat aufgehört: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/room.py" />
+            <source>{model} has been downloaded.</source>
+            <translation>{model} ist heruntergeladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/notices.py" />
+            <source>Copy</source>
+            <translation>Kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/notices.py" />
+            <source>Copy diagnostics</source>
+            <translation>Diagnose kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/notices.py" />
+            <source>Dismiss</source>
+            <translation>Ausblenden</translation>
+        </message>
+        <message>
+            <location filename="../../app/notices.py" />
+            <source>Dismiss this notice</source>
+            <translation>Diesen Hinweis ausblenden</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/generation.py" />
+            <source>A preset holds every generation setting, so it comes before the options of this and the other pages.</source>
+            <translation>Eine Vorlage enthält alle Antworteinstellungen; sie geht den Optionen dieser und der anderen Seiten vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/generation.py" />
+            <source>Preset of new chats</source>
+            <translation>Vorlage neuer Chats</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/generation.py" />
+            <source>What happens when a conversation has become too long for the model. Nothing is dropped silently.</source>
+            <translation>Was geschieht, wenn ein Gespräch für das Modell zu lang geworden ist. Nichts wird stillschweigend weggelassen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/generation.py" />
+            <source>When the context is full</source>
+            <translation>Wenn der Kontext voll ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/kinds.py" />
+            <source>Takes effect after reloading the model.</source>
+            <translation>Gilt, sobald das Modell neu geladen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/kinds.py" />
+            <source>Takes effect after restarting Coppice.</source>
+            <translation>Gilt nach einem Neustart von Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/kinds.py" />
+            <source>Used from the next answer on.</source>
+            <translation>Gilt ab der nächsten Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/kinds.py" />
+            <source>Used in new chats.</source>
+            <translation>Gilt für neue Chats.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>A mirror of the hub, or one of your own. Empty means the public one.</source>
+            <translation>Ein Spiegel des Hubs oder ein eigener. Leer heißt der öffentliche.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>A pass of the target brings several words at once; they appear one after the other until the next pass is done, never later. Off, they appear as they come.</source>
+            <translation>Ein Durchlauf des Zielmodells bringt mehrere Wörter auf einmal; sie erscheinen nacheinander, bis der nächste Durchlauf fertig ist, nie später. Aus erscheinen sie, wie sie kommen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Address of the model hub</source>
+            <translation>Adresse des Modell-Hubs</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Adds branches to the tree that repeat what the conversation said before, as in code or quotations.</source>
+            <translation>Fügt dem Baum Zweige hinzu, die wiederholen, was im Gespräch schon stand, etwa bei Code oder Zitaten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>As the system</source>
+            <translation>Wie das System</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Black on white or white on black, with strong borders and a thick frame around what has the focus.</source>
+            <translation>Schwarz auf Weiß oder Weiß auf Schwarz, mit kräftigen Rändern und dickem Rahmen um das, was den Fokus hat.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Dark</source>
+            <translation>Dunkel</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Everything</source>
+            <translation>Alles</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Folders with models in the usual format, one level deep. My models in the Models window lists them.</source>
+            <translation>Ordner mit Modellen im üblichen Format, eine Ebene tief. Das Fenster Modelle zeigt sie unter Meine Modelle.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>For models that no place was chosen for in the Models window. Automatic takes the fastest place that has room.</source>
+            <translation>Für Modelle, denen im Fenster Modelle kein Ort gegeben wurde. Automatisch nimmt den schnellsten Ort mit Platz.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>For searches and downloads. Empty means the one of the system, if there is one.</source>
+            <translation>Für Suche und Downloads. Leer heißt der des Systems, wenn es einen gibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>GPU memory</source>
+            <translation>Grafikspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Guess repetitions of the text</source>
+            <translation>Wiederholungen des Textes vermuten</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Guess while layers are awaited</source>
+            <translation>Raten, während Schichten unterwegs sind</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>High contrast</source>
+            <translation>Hoher Kontrast</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>How much is written into the log. What is said in chats is never written into it.</source>
+            <translation>Wie viel ins Protokoll geschrieben wird. Was in Chats gesagt wird, steht nie darin.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Language</source>
+            <translation>Sprache</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Learn which guesses are accepted</source>
+            <translation>Lernen, welche Vermutungen angenommen werden</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Light</source>
+            <translation>Hell</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Light or dark; or whatever the system says, also while the window is open.</source>
+            <translation>Hell oder dunkel; oder wie es das System sagt, auch während das Fenster offen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Limit of GPU memory</source>
+            <translation>Grenze für Grafikspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Limit of RAM</source>
+            <translation>Grenze für Arbeitsspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Log</source>
+            <translation>Protokoll</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Model folders</source>
+            <translation>Modellordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Normal</source>
+            <translation>Normal</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Nothing is asked of the model hub; models on this computer work as always.</source>
+            <translation>Der Modell-Hub wird nicht gefragt; Modelle auf diesem Rechner gehen wie immer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Only while you are at the end of the conversation; reading further up is never disturbed.</source>
+            <translation>Nur solange Sie am Ende des Gesprächs sind; wer weiter oben liest, wird nie gestört.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Packed layers that are streamed lie here: they can be as large as the models, and want a fast SSD.</source>
+            <translation>Hier liegen gepackte Schichten zum Streamen: Sie können so groß sein wie die Modelle und wollen eine schnelle SSD.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Prepared models and caches</source>
+            <translation>Vorbereitete Modelle und Zwischenspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Problems only</source>
+            <translation>Nur Probleme</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Proxy</source>
+            <translation>Proxy</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>RAM</source>
+            <translation>Arbeitsspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Ranks guesses by how often such ones were accepted, not by what the draft says of them.</source>
+            <translation>Ordnet Vermutungen danach, wie oft solche angenommen wurden, nicht danach, was das Entwurfsmodell von ihnen hält.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>SSD</source>
+            <translation>SSD</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Scroll along with an answer</source>
+            <translation>Mit der Antwort mitlaufen</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Send with</source>
+            <translation>Senden mit</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Show answers evenly</source>
+            <translation>Antworten gleichmäßig zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Stay offline</source>
+            <translation>Offline bleiben</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Text size</source>
+            <translation>Schriftgröße</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>The draft works while layers of the target are on their way; off is only for comparisons.</source>
+            <translation>Das Entwurfsmodell arbeitet, während Schichten des Zielmodells unterwegs sind; aus ist nur für Vergleiche.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>The key that sends a message. The other one begins a new line, and so does Shift+Enter.</source>
+            <translation>Die Taste, die eine Nachricht sendet. Die andere beginnt eine neue Zeile, ebenso Umschalt+Eingabe.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>The language of menus, buttons and messages. Models answer in whatever language they are asked in.</source>
+            <translation>Die Sprache von Menüs, Knöpfen und Meldungen. Modelle antworten in der Sprache, in der sie gefragt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>The most that is taken of it, for models that have no limit of their own.</source>
+            <translation>So viel wird höchstens davon belegt, bei Modellen ohne eigene Grenze.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>The size of all text, compared with the system's.</source>
+            <translation>Die Größe aller Schrift, verglichen mit der des Systems.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Theme</source>
+            <translation>Farben</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>What is free</source>
+            <translation>Was frei ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Where layers go</source>
+            <translation>Wohin Schichten kommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>an address such as http://proxy.example:3128</source>
+            <translation>eine Adresse wie http://proxy.example:3128</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>an address such as https://hub.example</source>
+            <translation>eine Adresse wie https://hub.example</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>the platform's cache folder</source>
+            <translation>der Zwischenspeicher-Ordner des Systems</translation>
+        </message>
+        <message>
+            <location filename="../../app/palette/palette.py" />
+            <source>Command palette</source>
+            <translation>Befehlspalette</translation>
+        </message>
+        <message>
+            <location filename="../../app/palette/palette.py" />
+            <source>Commands and chats</source>
+            <translation>Befehle und Chats</translation>
+        </message>
+        <message>
+            <location filename="../../app/palette/palette.py" />
+            <source>Nothing fits.</source>
+            <translation>Nichts passt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/palette/palette.py" />
+            <source>Search commands and chats</source>
+            <translation>Befehle und Chats suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/palette/palette.py" />
+            <source>What do you want to do, or which chat to open?</source>
+            <translation>Was möchten Sie tun, oder welchen Chat öffnen?</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/advanced.py" />
+            <source>Advanced</source>
+            <translation>Erweitert</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/advanced.py" />
+            <source>Every option on every page goes back to its default. Chats, models and the token stay.</source>
+            <translation>Jede Option auf jeder Seite geht auf ihren Anfangswert zurück. Chats, Modelle und das Token bleiben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/advanced.py" />
+            <source>Log folder</source>
+            <translation>Protokollordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/advanced.py" />
+            <source>Reset all options</source>
+            <translation>Alle Optionen zurücksetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/advanced.py" />
+            <source>Reset all options?</source>
+            <translation>Alle Optionen zurücksetzen?</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/advanced.py" />
+            <source>Reset all options…</source>
+            <translation>Alle Optionen zurücksetzen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/advanced.py" />
+            <source>What the window and the engine had to report.</source>
+            <translation>Was Fenster und Rechenprozess zu melden hatten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/dialog.py" />
+            <source>No option has these words.</source>
+            <translation>Keine Option enthält diese Wörter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/dialog.py" />
+            <source>Pages</source>
+            <translation>Seiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/dialog.py" />
+            <source>Preferences</source>
+            <translation>Einstellungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/dialog.py" />
+            <source>Search options</source>
+            <translation>Optionen suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/folder_editors.py" />
+            <source>Add…</source>
+            <translation>Hinzufügen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/folder_editors.py" />
+            <source>Browse…</source>
+            <translation>Durchsuchen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/folder_editors.py" />
+            <source>Choose a folder</source>
+            <translation>Ordner wählen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/folder_editors.py" />
+            <source>Remove</source>
+            <translation>Entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/folder_editors.py" />
+            <source>{option}: add a folder</source>
+            <translation>{option}: Ordner hinzufügen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/folder_editors.py" />
+            <source>{option}: choose a folder</source>
+            <translation>{option}: Ordner wählen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/folder_editors.py" />
+            <source>{option}: remove the chosen folder</source>
+            <translation>{option}: den gewählten Ordner entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/models.py" />
+            <source>All conversations are in one file here.</source>
+            <translation>Alle Gespräche stehen hier in einer Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/models.py" />
+            <source>Chats</source>
+            <translation>Chats</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/models.py" />
+            <source>Downloaded models, shared with other programs. HF_HOME moves it.</source>
+            <translation>Heruntergeladene Modelle, gemeinsam mit anderen Programmen. HF_HOME verlegt ihn.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/models.py" />
+            <source>Hub cache</source>
+            <translation>Zwischenspeicher des Hubs</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/models.py" />
+            <source>Models and folders</source>
+            <translation>Modelle und Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/network.py" />
+            <source>Network</source>
+            <translation>Netz</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/page.py" />
+            <source>Restore defaults</source>
+            <translation>Anfangswerte herstellen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/page.py" />
+            <source>Restore the defaults of this page: {page}</source>
+            <translation>Anfangswerte dieser Seite herstellen: {page}</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Appearance</source>
+            <translation>Aussehen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Memory</source>
+            <translation>Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/places.py" />
+            <source>Open folder: {place}</source>
+            <translation>Ordner öffnen: {place}</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/row.py" />
+            <source>Give a number from {smallest} to {largest}.</source>
+            <translation>Geben Sie eine Zahl von {smallest} bis {largest} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/row.py" />
+            <source>This cannot be used.</source>
+            <translation>Das lässt sich nicht verwenden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/row.py" />
+            <source>This cannot be used. Give the folder's full path.</source>
+            <translation>Das lässt sich nicht verwenden. Geben Sie den vollen Pfad des Ordners an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/row.py" />
+            <source>This cannot be used. Give {form}.</source>
+            <translation>Das lässt sich nicht verwenden. Geben Sie {form} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/row.py" />
+            <source>This is a file. Give a folder.</source>
+            <translation>Das ist eine Datei. Geben Sie einen Ordner an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/token_box.py" />
+            <source>For models that ask for it. It is kept in the system's keyring and sent to the hub alone.</source>
+            <translation>Für Modelle, die danach fragen. Es liegt im Schlüsselbund des Systems und geht nur an den Hub.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/token_box.py" />
+            <source>Looking for a token…</source>
+            <translation>Ein Token wird gesucht…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/token_box.py" />
+            <source>Remove the access token from the keyring</source>
+            <translation>Das Zugangstoken aus dem Schlüsselbund entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/token_box.py" />
+            <source>There is none.</source>
+            <translation>Es gibt keines.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/token_box.py" />
+            <source>{token}, from {origin}</source>
+            <translation>{token}, aus {origin}</translation>
+        </message>
+        <message>
+            <location filename="../../app/status_area.py" />
+            <source>Answering</source>
+            <translation>Antwortet</translation>
+        </message>
+        <message>
+            <location filename="../../app/window.py" />
+            <source>Models…</source>
+            <translation>Modelle…</translation>
+        </message>
+        <message>
+            <location filename="../../app/window.py" />
+            <source>Restart engine</source>
+            <translation>Neu starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/window.py" />
+            <source>Speculation tree</source>
+            <translation>Spekulationsbaum</translation>
+        </message>
+        <message>
+            <location filename="../../app/window.py" />
+            <source>Tools</source>
+            <translation>Werkzeuge</translation>
+        </message>
+        <message>
+            <location filename="../../app/window_tools.py" />
+            <source>Diagnostics are on the clipboard: versions, hardware, settings and the end of the logs.</source>
+            <translation>Die Diagnose liegt in der Zwischenablage: Versionen, Hardware, Einstellungen und das Ende der Protokolle.</translation>
+        </message>
+        <message>
+            <location filename="../../app/window_tools.py" />
+            <source>They hold no text of a chat and no token. Read them before you hand them on.</source>
+            <translation>Sie enthält keinen Text eines Chats und kein Token. Lesen Sie sie, bevor Sie sie weitergeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/window_tools.py" />
+            <source>{action} (now off)</source>
+            <translation>{action} (jetzt aus)</translation>
+        </message>
+        <message>
+            <location filename="../../app/window_tools.py" />
+            <source>{action} (now on)</source>
+            <translation>{action} (jetzt ein)</translation>
+        </message>
+    </context>
+</TS>

@@ -1,0 +1,31 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="en" sourcelanguage="en">
+    <context>
+        <name>Coppice</name>
+        <message numerus="yes">
+            <location filename="../../app/chat/figures.py" />
+            <source>%n passes</source>
+            <translation>
+                <numerusform>%n pass</numerusform>
+                <numerusform>%n passes</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/figures.py" />
+            <source>%n tokens</source>
+            <translation>
+                <numerusform>%n token</numerusform>
+                <numerusform>%n tokens</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/figures.py" />
+            <source>Cut off at %n tokens</source>
+            <translation>
+                <numerusform>Cut off at %n token</numerusform>
+                <numerusform>Cut off at %n tokens</numerusform>
+            </translation>
+        </message>
+    </context>
+</TS>
