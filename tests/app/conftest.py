@@ -74,15 +74,19 @@ def fake_program(folders: Folders) -> EngineProgram:
 def open_window(qtbot: QtBot, settings: SettingsFile, folders: Folders, theme: Theme) -> Iterator[OpenWindow]:
     """Opens windows, and ends their engines when the test is over."""
     links: list[EngineLink] = []
+    windows: list[MainWindow] = []
 
     def open_(link: EngineLink, wanted: LoadOptions | None = None) -> MainWindow:
         window = MainWindow(link, settings, folders, theme, wanted or LoadOptions())
         qtbot.addWidget(window)
         links.append(link)
+        windows.append(window)
         window.show()
         return window
 
     yield open_
+    for window in windows:
+        window.models.close()
     for link in links:
         link.close()
         link.wait_closed()

@@ -4,16 +4,19 @@ from pathlib import Path
 
 from app.engine_child import EngineProgram
 from app.engine_link import EngineLink
-from engine.messages import PROTOCOL, Command, Event, Failed, Finished, Generate, Load, Loading, Ready
+from engine.messages import PROTOCOL, Command, Count, Counted, Event, Failed, Finished, Generate, Load, Loading, Ready
+from engine.watching import Inspect, Watch
 from tests.app.fake_engine import finished, loaded, round_of
 
 
 class FakeLink(EngineLink):
-    """`sent` holds every command; `said` holds what else was asked for: start, restart, close."""
+    """`sent` holds every command, but for `counts` and `looks`; `said` what else was asked: start, restart, close."""
 
     def __init__(self) -> None:
         super().__init__(EngineProgram(("nothing",), Path("engine.log")))
         self.sent: list[Command] = []
+        self.counts: list[Count] = []
+        self.looks: list[Watch | Inspect] = []
         self.said: list[str] = []
 
     def start(self, *_: object) -> None:
@@ -33,7 +36,12 @@ class FakeLink(EngineLink):
         self.said.append("close")
 
     def _submit(self, command: Command) -> None:
-        self.sent.append(command)
+        if isinstance(command, Count):
+            self.counts.append(command)
+        elif isinstance(command, Watch | Inspect):
+            self.looks.append(command)
+        else:
+            self.sent.append(command)
 
     @property
     def last_load(self) -> Load:
@@ -69,6 +77,10 @@ class FakeLink(EngineLink):
     def finish(self, reason: str = "stop", passes: int = 3) -> None:
         """End the newest question well."""
         self.answer(finished(self.last_question.id, reason, passes))  # type: ignore[arg-type]
+
+    def tell_count(self, tokens: int, context_tokens: int = 2048, texts: tuple[int, ...] = ()) -> None:
+        """Answer the newest count."""
+        self.answer(Counted(self.counts[-1].id, tokens, context_tokens, texts))
 
     def die(self, message: str = "The engine was killed, perhaps because memory ran out.") -> None:
         """End the engine, and with it the newest question if there is one, as the real link would."""

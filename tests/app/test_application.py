@@ -115,6 +115,8 @@ def test_importing_the_application_loads_nothing_of_the_engine_but_the_counter()
         "engine.errors",
         "engine.messages",
         "engine.options",
+        "engine.residence",
+        "engine.watching",
     }
     assert not modules & {"torch", "transformers", "tokenizers", "safetensors", "huggingface_hub"}
 

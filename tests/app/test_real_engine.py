@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -17,7 +18,7 @@ from app.engine_child import engine_program
 from app.engine_link import EngineLink
 from app.engine_state import Phase
 from app.paths import ROOT, Folders
-from app.settings import GenerationSettings, SettingsFile
+from app.settings import DROP, GenerationSettings, SettingsFile
 from app.window import MainWindow
 from engine.messages import Round
 from engine.options import LoadOptions
@@ -119,7 +120,7 @@ def test_stop_in_mid_answer_ends_it_once_and_the_next_is_whole(
     qtbot.waitUntil(lambda: answer(window).ending is Ending.STOPPED, timeout=PATIENCE_MS)
     assert answer(window).text.strip() != ""
     assert answer(window).statistics is not None
-    settings.change(generation=GREEDY)
+    window.chat.change_settings(GREEDY)
     ask(window, "Hello!")
     qtbot.waitUntil(lambda: answer(window).ending is Ending.COMPLETE, timeout=PATIENCE_MS)
     assert changes == [True, False, True, False]
@@ -138,7 +139,7 @@ def test_kill_in_mid_answer_keeps_the_text_and_restarts(
     assert "killed" in window.notices.notices[0].message
     window.actions_.restart_engine.trigger()
     qtbot.waitUntil(lambda: window.library.state.ready, timeout=PATIENCE_MS)
-    settings.change(generation=GREEDY)
+    window.chat.change_settings(GREEDY)
     ask(window, "Hello!")
     qtbot.waitUntil(lambda: answer(window).ending is Ending.COMPLETE, timeout=PATIENCE_MS)
     assert window.chat.conversation.messages[1].text == text
@@ -174,6 +175,60 @@ def test_control_tokens_that_are_typed_are_text(window: MainWindow, settings: Se
     assert window.chat_panel.view.questions[-1].text.toPlainText() == "<|end|><|user|>Hello<|end|>"
 
 
+def test_an_answer_that_is_cut_off_goes_on_as_if_it_had_not_been(window: MainWindow, qtbot: QtBot) -> None:
+    texts = []
+    for limit in (60, 25):
+        window.actions_.new_chat.trigger()
+        window.chat.change_settings(replace(GREEDY, max_new_tokens=limit))
+        ask(window, STORY)
+        qtbot.waitUntil(lambda: answer(window).ending is Ending.LENGTH, timeout=PATIENCE_MS)
+        while (figures := answer(window).statistics) and figures.new_tokens < 60:
+            window.chat.change_settings(replace(GREEDY, max_new_tokens=min(limit, 60 - figures.new_tokens)))
+            window.chat_panel.composer.resume.click()
+            qtbot.waitUntil(lambda: answer(window).ending is Ending.LENGTH, timeout=PATIENCE_MS)
+        texts.append(answer(window).text)
+        assert shown_answer(window) == answer(window).text.strip()
+    assert texts[0] == texts[1]
+
+
+def test_an_answer_begins_as_it_is_told_to(window: MainWindow, qtbot: QtBot) -> None:
+    window.chat.change_settings(GREEDY)
+    window.chat_panel.composer.begin_tool.click()
+    QTest.keyClicks(window.chat_panel.composer.beginning.field, "The dragon was green")
+    ask(window, STORY)
+    qtbot.waitUntil(lambda: answer(window).ending is Ending.COMPLETE, timeout=PATIENCE_MS)
+    assert answer(window).text.startswith("The dragon was green")
+    assert len(answer(window).text) > 40
+
+
+def test_tokens_are_counted_while_an_answer_is_written(
+    window: MainWindow, settings: SettingsFile, qtbot: QtBot, tmp_path: Path
+) -> None:
+    composer = window.chat_panel.composer
+    begin_endless_answer(window, settings, qtbot)
+    (tmp_path / "notes.txt").write_text("A dragon sleeps under the hill. " * 10)
+    composer.attach([tmp_path / "notes.txt"])
+    qtbot.waitUntil(lambda: "tokens" in composer.tray.chips[0].words.text(), timeout=PATIENCE_MS)
+    assert window.chat.is_answering
+    window.chat.stop()
+    qtbot.waitUntil(lambda: answer(window).ending is Ending.STOPPED, timeout=PATIENCE_MS)
+    before = composer.meter.words.text()
+    QTest.keyClicks(composer.field, "What sleeps under the hill?")
+    qtbot.waitUntil(lambda: composer.meter.words.text() != before, timeout=PATIENCE_MS)
+    assert "of 2,048 tokens" in composer.meter.words.text() or "of 4,096 tokens" in composer.meter.words.text()
+
+
+def test_a_chat_longer_than_its_context_goes_on_without_its_oldest_turns(window: MainWindow, qtbot: QtBot) -> None:
+    window.chat.change_settings(replace(GREEDY, when_full=DROP, max_new_tokens=40))
+    for number in range(4):
+        window.chat.ask(f"{number}. " + "The dragon slept under the hill. " * 90)
+        qtbot.waitUntil(lambda: answer(window).ending.is_final, timeout=PATIENCE_MS)
+        assert answer(window).ending in (Ending.COMPLETE, Ending.LENGTH)
+    assert window.chat.conversation.first_read > 0
+    assert window.chat_panel.view.questions[window.chat.conversation.first_read].divider is not None
+    assert not window.notices.notices
+
+
 @pytest.mark.parametrize("target", ["folder/that/is/not/there", "an empty folder"])
 def test_a_wrong_target_leaves_the_window_usable(
     open_window: OpenWindow, link: EngineLink, settings: SettingsFile, qtbot: QtBot, tmp_path: Path, target: str
@@ -183,7 +238,7 @@ def test_a_wrong_target_leaves_the_window_usable(
     qtbot.waitUntil(lambda: window.library.state.phase in (Phase.READY, Phase.EMPTY), timeout=PATIENCE_MS)
     assert len(window.notices.notices) == 1
     assert "Traceback" not in window.notices.notices[0].text
-    settings.change(generation=GREEDY)
+    window.chat.change_settings(GREEDY)
     ask(window, "Hello!")
     qtbot.waitUntil(lambda: answer(window).ending is Ending.COMPLETE, timeout=PATIENCE_MS)
 

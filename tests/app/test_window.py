@@ -8,7 +8,9 @@ from PySide6.QtWidgets import QAbstractButton, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.generation_popover import GenerationPopover
+from app.chat.sidebar.rows import ChatRow
 from app.engine_state import Phase
+from app.library.terms_memory import last_load
 from app.settings import SettingsFile
 from app.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
 from engine.messages import Cancel, Failed, Generate, Round
@@ -91,14 +93,40 @@ def test_escape_stops_and_one_can_write_meanwhile(window: MainWindow, link: Fake
     assert window.chat_panel.composer.field.toPlainText() == "next question"
 
 
-def test_a_new_chat_is_undone_from_its_bar(window: MainWindow, link: FakeLink) -> None:
+def titles(window: MainWindow) -> list[str]:
+    model = window.conversations.panel.model
+    rows = [model.row(model.index(number)) for number in range(model.rowCount())]
+    return [row.record.shown_title for row in rows if isinstance(row, ChatRow)]
+
+
+def test_a_new_chat_leaves_the_last_one_in_the_list(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
     ask(window, "Hello")
     link.say("Good day")
     link.finish()
     press(window, Qt.Key.Key_N, CONTROL)
     assert window.chat_panel.welcome.isVisible()
-    notice_button(window, "Undo").click()
+    assert titles(window) == ["Hello"]
+    panel = window.conversations.panel
+    with qtbot.waitSignal(window.chat.conversation_replaced):
+        QTest.mouseClick(
+            panel.list.viewport(),
+            Qt.MouseButton.LeftButton,
+            pos=panel.list.visualRect(panel.model.index(1)).center(),
+        )
     assert shown_answer(window) == "Good day"
+
+
+def test_a_deleted_chat_is_brought_back_from_its_bar(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    ask(window, "Hello")
+    link.say("Good day")
+    link.finish()
+    press(window, Qt.Key.Key_Backspace, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+    assert window.chat_panel.welcome.isVisible()
+    assert titles(window) == []
+    with qtbot.waitSignal(window.chat.conversation_replaced):
+        notice_button(window, "Undo").click()
+    assert shown_answer(window) == "Good day"
+    assert titles(window) == ["Hello"]
     assert not window.notices.notices
 
 
@@ -211,27 +239,33 @@ def test_a_pair_that_cannot_be_loaded_at_the_start_is_told(open_window: OpenWind
     link.load_what_was_asked()
     assert window.library.state.phase is Phase.READY
     notice_button(window, "Models…").click()
-    assert window.models_dialog.isVisible()
+    assert window.models.is_open
 
 
-def test_a_wrong_path_is_told_in_the_dialog(window: MainWindow, link: FakeLink, settings: SettingsFile) -> None:
+def test_a_pair_that_fails_is_told_in_the_dialog(window: MainWindow, link: FakeLink, settings: SettingsFile) -> None:
     press(window, Qt.Key.Key_M, CONTROL)
-    dialog = window.models_dialog
-    dialog.target.kind.setCurrentIndex(dialog.target.kind.findText("Folder"))
-    dialog.target.place.setText("/nowhere")
-    dialog.load.click()
+    dialog = window.models.dialog
+    dialog.details.load_requested.emit(LoadOptions("/nowhere"))
     link.answer(Failed(link.last_load.id, "There is no model folder '/nowhere'.", "Check the path."))
-    assert "no model folder" in dialog.error.text()
+    assert "no model folder" in dialog.notices.notices[0].text
     assert not window.notices.notices
     link.load_what_was_asked()
-    assert dialog.isVisible()
+    assert dialog.isVisible(), "the pair before took its place; what was asked for is not there"
     assert settings.current.target == "embedded"
+    dialog.details.load_requested.emit(LoadOptions("/models/big"))
+    link.load_what_was_asked()
+    assert not dialog.isVisible()
 
 
-def test_a_loaded_pair_is_remembered(window: MainWindow, link: FakeLink, settings: SettingsFile) -> None:
-    window.models_dialog.load_requested.emit(LoadOptions("/models/big", "none"))
+def test_a_loaded_pair_is_remembered_with_how_it_was_loaded(
+    window: MainWindow, link: FakeLink, settings: SettingsFile
+) -> None:
+    window.models.load_requested.emit(LoadOptions("/models/big", "none", weights="nf4", context_tokens=8192))
     link.load_what_was_asked()
     assert (settings.current.target, settings.current.draft) == ("/models/big", "none")
+    again = last_load(settings.current, LoadOptions("/models/big", "none"))
+    assert (again.weights, again.context_tokens, again.place) == ("nf4", 8192, "auto")
+    assert last_load(settings.current, LoadOptions("/models/other")) == LoadOptions("/models/other")
 
 
 def test_a_load_can_be_cancelled_from_the_status_area(window: MainWindow, link: FakeLink) -> None:

@@ -1,50 +1,54 @@
 """Chat with a model on SSD: SpecExec, plain autoregression under the same placement, and accelerate with transformers.
 
-python -m tests.bench.end_to_end [--gigabytes 1.5] [--prompt-count 1] [--max-new-tokens 64] [--folder DIR] [--json]
+python -m tests.bench.end_to_end [--gigabytes 1.5] [--prompt-count 4] [--max-new-tokens 96] [--budgets auto,64,128]
+    [--reference-tokens 16] [--folder DIR] [--json]
 
 The model is the embedded target with its MLPs widened by zeros until its layers take so many gigabytes, so it writes
-the same text; that its logits are the same is checked before anything is measured.
+the same text; that its logits are the same is checked before anything is measured. Who writes one token per pass is
+timed over fewer tokens, `--reference-tokens` of every prompt: its passes are all alike.
 """
 
 import argparse
-import io
 import json
 import sys
 import tempfile
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from engine.__main__ import main as coppice_engine
+from engine.cli.arguments import build_parser, load_options
+from engine.cli.bench import PROMPTS, read_prompts
+from engine.cli.bench_table import as_text, rows
+from engine.cli.contenders import Contender, Run, contenders
+from engine.cli.session import Session, say
 from engine.model.checkpoint import open_checkpoint
 from engine.model.resident import load_resident
 from tests.bench.inflate import EMBEDDED, inflate
 
 DRAFT = EMBEDDED.parent / "demo-draft"
-SAMPLINGS = {"greedy": [], "T=.6, top-p .9": ["--temperature", "0.6", "--top-p", "0.9"]}
+ONE_TOKEN_A_PASS = ("none", "accelerate")
 
 
 def main() -> None:
-    """Measure, and print one JSON document."""
+    """Measure, and print a table or one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=1.5, help="bytes of the decoder layers")
-    parser.add_argument("--prompt-count", type=int, default=1)
-    parser.add_argument("--max-new-tokens", type=int, default=64)
-    parser.add_argument("--budgets", default="64")
-    parser.add_argument("--accelerate-tokens", type=int, default=6, help="tokens per prompt for the slow baseline")
+    parser.add_argument("--prompt-count", type=int, default=4)
+    parser.add_argument("--max-new-tokens", type=int, default=96)
+    parser.add_argument("--reference-tokens", type=int, default=16, help="tokens per prompt for the slow contenders")
+    parser.add_argument("--budgets", default="auto,64,128")
+    parser.add_argument("--methods", default="specexec")
+    parser.add_argument("--baselines", default="accelerate")
     parser.add_argument("--folder", type=Path, default=None, help="where the model is made (a real disk)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
         model = inflate(Path(scratch) / "model", int(arguments.gigabytes * 1e9))
-        found: dict[str, Any] = {"largest_logit_difference": logit_difference(model)}
-        assert found["largest_logit_difference"] < 1e-3, "the inflated model is another model"
-        for name, sampling in SAMPLINGS.items():
-            found[name] = _compare(model, arguments, sampling)
-    json.dump(found, sys.stdout, indent=None if arguments.json else 2)
-    sys.stdout.write("\n")
+        difference = logit_difference(model)
+        assert difference < 1e-3, "the inflated model is another model"
+        found = {"largest_logit_difference": difference, **compare(model, arguments)}
+    sys.stdout.write(json.dumps(found) + "\n" if arguments.json else as_text(found))
 
 
 def logit_difference(model: Path) -> float:
@@ -58,27 +62,30 @@ def logit_difference(model: Path) -> float:
     return float((logits[0] - logits[1]).abs().max())
 
 
-def _compare(model: Path, arguments: argparse.Namespace, sampling: list[str]) -> list[dict[str, Any]]:
-    """One row per contender; the two of ours side by side, then accelerate, over fewer tokens of the same prompts."""
-    pair = ["--target", str(model), "--draft", str(DRAFT), "--weights", "bfloat16", "--place", "ssd", *sampling]
-    prompts = ["--prompt-count", str(arguments.prompt_count)]
-    ours = ["--baselines", "", "--budgets", arguments.budgets, "--max-new-tokens", str(arguments.max_new_tokens)]
-    rows = _bench([*pair, *prompts, *ours])
-    slow = ["--methods", "none", "--baselines", "accelerate", "--max-new-tokens", str(arguments.accelerate_tokens)]
-    accelerate = _bench([*pair, *prompts, *slow])[-1]
-    for row in rows:
-        row["over_accelerate"] = row["tokens_per_second"] / accelerate["tokens_per_second"]
-    return [*rows, accelerate]
+def compare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """A row per contender and temperature, all on the same loaded model, prompt by prompt in turn."""
+    pair = ["--target", str(model), "--draft", str(DRAFT), "--weights", "bfloat16", "--place", "ssd", "--top-p", "0.9"]
+    who = ["--methods", arguments.methods, "--budgets", arguments.budgets, "--baselines", arguments.baselines]
+    options = build_parser().parse_args(["bench", *pair, *who, "--temperatures", "0,0.6"])
+    session = Session(load_options(options), quiet=arguments.json)
+    runs: dict[Contender, list[Run]] = {contender: [] for contender in contenders(options, session)}
+    for number, chat in enumerate(read_prompts(str(PROMPTS), arguments.prompt_count), start=1):
+        prompt = session.engine.prompt(chat)
+        for contender, done in runs.items():
+            is_slow = contender.method in ONE_TOKEN_A_PASS
+            done.append(contender.answer(prompt, arguments.reference_tokens if is_slow else arguments.max_new_tokens))
+        say(f"prompt {number} of {arguments.prompt_count} done")
+    session.engine.close()
+    return {"settings": {"prompt_count": arguments.prompt_count}, "rows": _against_accelerate(rows(runs))}
 
 
-def _bench(options: list[str]) -> list[dict[str, Any]]:
-    output = io.StringIO()
-    with redirect_stdout(output):
-        code = coppice_engine(["bench", *options, "--json"])
-    if code:
-        raise SystemExit(code)
-    rows: list[dict[str, Any]] = json.loads(output.getvalue())["rows"]
-    return rows
+def _against_accelerate(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How many times the tokens per second of accelerate, at the same temperature."""
+    rates = {row["temperature"]: row["tokens_per_second"] for row in table if row["method"] == "accelerate"}
+    for row in table:
+        if row["temperature"] in rates:
+            row["over_accelerate"] = row["tokens_per_second"] / rates[row["temperature"]]
+    return table
 
 
 if __name__ == "__main__":

@@ -4,20 +4,26 @@ xvfb-run -s '-screen 0 1400x900x24' python -m tests.bench.screenshots [--to reso
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.main import build_application, build_parser, build_window
 from app.paths import ROOT, folders_below
 from app.window import MainWindow
+from tests.bench.hub_models import put_up_qwen3
 from tests.bench.ui_gap import wait
+from tests.hub import Hub
 
 QUESTION = "Tell me a story about a dragon."
+NAMES = ("answering-dark", "finished-light", "models-dark")
 ENOUGH_CHARACTERS = 160  # of an answer in progress
 
 
@@ -25,12 +31,12 @@ def main() -> None:
     """Take them all, each in a process of its own, as the theme is the system's for good."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--to", type=Path, default=ROOT / "resources" / "docs")
-    parser.add_argument("--only", choices=("answering-dark", "finished-light"), help="this one, in this process")
+    parser.add_argument("--only", choices=NAMES, help="this one, in this process")
     options = parser.parse_args()
     if options.only:
         take(options.only, options.to)
         return
-    for name in ("answering-dark", "finished-light"):
+    for name in NAMES:
         again = [sys.executable, "-m", "tests.bench.screenshots", "--to", str(options.to), "--only", name]
         subprocess.run(again, check=True)
 
@@ -38,7 +44,9 @@ def main() -> None:
 def take(name: str, folder: Path) -> None:
     """One picture."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as data:
+    with tempfile.TemporaryDirectory() as data, closing(Hub()) as hub:
+        os.environ |= {key: value for key, value in hub.environment(Path(data)).items() if value}
+        put_up_qwen3(hub)
         folders = folders_below(Path(data))
         folders.create()
         application = build_application()
@@ -47,16 +55,38 @@ def take(name: str, folder: Path) -> None:
         window.resize(1320, 780)
         window.show()
         wait(application, lambda: window.library.state.ready, "loading the embedded pair")
-        window.chat.ask(QUESTION)
-        if name.startswith("answering"):
-            wait(application, lambda: _written(window) > ENOUGH_CHARACTERS, "the beginning of an answer")
-        else:
-            wait(application, lambda: not window.chat.is_answering, "an answer")
-        settle = time.monotonic() + 0.1  # what arrived last is painted at most 33 ms later
+        shown = _models(application, window) if name.startswith("models") else _chat(application, window, name)
+        settle = time.monotonic() + 0.3  # what arrived last is painted at most 33 ms later
         wait(application, lambda: time.monotonic() > settle, "painting")
-        window.grab().save(str(folder / f"{name}.png"))
+        shown.grab().save(str(folder / f"{name}.png"))
         window.close()
+        window.models.close()
         window.link.wait_closed()
+
+
+def _chat(application: QApplication, window: MainWindow, name: str) -> QWidget:
+    """A question and its answer, in progress or finished."""
+    window.chat.ask(QUESTION)
+    if name.startswith("answering"):
+        wait(application, lambda: _written(window) > ENOUGH_CHARACTERS, "the beginning of an answer")
+    else:
+        wait(application, lambda: not window.chat.is_answering, "an answer")
+    return window
+
+
+def _models(application: QApplication, window: MainWindow) -> QWidget:
+    """A search, what would run here, and a draft for the model that is chosen."""
+    dialog = window.models.dialog
+    window.open_models()
+    dialog.discover.field.setText("qwen3")
+    names = [f"Qwen/Qwen3-{size}" for size in ("32B", "14B", "8B", "4B", "1.7B", "0.6B")]
+    entries = dialog.discover.entries
+    wait(application, lambda: all(entries.verdict(each).fits is not None for each in names), "the estimates")
+    dialog.discover.view.choose(names[2])
+    drafts = dialog.details.drafts.drafts
+    wait(application, lambda: "recommended" in drafts.index(0).data(), "the comparison of vocabularies")
+    wait(application, lambda: "…" not in dialog.details.estimate.text(), "the estimate of the pair")
+    return dialog
 
 
 def _written(window: MainWindow) -> int:

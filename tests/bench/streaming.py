@@ -10,7 +10,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,31 +68,40 @@ def measure(model: Path, row_counts: Sequence[int], passes: int) -> dict[str, An
         "model_bytes": sum(layout.nbytes for layout in complete),
         "threads": torch.get_num_threads(),
         "raw_disk_gb_per_second": median(lambda: raw_rate(complete), passes),
-        "rows": [],
     }
-    for rows in row_counts:
-        found["rows"].append(_row(rows, passes, streamed, resident, complete))
+    with offloaded(model) as accelerate:
+        found["rows"] = [_row(rows, passes, streamed, resident, accelerate, complete) for rows in row_counts]
     stream.close()
-    accelerate = accelerate_seconds(model, row_counts, passes)
-    for row, seconds in zip(found["rows"], accelerate, strict=True):
-        row["accelerate_seconds"] = seconds
-        row["accelerate_over_ours"] = seconds / row["pass_seconds"]
     found["read_rate_over_raw"] = found["rows"][0]["read_gb_per_second"] / found["raw_disk_gb_per_second"]
     return found
 
 
 def _row(
-    rows: int, passes: int, streamed: Context, resident: Context, layouts: Sequence[LayerLayout]
+    rows: int,
+    passes: int,
+    streamed: Context,
+    resident: Context,
+    accelerate: Callable[[Sequence[int]], float],
+    layouts: Sequence[LayerLayout],
 ) -> dict[str, Any]:
     tokens, parents = list(range(200, 200 + rows)), [-1] + [0] * (rows - 1)
-    reads, computes, streaks = [], [], []
-    for _ in range(passes):
-        time.sleep(REST_SECONDS)  # until the ring is full: it must not read while reading and computing are timed alone
+    reads, computes, streaks, rivals = [], [], [], []
+
+    def ours() -> None:
+        # Pass upon pass, so that none finds its first layers there for nothing: the first of three does not count.
+        streaks.extend([_score(streamed, tokens, parents) for _ in range(3)][1:])
+
+    def theirs() -> None:
+        rivals.append(accelerate(tokens))
+
+    for turn in range(passes):
+        time.sleep(REST_SECONDS)  # until the ring is full: it must not read while others are timed
         reads.append(read_seconds(layouts))
         computes.append(_score(resident, tokens, parents))
-        # Pass upon pass, so that none finds its first layers there for nothing: the first of three does not count.
-        streaks += [_score(streamed, tokens, parents) for _ in range(3)][1:]
-    read, compute, streak = (statistics.median(seconds) for seconds in (reads, computes, streaks))
+        for contender in (ours, theirs) if turn % 2 else (theirs, ours):  # a disk gives less to whoever comes later
+            contender()
+            time.sleep(REST_SECONDS)
+    read, compute, streak, rival = (statistics.median(seconds) for seconds in (reads, computes, streaks, rivals))
     return {
         "rows": rows,
         "read_seconds": read,
@@ -99,6 +109,8 @@ def _row(
         "compute_seconds": compute,
         "pass_seconds": streak,
         "pass_over_bound": streak / max(read, compute),
+        "accelerate_seconds": rival,
+        "accelerate_over_ours": rival / streak,
     }
 
 
@@ -146,27 +158,23 @@ def raw_rate(layouts: Sequence[LayerLayout]) -> float:
     return total / (time.perf_counter() - begin) / 1e9
 
 
-def accelerate_seconds(model: Path, row_counts: Sequence[int], passes: int) -> list[float]:
+@contextmanager
+def offloaded(model: Path) -> Iterator[Callable[[Sequence[int]], float]]:
     """Seconds of a pass with accelerate's `disk_offload`, its files dropped from the page cache before each."""
     from accelerate import disk_offload
     from transformers import AutoModelForCausalLM
 
-    with tempfile.TemporaryDirectory(dir=model.parent) as offload:
+    @torch.inference_mode()
+    def cold_pass(tokens: Sequence[int]) -> float:
+        forget(Path(folder))
+        begin = time.perf_counter()
+        network(input_ids=torch.tensor([list(tokens)]), use_cache=False, logits_to_keep=1)
+        return time.perf_counter() - begin
+
+    with tempfile.TemporaryDirectory(dir=model.parent) as folder:
         network = AutoModelForCausalLM.from_pretrained(model, dtype=DTYPE).eval()
-        disk_offload(network, offload, execution_device=CPU)
-        medians = []
-        for rows in row_counts:
-            ids = torch.tensor([list(range(200, 200 + rows))])
-            medians.append(statistics.median(_cold_pass(network, ids, Path(offload)) for _ in range(passes)))
-        return medians
-
-
-@torch.inference_mode()
-def _cold_pass(network: Any, ids: torch.Tensor, offload: Path) -> float:
-    forget(offload)
-    begin = time.perf_counter()
-    network(input_ids=ids, use_cache=False, logits_to_keep=1)
-    return time.perf_counter() - begin
+        disk_offload(network, folder, execution_device=CPU)
+        yield cold_pass
 
 
 def median(run: Callable[[], float], times: int) -> float:

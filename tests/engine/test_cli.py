@@ -98,12 +98,28 @@ def test_bench_measures_all_contenders_on_the_same_prompts(capsys: pytest.Captur
         capsys, "bench", "--prompt-count", "2", "--max-new-tokens", "16", "--budgets", "4,16", "--methods", "specexec"
     )
     rows = {row["method"]: row for row in found["rows"]}
+    assert [row["temperature"] for row in found["rows"]] == [0.0] * 5
     assert list(rows) == ["none", "specexec 4", "specexec 16", "transformers", "assisted"]
     assert {row["same_text_as_none"] for row in rows.values()} == {2}, "greedy text differs between methods"
     assert rows["none"]["speedup"] == 1.0
     assert rows["none"]["tokens_per_pass"] == 1.0
     assert rows["specexec 16"]["tokens_per_pass"] > rows["specexec 4"]["tokens_per_pass"] > 1.5
     assert found["machine"]["target"]["name"] == "demo-target"
+
+
+def test_bench_saves_one_table_over_methods_budgets_and_temperatures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "table.json"
+    options = ["--prompt-count", "1", "--max-new-tokens", "12", "--baselines", "", "--save", str(saved)]
+    found = document(capsys, "bench", *options, "--budgets", "2,4", "--temperatures", "0,0.6", "--methods", "specexec")
+    assert [(row["method"], row["temperature"], row["budget"]) for row in found["rows"]] == [
+        (name, temperature, budget)
+        for temperature in (0.0, 0.6)
+        for name, budget in (("none", None), ("specexec 2", 2), ("specexec 4", 4))
+    ]
+    assert all(row["same_text_as_none"] == 1 for row in found["rows"])
+    assert json.loads(saved.read_text()) == found
 
 
 def truncated(folder: Path) -> None:
@@ -162,7 +178,11 @@ def test_a_draft_with_another_tokenizer_is_refused(tmp_path: Path, capsys: pytes
         (["generate", "--prompt", "Hi", "--target", "some/where/deep"], "some/where/deep"),
         (["bench", "--methods", "magic"], "no method 'magic'"),
         (["bench", "--prompt-count", "999"], "prompts, not 999"),
-        (["bench", "--budgets", "0"], "Budget 0 is out of range"),
+        (["bench", "--budgets", "0"], "'0' is not a number of nodes"),
+        (["bench", "--budgets", "8,99999"], "Budget 99999 is out of range"),
+        (["bench", "--temperatures", "0,hot"], "'hot' is not a number"),
+        (["bench", "--temperatures", "-1"], "Temperature -1.0 is out of range"),
+        (["bench", "--save", "/no/such/folder/table.json"], "lies in no folder"),
         (["dance"], "invalid choice"),
     ],
 )

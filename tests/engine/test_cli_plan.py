@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,21 @@ def test_measured_rates_count(large: Path, capsys: pytest.CaptureFixture[str]) -
     assert slow["predicted"]["tokens_per_second"] == pytest.approx(1 / slow["predicted"]["seconds_per_pass"])
 
 
+def test_the_machine_is_measured_once_and_remembered(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assumed = document(capsys, "--weights", "bfloat16")
+    measured = document(capsys, "--weights", "bfloat16", "--measure")
+    remembered = document(capsys, "--weights", "bfloat16")
+    other = document(capsys, "--weights", "float32")
+    assert assumed["predicted"]["measured_at"] is other["predicted"]["measured_at"] is None
+    assert datetime.fromisoformat(measured["predicted"]["measured_at"]) <= datetime.now(UTC)
+    assert remembered["predicted"]["measured_at"] == measured["predicted"]["measured_at"]
+    assert remembered["predicted"]["seconds_per_pass"] == measured["predicted"]["seconds_per_pass"]
+    assert assumed["predicted"]["seconds_per_pass"] != measured["predicted"]["seconds_per_pass"]
+
+
 def test_a_tree_gives_more_tokens_per_pass_and_takes_more_room(capsys: pytest.CaptureFixture[str]) -> None:
     small, big = (document(capsys, "--budget", budget) for budget in ("8", "2048"))
     assert small["predicted"]["tokens_per_pass"] < big["predicted"]["tokens_per_pass"]
@@ -118,7 +134,8 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     first, *rest = out.splitlines()
     assert first == "demo-target with demo-draft: 0 of 8 layers stay in memory; 8 stream from SSD."
     assert any(line.startswith("SSD") and "8 layers" in line for line in rest)
-    assert "tokens per pass" in rest[-1]
+    assert any("tokens per pass" in line for line in rest)
+    assert rest[-1].startswith("Rates ")
     run("--ram-limit", "0.01")
     assert "tokens per pass" not in capsys.readouterr().out, "what does not fit promises no speed"
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from engine import engine as composition
+from engine import learned
 from engine.cancellation import Cancellation
 from engine.errors import InputError
 from engine.model import context as context_room
@@ -20,9 +20,11 @@ from engine.model.sizes import model_sizes
 from engine.options import SpeculationOptions
 from engine.planning import Question, context_for, expected_tokens_per_pass, needs_of, plan_pair
 from engine.preparation import COMPRESSED, prepare_model
+from engine.speculation import specexec
 from engine.weights import needs as needs_room
 from engine.weights.layout import PAGE
 from engine.weights.machine import CPU_RATES
+from engine.weights.needs import Workload
 from engine.weights.placement import Override
 from engine.weights.prepared import open_prepared
 from engine.weights.shards import layout_of_shards
@@ -68,7 +70,7 @@ def test_a_resident_model_takes_what_the_plan_counts(family: str, weights: str, 
     network = load_resident(checkpoint, dtype, CPU)
     assert found.arrangement.ready
     assert found.bytes.layers + found.bytes.rest == sum(parameter.nbytes for parameter in network.model.parameters())
-    context = Context(network, 100 + composition.TREE_SLOTS)
+    context = Context(network, Workload(100).slots)
     context.score([5, 6, 7], [-1, 0, 1])
     assert found.bytes.kv == sum(layer.keys.nbytes + layer.values.nbytes for layer in context._cache.layers)
 
@@ -145,8 +147,20 @@ def test_the_context_is_what_the_model_allows_within_the_sensible(tmp_path: Path
         context_for(short, 513)
 
 
+@pytest.mark.parametrize("budget", [1, 64, 1024, 1025, 5000])
+def test_caches_are_planned_for_every_budget_as_they_are_allocated(budget: int, tmp_path: Path) -> None:
+    target, draft = saved(tmp_path / "target", "llama"), saved(tmp_path / "draft", "qwen3")
+    found = plan_pair(target, draft, CPU, Question("float32", context_tokens=100, budget=budget))
+    work = Workload(100, budget)
+    context = Context(load_resident(target, torch.float32, CPU), work.slots)
+    context.prefill([5] * 99)
+    context.score([7] * (budget + 1), [-1] * (budget + 1))
+    assert found.bytes.kv == sum(layer.keys.nbytes + layer.values.nbytes for layer in context._cache.layers)
+    assert work.draft_slots >= work.slots
+
+
 def test_the_planner_counts_with_the_engines_own_figures() -> None:
     assert needs_room.PREFILL_ROWS == context_room.PREFILL_ROWS
-    assert needs_room.TREE_SLOTS == composition.TREE_SLOTS
+    assert needs_room.DRAFT_REACH == specexec.REACH
+    assert needs_room.TREE_SLOTS == learned.LARGEST + 1
     assert (SpeculationOptions().batch, SpeculationOptions().depth) == (needs_room.DRAFT_BATCH, needs_room.DRAFT_PASSES)
-    assert Question().budget == composition.AUTO_BUDGET

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.blocks import Block, BlockStream, markdown_parser
+from app.chat.blocks import BlockStream, markdown_parser
+from app.chat.pieces import Block
 
 SAMPLE = """# Title
 

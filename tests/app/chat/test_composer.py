@@ -23,7 +23,7 @@ def composer(qtbot: QtBot) -> Composer:
 def sent(composer: Composer) -> list[str]:
     """What was sent."""
     texts: list[str] = []
-    composer.sent.connect(texts.append)
+    composer.sent.connect(lambda text, *_: texts.append(text))
     return texts
 
 

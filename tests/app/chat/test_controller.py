@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.chat.controller import FAILED_NOTICE, NEW_CHAT_NOTICE, ChatController
+from app.chat.controller import FAILED_NOTICE, ChatController
 from app.chat.conversation import Ending, Message
 from app.engine_state import EngineState, Phase
 from app.notices import Notice
@@ -192,6 +192,36 @@ def test_regenerate_asks_the_last_question_again(room: Room) -> None:
     assert room.link.last_question.chat == first.chat
     assert room.answer.text == ""
     assert len(room.controller.conversation.messages) == 2
+    room.link.say("un")
+    room.link.finish()
+    room.controller.show_version(room.answer.id, 0)
+    assert room.answer.text == "eins"
+
+
+def test_an_edited_question_is_asked_and_the_old_one_can_be_shown_again(room: Room) -> None:
+    room.controller.ask("one")
+    room.link.say("eins")
+    room.link.finish()
+    question = room.controller.conversation.messages[0]
+    room.controller.edit(question.id, "uno")
+    assert [each.content for each in room.link.last_question.chat] == ["uno"]
+    room.controller.show_version(question.id, 0)  # not while an answer is under way
+    assert room.controller.conversation.messages[0].text == "uno"
+    room.link.finish()
+    room.controller.show_version(room.controller.conversation.messages[0].id, 0)
+    assert room.answer.text == "eins"
+
+
+def test_an_edited_answer_is_not_sent_by_itself(room: Room) -> None:
+    room.controller.ask("one")
+    room.link.say("eins")
+    room.link.finish()
+    sent = len(room.link.sent)
+    room.controller.edit(room.answer.id, "un")
+    assert (room.answer.text, len(room.link.sent)) == ("un", sent)
+    room.controller.edit(room.answer.id, "  ")
+    room.controller.edit(12345, "nobody")
+    assert room.controller.conversation.version(room.answer.id).count == 2
 
 
 def test_regenerate_without_anything_does_nothing(room: Room) -> None:
@@ -201,44 +231,24 @@ def test_regenerate_without_anything_does_nothing(room: Room) -> None:
     assert len(room.link.sent) == 1
 
 
-def test_a_new_chat_can_be_undone(room: Room) -> None:
-    room.controller.ask("one")
-    room.link.say("eins")
-    room.link.finish()
-    before = room.controller.conversation
-    room.controller.start_new_chat()
-    assert room.controller.conversation.is_empty
-    assert room.notices[NEW_CHAT_NOTICE].action == "Undo"
-    room.controller.undo_new_chat()
-    assert room.controller.conversation is before
-    room.controller.undo_new_chat()
-    assert room.controller.conversation is before
-
-
 def test_a_new_chat_in_mid_answer_stops_it_and_hears_no_more_of_it(room: Room) -> None:
     room.controller.ask("one")
     room.link.say("eins")
+    before = room.controller.conversation
     request = room.link.last_question.id
     room.controller.start_new_chat()
     assert room.link.sent[-1] == Cancel(request)
     room.link.say("zwei")
     room.link.finish("cancelled")
     assert room.controller.conversation.is_empty
-    room.controller.undo_new_chat()
+    room.controller.show_conversation(before)
     assert (room.answer.text, room.answer.ending) == ("eins", Ending.STOPPED)
 
 
-def test_a_new_chat_from_an_empty_one_is_nothing(room: Room) -> None:
+def test_a_new_chat_from_an_empty_one_is_the_same_one(room: Room) -> None:
+    before = room.controller.conversation
     room.controller.start_new_chat()
-    assert not room.notices
-
-
-def test_the_next_question_keeps_no_undo(room: Room) -> None:
-    room.controller.ask("one")
-    room.link.finish()
-    room.controller.start_new_chat()
-    room.controller.ask("two")
-    assert NEW_CHAT_NOTICE not in room.notices
+    assert room.controller.conversation is before
 
 
 def test_the_settings_of_the_moment_are_used(room: Room, settings: SettingsFile) -> None:

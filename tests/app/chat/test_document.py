@@ -5,8 +5,8 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication
 
 from app.chat import rendering
-from app.chat.blocks import Block
 from app.chat.document import MarkdownDocument
+from app.chat.pieces import Block
 from app.chat.rendering import BlockRenderer
 from app.theme import DARK, LIGHT
 
@@ -32,8 +32,8 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def plain(document: QTextDocument) -> list[str]:
-    """The paragraphs that hold text."""
-    return [line for line in document.toPlainText().splitlines() if line.strip()]
+    """The paragraphs that hold text of the answer; the lines above code blocks do not."""
+    return [line for line in document.toPlainText().splitlines() if line.strip() and not line.endswith("Copy")]
 
 
 def test_growing_text_reads_like_the_whole(document: QTextDocument) -> None:

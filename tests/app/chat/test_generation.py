@@ -6,25 +6,34 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.chat.controller import ChatController
 from app.chat.generation_popover import GenerationPopover
+from app.chat.presets import Presets
 from app.settings import GenerationSettings, SettingsFile
+from tests.app.fake_link import FakeLink
 
-FULL = GenerationSettings("specexec", 128, 0.8, 0.95, 40, 0.05, 1.1, 7, 64, "Be brief.")
+FULL = GenerationSettings("specexec", 128, 0.8, 0.95, 40, 0.05, 1.1, 7, 64, "Be brief.", 0.5, False, "drop")
 
 
 @pytest.fixture
-def popover(qtbot: QtBot, settings: SettingsFile) -> GenerationPopover:
+def chat(link: FakeLink, settings: SettingsFile) -> ChatController:
+    """The conversation whose settings these are."""
+    return ChatController(link, settings)
+
+
+@pytest.fixture
+def popover(qtbot: QtBot, settings: SettingsFile, chat: ChatController) -> GenerationPopover:
     """The settings, open below a button."""
     button = QPushButton("Settings")
     qtbot.addWidget(button)
     button.show()
-    made = GenerationPopover(settings)
+    made = GenerationPopover(chat, Presets(settings))
     qtbot.addWidget(made)
     made.open_below(button)
     return made
 
 
-def test_every_field_is_kept_at_once(popover: GenerationPopover, settings: SettingsFile) -> None:
+def test_every_field_is_kept_at_once(popover: GenerationPopover, chat: ChatController) -> None:
     form = popover.form
     form.method.setCurrentIndex(form.method.findData("specexec"))
     form.budget.setValue(128)
@@ -36,26 +45,27 @@ def test_every_field_is_kept_at_once(popover: GenerationPopover, settings: Setti
     form.seed.setText("7")
     form.max_new_tokens.setValue(64)
     form.system_prompt.setPlainText("Be brief.")
-    assert settings.current.generation == FULL
+    form.presence_penalty.setValue(0.5)
+    form.speculates.setChecked(False)
+    form.when_full.setCurrentIndex(form.when_full.findData("drop"))
+    assert chat.generation == FULL
 
 
-def test_what_is_kept_is_shown(popover: GenerationPopover, settings: SettingsFile) -> None:
+def test_what_is_kept_is_shown(popover: GenerationPopover, chat: ChatController) -> None:
     popover.form.show_settings(FULL)
     assert popover.form.read() == FULL
-    assert settings.current.generation == GenerationSettings(), "showing is not editing"
+    assert chat.generation == GenerationSettings(), "showing is not editing"
 
 
 @pytest.mark.parametrize("seed", ["abc", "-1", "1.5", str(2**63)])
-def test_a_seed_that_is_none_is_told_and_not_kept(
-    popover: GenerationPopover, settings: SettingsFile, seed: str
-) -> None:
+def test_a_seed_that_is_none_is_told_and_not_kept(popover: GenerationPopover, chat: ChatController, seed: str) -> None:
     popover.form.seed.setText(seed)
     assert popover.error.isVisible()
     assert "eed" in popover.error.text()
-    assert settings.current.generation.seed == GenerationSettings().seed
+    assert chat.generation.seed == GenerationSettings().seed
     popover.form.seed.setText("12")
     assert not popover.error.isVisible()
-    assert settings.current.generation.seed == 12
+    assert chat.generation.seed == 12
 
 
 def test_numbers_stay_in_their_range(popover: GenerationPopover) -> None:
@@ -73,11 +83,11 @@ def test_automatic_and_random_are_words(popover: GenerationPopover) -> None:
     assert popover.form.seed.placeholderText() == "Random"
 
 
-def test_reset_goes_back_to_the_defaults(popover: GenerationPopover, settings: SettingsFile) -> None:
-    settings.change(generation=FULL)
+def test_reset_goes_back_to_the_defaults(popover: GenerationPopover, chat: ChatController) -> None:
+    chat.change_settings(FULL)
     popover.form.show_settings(FULL)
     popover.reset.click()
-    assert settings.current.generation == GenerationSettings()
+    assert chat.generation == GenerationSettings()
     assert popover.form.read() == GenerationSettings()
 
 

@@ -1,11 +1,10 @@
 """The conversation on the screen: bubbles, figures, scrolling, links, copies."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint, QUrl
-from PySide6.QtGui import QDesktopServices, QGuiApplication, QTextDocument
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
@@ -13,12 +12,8 @@ from pytestqt.qtbot import QtBot
 from app.chat.conversation import Conversation, Ending, Message
 from app.chat.conversation_view import COLUMN_WIDTH, ConversationView
 from app.chat.figures import figures_of
-from app.chat.message_text import MessageText, open_link
-from app.chat.welcome import EXAMPLES, Welcome
-from app.engine_state import EngineState, Phase
 from app.theme import DARK, LIGHT
 from engine.messages import Seconds, Statistics
-from tests.app.fake_engine import loaded
 
 FIGURES = Statistics(
     method="specexec", new_tokens=102, passes=12, first_token_seconds=0.12, seconds=Seconds(decode=2.0)
@@ -155,11 +150,70 @@ def test_text_arrives_in_frames_and_the_ending_at_once(view: ConversationView) -
     assert view.answers[0].markdown.text == "word " * 50
 
 
-def test_a_restarted_answer_is_empty_again(view: ConversationView) -> None:
-    add_turn(view, "q", "old text")
-    view.restart_answer(Message("assistant", "", Ending.WAITING))
-    grow(view, "new")
-    assert view.answers[0].text.toPlainText().strip() == "new"
+def answered_conversation(*texts: str) -> Conversation:
+    conversation = Conversation()
+    for question, answer in zip(texts[::2], texts[1::2], strict=True):
+        _, empty = conversation.ask(question)
+        conversation.change(replace(empty, text=answer, ending=Ending.COMPLETE))
+    return conversation
+
+
+def test_another_answer_takes_the_place_of_the_last_one_and_both_can_be_reached(
+    view: ConversationView, qtbot: QtBot
+) -> None:
+    conversation = answered_conversation("one", "eins", "two", "old text")
+    view.show_conversation(conversation)
+    first = view.answers[0]
+    again = conversation.answer_again()
+    view.show_path(conversation, 3)
+    view.change_answer(replace(again, text="new", ending=Ending.COMPLETE), "new")
+    assert view.answers[-1].text.toPlainText().strip() == "new"
+    assert view.answers[0] is first, "what stands before it was built anew"
+    assert view.answers[-1].versions.text == "2/2"
+    assert not first.versions.isVisible()
+    with qtbot.waitSignal(view.version_chosen) as chosen:
+        view.answers[-1].versions.earlier.click()
+    assert chosen.args == [again.id, 0]
+    assert not view.answers[-1].versions.later.isEnabled()
+
+
+def test_a_question_is_edited_in_its_place(view: ConversationView, qtbot: QtBot) -> None:
+    conversation = answered_conversation("one", "eins", "two", "zwei")
+    view.show_conversation(conversation)
+    view.questions[0].edit_tool.click()
+    editor = view.questions[0].editor
+    assert editor is not None
+    editor.field.setPlainText("uno")
+    with qtbot.waitSignal(view.edited) as edited:
+        QTest.keyClick(editor.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert edited.args == [conversation.messages[0].id, "uno"]
+    assert view.questions[0].editor is None
+    conversation.ask_differently(conversation.messages[0].id, "uno")
+    view.show_path(conversation, 0)
+    assert [each.text.toPlainText() for each in view.questions] == ["uno"]
+
+
+def test_escape_leaves_a_message_as_it_is(view: ConversationView, qtbot: QtBot) -> None:
+    view.show_conversation(answered_conversation("one", "eins"))
+    view.answers[0].edit_tool.click()
+    editor = view.answers[0].editor
+    assert editor is not None
+    with qtbot.assertNotEmitted(view.edited):
+        QTest.keyClick(editor.field, Qt.Key.Key_Escape)
+    assert view.answers[0].editor is None
+    assert not view.answers[0].text.isHidden()
+
+
+def test_nothing_can_be_changed_while_an_answer_is_under_way(view: ConversationView) -> None:
+    view.show_conversation(answered_conversation("one", "eins"))
+    view.set_answering(True)
+    assert not view.questions[0].edit_tool.isEnabled()
+    assert not view.answers[0].edit_tool.isEnabled()
+    view.edit_last_question()
+    assert view.questions[0].editor is None
+    view.set_answering(False)
+    view.edit_last_question()
+    assert view.questions[0].editor is not None
 
 
 def test_only_the_last_answer_can_be_generated_again(view: ConversationView, qtbot: QtBot) -> None:
@@ -180,7 +234,7 @@ def test_a_conversation_replaces_another(view: ConversationView) -> None:
     fill(view, 3)
     conversation = Conversation()
     _, answer = conversation.ask("only")
-    conversation.replace_answer(replace(answer, text="one", ending=Ending.COMPLETE))
+    conversation.change(replace(answer, text="one", ending=Ending.COMPLETE))
     view.show_conversation(conversation)
     assert [each.text.toPlainText() for each in view.questions] == ["only"]
     assert len(view.answers) == 1
@@ -199,73 +253,3 @@ def test_figures_stand_under_the_answer_with_their_definitions(view: Conversatio
     )
     for figure in figures_of(Message("assistant", "a", Ending.COMPLETE, FIGURES)):
         assert len(figure.definition) > len(figure.text)
-
-
-@pytest.mark.parametrize(
-    ("ending", "words"),
-    [
-        (Ending.WAITING, "Waiting for the model"),
-        (Ending.OPEN, "Reading the question"),
-        (Ending.STOPPED, "Stopped"),
-        (Ending.FAILED, "Not answered"),
-        (Ending.INTERRUPTED, "Interrupted: the engine stopped"),
-    ],
-)
-def test_an_answer_says_why_there_is_no_more(ending: Ending, words: str) -> None:
-    assert [each.text for each in figures_of(Message("assistant", "", ending))] == [words]
-
-
-def test_a_cut_off_answer_says_where() -> None:
-    assert figures_of(Message("assistant", "a", Ending.LENGTH, FIGURES))[0].text == "Cut off at 102 tokens"
-
-
-def test_one_is_singular_and_notes_are_shown() -> None:
-    one = replace(FIGURES, new_tokens=1, passes=1, note="No draft model is loaded.")
-    texts = [each.text for each in figures_of(Message("assistant", "a", Ending.COMPLETE, one))]
-    assert "1 pass" in texts
-    assert "1 token" in texts
-    assert texts[-1] == "No draft model is loaded."
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was opened outside."""
-    urls: list[str] = []
-    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: urls.append(url.toString()))
-    return urls
-
-
-@pytest.mark.parametrize("url", ["https://example.org/a", "HTTP://example.org/b"])
-def test_web_links_open_outside(opened: list[str], url: str) -> None:
-    open_link(QUrl(url))
-    assert [each.lower() for each in opened] == [url.lower()]
-
-
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "ftp://host/x", "smb://host", "#there"])
-def test_other_links_do_nothing(opened: list[str], url: str) -> None:
-    open_link(QUrl(url))
-    assert opened == []
-
-
-def test_a_message_fetches_nothing(qtbot: QtBot) -> None:
-    message = MessageText()
-    qtbot.addWidget(message)
-    kind = QTextDocument.ResourceType.ImageResource.value
-    load: Callable[[int, QUrl], object] = message.loadResource
-    assert load(kind, QUrl("http://host/x.png")) is None
-
-
-def test_an_example_is_asked(qtbot: QtBot) -> None:
-    welcome = Welcome()
-    qtbot.addWidget(welcome)
-    with qtbot.waitSignal(welcome.example_chosen) as chosen:
-        welcome.examples[0].click()
-    assert chosen.args == [EXAMPLES[0]]
-
-
-def test_the_welcome_is_honest_about_the_demo_and_only_about_it(qtbot: QtBot) -> None:
-    welcome = Welcome()
-    qtbot.addWidget(welcome)
-    assert "often wrong" in welcome._about.text()
-    welcome.show_engine_state(EngineState(Phase.READY, pair=loaded(1, "/models/big")))
-    assert "often wrong" not in welcome._about.text()

@@ -1,7 +1,13 @@
 """A tooltip says what a node is, and why it was or was not accepted."""
 
+import math
+from dataclasses import replace
+
+import numpy as np
+
 from app.tree.explanation import explain_bonus, explain_node
-from app.tree.snapshot import snapshot
+from app.tree.snapshot import partial, snapshot
+from engine.watching import Inspected
 from tests.app.tree.trees import round_of
 
 #   root ─ a ─ b ─ (bonus)      a and b accepted
@@ -49,10 +55,30 @@ def test_drafted_token_that_ends_the_answer_is_not_called_rejected() -> None:
 
 def test_root_bonus_and_folded_nodes_are_explained() -> None:
     assert "Root" in explain_node(TREE, 0, folded=0)
-    assert "1,234 (zoom in" in explain_node(TREE, 0, folded=1234)
+    assert "1,234 behind it (zoom in" in explain_node(TREE, 0, folded=1234)
     assert "Bonus" in explain_bonus(TREE)
     assert "⏎" in explain_bonus(TREE)
 
 
 def test_tiny_probability_is_not_zero() -> None:
     assert "below 0.01 %" in explain_node(TREE, 5, folded=0)
+
+
+def test_target_tells_probability_rank_and_alternatives() -> None:
+    log_probs = np.log(np.array([1, 0.9, 0.8, 0.01, 0.5, 0.002, 0.3, 0.7], np.float32))
+    ranks = np.array([0, 1, 1, 2, 3, 11, 22, 1], np.int32)
+    judged = replace(TREE, target_log_probs=log_probs, ranks=ranks)
+    assert "0.2 % here, 11th choice" in explain_node(judged, 5, folded=0)
+    assert "1 % here, 2nd choice" in explain_node(judged, 3, folded=0)
+    assert "22nd choice" in explain_node(judged, 6, folded=0)
+    assert "70 % here, 1st choice" in explain_bonus(judged)
+    told = Inspected(1, 0, 1, (12, 99), (math.log(0.8), math.log(0.15)), ("<b>", " else"))
+    text = explain_node(judged, 3, folded=0, alternatives=told)
+    assert "likeliest tokens here" in text
+    assert "·else" in text
+    assert "&lt;b&gt;" in text
+    assert text.index("80 %") < text.index("15 %")
+
+
+def test_tree_that_is_not_verified_is_full_of_guesses() -> None:
+    assert "has not checked it yet" in explain_node(partial(TREE, 7), 3, folded=0)

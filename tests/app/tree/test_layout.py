@@ -1,5 +1,6 @@
 """Whatever the tree and the room: chips never overlap, nothing is lost, and what matters is shown."""
 
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import pytest
@@ -16,7 +17,7 @@ GAP, LINK = 10.0, 4.0
 
 @st.composite
 def trees(draw: st.DrawFn) -> Snapshot:
-    """Any tree, in any order that puts parents before children, and any accepted path."""
+    """Any tree, in any order that puts parents before children, and any accepted path, with its bonus token or not."""
     nodes = draw(st.integers(1, 60))
     parents, log_probs = [-1], [0.0]
     for node in range(1, nodes):
@@ -25,7 +26,8 @@ def trees(draw: st.DrawFn) -> Snapshot:
     path, steps = [0], draw(st.integers(0, nodes))
     while len(path) <= steps and (children := [node for node in range(nodes) if parents[node] == path[-1]]):
         path.append(draw(st.sampled_from(children)))
-    return snapshot(round_of(list(range(nodes)), parents, log_probs, tuple(path)))
+    tree = snapshot(round_of(list(range(nodes)), parents, log_probs, tuple(path)))
+    return tree if draw(st.booleans()) else replace(tree, has_bonus=False)
 
 
 @st.composite
@@ -38,7 +40,7 @@ def layouts(draw: st.DrawFn) -> tuple[Snapshot, Layout, Room]:
 
 
 def every_place(layout: Layout) -> list[Place]:
-    return [*layout.places.values(), layout.bonus]
+    return [*layout.places.values(), *([layout.bonus] if layout.bonus else [])]
 
 
 @settings(deadline=None)
@@ -56,12 +58,16 @@ def test_children_stand_right_behind_their_parent_and_never_above_it(case: tuple
     for node, place in layout.places.items():
         if node:
             parent = layout.places[int(tree.parents[node])]
-            forks = (tree.parents == tree.parents[node]).sum() > 1 or tree.parents[node] == tree.tip
+            forks = (tree.parents == tree.parents[node]).sum() > 1 or bool(
+                layout.bonus and tree.parents[node] == tree.tip
+            )
             assert place.left == pytest.approx(parent.right + (GAP if forks else LINK))
             assert place.row >= parent.row
-    tip = layout.places[tree.tip]
-    assert layout.bonus.row == tip.row
-    assert layout.bonus.left == pytest.approx(tip.right + GAP)
+    assert (layout.bonus is not None) == tree.has_bonus
+    if layout.bonus:
+        tip = layout.places[tree.tip]
+        assert layout.bonus.row == tip.row
+        assert layout.bonus.left == pytest.approx(tip.right + GAP)
 
 
 @settings(deadline=None)
@@ -95,16 +101,17 @@ def test_shown_children_are_the_likeliest_ones_and_the_best_stands_on_its_parent
         rows = [layout.places[child].row for child in shown]
         assert rows == sorted(set(rows))
         if rows:
-            assert rows[0] == place.row + (node == tree.tip)
+            assert rows[0] == place.row + (layout.bonus is not None and node == tree.tip)
 
 
 @settings(deadline=None)
 @given(layouts())
 def test_picture_stays_within_its_room_unless_the_path_needs_more(case: tuple[Snapshot, Layout, Room]) -> None:
-    _, layout, room = case
+    tree, layout, room = case
     assert layout.rows == 1 + max(place.row for place in every_place(layout)) <= room.rows
     assert {place.row for place in every_place(layout)} == set(range(layout.rows))
-    assert layout.width == max(place.right for place in every_place(layout)) <= max(room.width, layout.bonus.right)
+    path_end = layout.bonus.right if layout.bonus else layout.places[tree.tip].right
+    assert layout.width == max(place.right for place in every_place(layout)) <= max(room.width, path_end)
 
 
 @settings(deadline=None)
@@ -113,7 +120,9 @@ def test_no_edge_runs_under_a_chip_or_a_count(case: tuple[Snapshot, Layout, Room
     """An edge lies in the gap behind its parent; whatever stands in the rows that it passes begins behind that gap."""
     tree, layout, _ = case
     ends = [(layout.places[int(tree.parents[node])], place) for node, place in layout.places.items() if node]
-    for parent, child in [*ends, (layout.places[tree.tip], layout.bonus)]:
+    if layout.bonus:
+        ends.append((layout.places[tree.tip], layout.bonus))
+    for parent, child in ends:
         passed = [place for place in every_place(layout) if parent.row < place.row <= child.row]
         assert all(place.left >= child.left for place in passed)
 
@@ -139,6 +148,26 @@ def test_rows_go_to_the_likeliest_nodes(tree: Snapshot, rows: int) -> None:
 def test_same_tree_same_layout() -> None:
     first, second = (_arranged(random_round(300, seed=5), Room(20, 700.0, GAP, LINK)) for _ in range(2))
     assert first == second
+
+
+def test_bonus_token_moves_nothing_but_what_stands_behind_it() -> None:
+    tree, room = snapshot(random_round(120, seed=4)), Room(10_000, 1e9, GAP, LINK)
+    widths = [30] * 121
+    before, after = (arrange(each, widths, 30, room) for each in (replace(tree, has_bonus=False), tree))
+    behind = {node for node in range(121) if tree.tip in ancestors(tree, node)}
+    assert before.bonus is None
+    last = max(after.places[node].row for node in behind | {tree.tip})
+    for node in set(before.places) - behind:
+        old, new = before.places[node], after.places[node]
+        assert (new.left, new.row) == (old.left, old.row + (new.row > last))
+
+
+def ancestors(tree: Snapshot, node: int) -> set[int]:
+    found = set()
+    while node > 0:
+        node = int(tree.parents[node])
+        found.add(node)
+    return found
 
 
 def test_everything_is_shown_where_there_is_room() -> None:

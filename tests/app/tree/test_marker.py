@@ -10,10 +10,11 @@ from PySide6.QtWidgets import QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.tree.canvas import TreeCanvas
+from app.tree.chips_picture import ChipsPicture as Picture
 from app.tree.grid import Point
 from app.tree.palette import DARK, LIGHT, Palette
 from app.tree.panel import TreePanel
-from app.tree.picture import BONUS_NODE, Picture
+from app.tree.picture import BONUS_NODE
 from app.tree.snapshot import snapshot
 from engine.messages import Round
 from tests.app.tree.trees import TEXTS, round_of
@@ -56,7 +57,7 @@ def show(qtbot: QtBot, panel: TreePanel, newest: Round) -> tuple[TreeCanvas, Pic
 
 def shown(view: TreeCanvas) -> Picture:
     picture = view.picture
-    assert picture is not None
+    assert isinstance(picture, Picture)
     return picture
 
 

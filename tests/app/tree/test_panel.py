@@ -4,85 +4,20 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDockWidget, QLabel, QMainWindow, QToolButton, QToolTip
+from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QToolTip
 from pytestqt.qtbot import QtBot
 
-from app.tree.canvas import TreeCanvas
-from app.tree.caption import Caption
 from app.tree.palette import DARK, LIGHT
 from app.tree.panel import TreePanel
-from app.tree.picture import BONUS_NODE, Picture
-from engine.messages import Round, Tree
+from app.tree.picture import BONUS_NODE
+from engine.messages import Tree
+from tests.app.tree.panels import button, canvas, caption, colours, image, message, show, shown, wheel
 from tests.app.tree.trees import random_round, round_of
 
 pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (propagateSizeHints|raise)")  # of every window
 
 EMPTY = "The speculation tree appears here while an answer is written."
-
-
-@pytest.fixture
-def panel(qtbot: QtBot) -> TreePanel:
-    panel = TreePanel()
-    qtbot.addWidget(panel)
-    panel.resize(700, 500)
-    panel.show()
-    qtbot.waitExposed(panel)
-    return panel
-
-
-def canvas(panel: TreePanel) -> TreeCanvas:
-    return panel.findChildren(TreeCanvas)[0]
-
-
-def shown(panel: TreePanel) -> Picture:
-    picture = canvas(panel).picture
-    assert picture is not None
-    return picture
-
-
-def caption(panel: TreePanel) -> Caption:
-    return panel.findChildren(Caption)[0]
-
-
-def message(panel: TreePanel) -> str:
-    labels = [label for label in panel.findChildren(QLabel) if label.wordWrap() and label.isVisible()]
-    return labels[0].text() if labels else ""
-
-
-def show(qtbot: QtBot, panel: TreePanel, newest: Round) -> None:
-    """Show a round and wait until it is the one in the picture."""
-    panel.show_round(newest)
-    qtbot.waitUntil(lambda: canvas(panel).picture is not None and shown(panel).tree.number == newest.index + 1)
-
-
-def button(panel: TreePanel, text: str) -> QToolButton:
-    return next(button for button in panel.findChildren(QToolButton) if button.text() == text)
-
-
-def image(panel: TreePanel) -> QImage:
-    picture: QImage = canvas(panel).grab().toImage()
-    return picture
-
-
-def colours(picture: QImage) -> set[str]:
-    return {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
-
-
-def wheel(target: TreeCanvas, at: QPointF, notches: int) -> None:
-    viewport = target.viewport()
-    event = QWheelEvent(
-        at,
-        viewport.mapToGlobal(at),
-        QPoint(),
-        QPoint(0, 120 * notches),
-        Qt.MouseButton.NoButton,
-        Qt.KeyboardModifier.NoModifier,
-        Qt.ScrollPhase.NoScrollPhase,
-        False,
-    )
-    QApplication.sendEvent(viewport, event)
 
 
 def test_empty_panel_says_what_will_appear(panel: TreePanel) -> None:

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.tree.chips_picture import ChipsPicture as Picture
+from app.tree.chips_picture import compose_chips as compose
 from app.tree.grid import Point, Size, Type, confine, reveal
-from app.tree.picture import BONUS_NODE, Picture, compose
+from app.tree.picture import BONUS_NODE
 from app.tree.snapshot import snapshot
 from tests.app.tree.trees import random_round, round_of
 
@@ -34,6 +36,7 @@ def test_fitted_picture_is_legible_and_whole(nodes: int, view: Size) -> None:
     assert picture.grid.scale == 1.0
     assert TEXT.line <= picture.grid.chip_height < picture.grid.row
     assert picture.size.height <= view.height
+    assert picture.layout.bonus
     if picture.layout.bonus.right + TEXT.gap <= view.width - 12:
         assert picture.size.width <= view.width
 

@@ -11,9 +11,11 @@ from engine.model.network import Network
 from engine.options import SamplingOptions, SpeculationOptions
 from engine.sampling import Sampler, Uniforms, UniformSource
 from engine.speculation.answer import Answer
-from engine.speculation.drafter import Drafter, NoDrafter
-from engine.speculation.rounds import RoundResult, Speculation, rounds
+from engine.speculation.autoregression import Autoregression
+from engine.speculation.method import Method
+from engine.speculation.rounds import Speculation, rounds
 from engine.speculation.specexec import SpecExec
+from engine.speculation.strategy import Fixed, RoundResult
 from engine.stats import Stopwatch
 from tests.engine.tiny_models import tiny_network
 
@@ -67,13 +69,13 @@ def write(
 ) -> Outcome:
     """Answer a prompt; `draft` None is plain autoregression."""
     context = Context(target, capacity=512)
-    drafter: Drafter = NoDrafter()
-    if draft:
-        drafter = SpecExec(Context(draft, capacity=512), speculation, target.vocabulary)
-    context.prefill(prompt[:-1])
-    drafter.prefill(prompt[:-1])
-    answer = Answer(Silent(), end_tokens, max_new_tokens)
     sampler = Sampler(sampling, prompt, uniforms or Uniforms(sampling.seed))
-    parts = Speculation(context, drafter, sampler.draw, answer, budget, Stopwatch())
+    method: Method = Autoregression(sampler)
+    if draft:
+        method = SpecExec(Context(draft, capacity=512), sampler, speculation, target.vocabulary)
+    context.prefill(prompt[:-1])
+    method.prefill(prompt[:-1])
+    answer = Answer(Silent(), end_tokens, max_new_tokens)
+    parts = Speculation(context, Fixed(method, budget), answer, Stopwatch())
     results = list(rounds(parts, prompt))
     return Outcome(answer.tokens, results)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.model.context import Context
-from engine.options import SpeculationOptions
+from engine.options import SamplingOptions, SpeculationOptions
+from engine.sampling import Sampler, Uniforms
 from engine.speculation.best_first import BestFirst
 from engine.speculation.specexec import SpecExec
 from engine.speculation.tree import Tree
@@ -44,7 +45,9 @@ def test_the_tree_is_the_brute_force_top_k_of_draft_prefixes(budget: int) -> Non
     vocabulary, depth = 6, 3
     network = tiny_network("llama", vocab_size=vocabulary, num_hidden_layers=2)
     prompt = random_prompt(5, seed=2, vocabulary=vocabulary)
-    drafter = SpecExec(Context(network, 64), SpeculationOptions(batch=64, width=vocabulary, depth=depth), vocabulary)
+    sampler = Sampler(SamplingOptions(), prompt, Uniforms(0))
+    options = SpeculationOptions(batch=64, width=vocabulary, depth=depth)
+    drafter = SpecExec(Context(network, 64), sampler, options, vocabulary)
     drafter.prefill(prompt[:-1])
     tree = drafter.grow(prompt, budget, depth)
     expected = brute_force(network.model, prompt, vocabulary, depth, budget)

@@ -11,8 +11,9 @@ from engine.model.network import Network
 from engine.options import SamplingOptions, SpeculationOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
-from engine.speculation.rounds import RoundResult, Speculation, rounds
+from engine.speculation.rounds import Speculation, rounds
 from engine.speculation.specexec import SpecExec
+from engine.speculation.strategy import Fixed, RoundResult
 from engine.stats import Stopwatch
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network
@@ -49,8 +50,8 @@ class CountingDraft(Context):
 class WaitedFor(SpecExec):
     """Marks the time in which a tree is waited for."""
 
-    def __init__(self, draft: CountingDraft) -> None:
-        super().__init__(draft, SpeculationOptions(), vocabulary=131)
+    def __init__(self, draft: CountingDraft, sampling: Sampler) -> None:
+        super().__init__(draft, sampling, SpeculationOptions(), vocabulary=131)
         self._counting = draft
 
     def grow(self, tokens: Sequence[int], budget: int, depth: int):  # type: ignore[no-untyped-def]
@@ -65,13 +66,12 @@ def overlapped(
 ) -> tuple[list[RoundResult], list[int], int]:
     target, draft = tiny_network(family), CountingDraft(noisy_copy(family), capacity=512)
     prompt = random_prompt(19, seed=3)
-    drafter = WaitedFor(draft)
+    drafter = WaitedFor(draft, Sampler(sampling, prompt, Uniforms(sampling.seed)))
     context = AwaitedTarget(target, drafter, steps)
     context.prefill(prompt[:-1])
     drafter.prefill(prompt[:-1])
     answer = Answer(Silent(), frozenset(), NEW_TOKENS)
-    sampler = Sampler(sampling, prompt, Uniforms(sampling.seed))
-    results = list(rounds(Speculation(context, drafter, sampler.draw, answer, budget, Stopwatch()), prompt))
+    results = list(rounds(Speculation(context, Fixed(drafter, budget), answer, Stopwatch()), prompt))
     return results, answer.tokens, draft.grown_rows
 
 

@@ -188,7 +188,9 @@ def test_a_template_that_fails_is_an_error_in_words(template: str) -> None:
         ([("user", " \n\t ")], "message is empty"),
         ([("user", "a"), ("assistant", "b"), ("user", "")], "message is empty"),
         ([("system", "Be brief.")], "does not end with a message to answer"),
-        ([("user", "a"), ("assistant", "b")], "does not end with a message to answer"),
+        ([("assistant", "b")], "does not end with a message to answer"),
+        ([("user", "a"), ("assistant", "b"), ("assistant", "c")], "does not end with a message to answer"),
+        ([("user", " "), ("assistant", "b")], "message is empty"),
     ],
 )
 @pytest.mark.parametrize("template", [None, LLAMA_3.template])

@@ -18,7 +18,10 @@ def models(draw: st.DrawFn) -> ModelNeeds:
     value_bytes = draw(st.sampled_from((2, 4)))
     bits = {"plain": 8 * value_bytes, "cast": 16, "nf4": 4, "int8": 8}[codec]
     active = draw(st.sampled_from((1, 4)))
-    layers = tuple(Layer(size * bits // 8, size * value_bytes, size, size // active) for size in sizes)
+    layers = tuple(
+        Layer(size * bits // 8, size * value_bytes, size, size // active, size * bits // 10 if active > 1 else 0)
+        for size in sizes
+    )
     shape = PassShape(
         draw(st.integers(100, 200_000)),
         draw(st.integers(16, 8192)),

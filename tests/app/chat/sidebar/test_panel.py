@@ -1,0 +1,169 @@
+"""The list of conversations: its groups, and what a person does with mouse and keys."""
+
+import datetime
+
+import pytest
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from app.chat.archive.records import HIT_BEGIN, HIT_END, ConversationRecord, SearchHit
+from app.chat.sidebar.panel import ConversationsPanel
+from app.chat.sidebar.rows import ChatRow, HeaderRow, Row, hit_rows, rows_of
+from app.theme import DARK, LIGHT
+
+NOON = datetime.datetime(2026, 11, 20, 12).astimezone().timestamp()
+DAY = 24 * 3600.0
+
+
+def chat(identity: int, title: str, days: float = 0.0, folder: str = "", pinned: bool = False) -> ConversationRecord:
+    return ConversationRecord(identity, title, folder=folder, is_pinned=pinned, updated=NOON - days * DAY)
+
+
+RECORDS = [
+    chat(1, "Pinned one", 40, pinned=True),
+    chat(2, "Fresh"),
+    chat(3, "In the night", 0.49),
+    chat(4, "Day before", 0.6),
+    chat(5, "Last week", 6),
+    chat(6, "Homework", 1, folder="school"),
+    chat(7, "Ancient", 400),
+    chat(8, "Zoo", 3, folder="Animals"),
+]
+
+
+def words(rows: list[Row]) -> list[str]:
+    return [f"[{row.text}]" if isinstance(row, HeaderRow) else row.record.title for row in rows]
+
+
+def test_pinned_then_folders_then_by_age() -> None:
+    assert words(rows_of(RECORDS, NOON)) == [
+        "[Pinned]", "Pinned one", "[Animals]", "Zoo", "[school]", "Homework", "[Today]", "Fresh", "In the night",
+        "[Yesterday]", "Day before", "[Previous 7 days]", "Last week", "[Earlier]", "Ancient",
+    ]  # fmt: skip
+
+
+def test_nothing_at_all_has_no_headers() -> None:
+    assert rows_of([], NOON) == []
+
+
+def test_a_search_shows_every_conversation_once_under_titles_and_once_under_messages() -> None:
+    hits = [SearchHit(RECORDS[1]), SearchHit(RECORDS[1], 9, "fresh air"), SearchHit(RECORDS[1], 8, "more")]
+    assert hit_rows(hits) == [
+        HeaderRow("In titles"),
+        ChatRow(RECORDS[1]),
+        HeaderRow("In messages"),
+        ChatRow(RECORDS[1], "fresh air", 9),
+    ]
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> ConversationsPanel:
+    made = ConversationsPanel(LIGHT, now=lambda: NOON)
+    qtbot.addWidget(made)
+    made.resize(260, 500)
+    made.show()
+    qtbot.waitExposed(made)
+    made.show_conversations(RECORDS)
+    return made
+
+
+def index_of(panel: ConversationsPanel, title: str) -> QModelIndex:
+    return next(
+        index
+        for index in (panel.model.index(number) for number in range(panel.model.rowCount()))
+        if index.data() == title
+    )
+
+
+def test_a_click_opens_a_conversation_and_a_header_does_nothing(panel: ConversationsPanel, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(panel.opened) as opened:
+        place = panel.list.visualRect(index_of(panel, "Fresh")).center()
+        QTest.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert opened.args == [2]
+    with qtbot.assertNotEmitted(panel.opened):
+        place = panel.list.visualRect(index_of(panel, "Today")).center()
+        QTest.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def test_delete_and_return_act_on_the_chosen_conversation(panel: ConversationsPanel, qtbot: QtBot) -> None:
+    panel.list.setFocus()
+    panel.list.setCurrentIndex(index_of(panel, "Zoo"))
+    with qtbot.waitSignal(panel.deleted) as deleted:
+        QTest.keyClick(panel.list, Qt.Key.Key_Delete)
+    assert deleted.args == [8]
+    with qtbot.waitSignal(panel.opened) as opened:
+        QTest.keyClick(panel.list, Qt.Key.Key_Return)
+    assert opened.args == [8]
+
+
+def test_a_title_is_written_in_the_list(panel: ConversationsPanel, qtbot: QtBot) -> None:
+    panel.list.edit(index_of(panel, "Zoo"))
+    editor = panel.list.viewport().findChild(QLineEdit)
+    assert isinstance(editor, QLineEdit)
+    editor.setText("Garden")
+    with qtbot.waitSignal(panel.renamed) as renamed:
+        QTest.keyClick(editor, Qt.Key.Key_Return)
+    assert renamed.args == [8, "Garden"]
+
+
+def test_what_is_dropped_on_a_folder_goes_into_it(panel: ConversationsPanel, qtbot: QtBot) -> None:
+    data = panel.model.mimeData([index_of(panel, "Fresh")])
+    with qtbot.waitSignal(panel.moved) as moved:
+        panel.model.dropMimeData(data, Qt.DropAction.MoveAction, -1, -1, index_of(panel, "school"))
+    assert moved.args == [2, "school"]
+    with qtbot.waitSignal(panel.moved) as moved:
+        panel.model.dropMimeData(data, Qt.DropAction.MoveAction, -1, -1, index_of(panel, "Today"))
+    assert moved.args == [2, ""]
+
+
+def test_the_menu_does_what_it_says(panel: ConversationsPanel, qtbot: QtBot) -> None:
+    menu = panel.menu_of(ChatRow(RECORDS[5]))
+    names = {action.text().partition("\t")[0]: action for action in menu.actions()}
+    with qtbot.waitSignals([panel.pinned, panel.duplicated, panel.exported, panel.deleted]):
+        for name in ("Pin", "Duplicate", "Export…", "Delete"):
+            names[name].trigger()
+    folders = names["Move to folder"].menu()
+    assert [action.text() for action in folders.actions() if action.text()] == [  # type: ignore[attr-defined]
+        "Animals",
+        "school",
+        "New folder…",
+        "Out of folder",
+    ]
+    with qtbot.waitSignal(panel.moved) as moved:
+        folders.actions()[0].trigger()  # type: ignore[attr-defined]
+    assert moved.args == [6, "Animals"]
+
+
+def test_a_search_is_asked_for_when_the_typing_pauses_and_escape_leaves_it(
+    panel: ConversationsPanel, qtbot: QtBot
+) -> None:
+    with qtbot.waitSignal(panel.search_requested) as asked:
+        QTest.keyClicks(panel.search, "air")
+    assert asked.args == ["air"]
+    panel.show_found([SearchHit(RECORDS[1], 9, f"fresh {HIT_BEGIN}air{HIT_END}")])
+    panel.show_conversations(RECORDS)  # news of the list do not end the search
+    assert panel.model.rowCount() == 2
+    panel.grab()  # paints the excerpt
+    panel.show_found([])
+    assert panel.empty.text() == "Nothing was found."
+    assert panel.list.isHidden()
+    QTest.keyClick(panel.search, Qt.Key.Key_Escape)
+    assert panel.model.rowCount() == len(rows_of(RECORDS, NOON))
+
+
+def test_an_empty_list_says_what_it_is_for(qtbot: QtBot) -> None:
+    panel = ConversationsPanel(DARK)
+    qtbot.addWidget(panel)
+    panel.show_conversations([])
+    assert "listed here" in panel.empty.text()
+    assert panel.list.isHidden()
+
+
+def test_ten_thousand_conversations_are_shown_as_rows_on_demand(panel: ConversationsPanel) -> None:
+    panel.show_conversations([chat(number, f"Chat {number}", number / 50) for number in range(10_000)])
+    QApplication.processEvents()
+    assert panel.model.rowCount() > 10_000
+    panel.show_current(9_999)
+    assert panel.list.currentIndex().data() == "Chat 9999"

@@ -1,0 +1,103 @@
+"""What stands around answers: endings in words, links, what a message may fetch, the welcome."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices, QTextDocument
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.chat.conversation import Ending, Message
+from app.chat.figures import figures_of
+from app.chat.message_text import MessageText, open_link
+from app.chat.welcome import EXAMPLES, Welcome
+from app.engine_state import EngineState, Phase
+from app.translation import install
+from engine.messages import Seconds, Statistics
+from tests.app.fake_engine import loaded
+
+FIGURES = Statistics(
+    method="specexec", new_tokens=102, passes=12, first_token_seconds=0.12, seconds=Seconds(decode=2.0)
+)
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [
+        (Ending.WAITING, "Waiting for the model"),
+        (Ending.OPEN, "Reading the question"),
+        (Ending.STOPPED, "Stopped"),
+        (Ending.FAILED, "Not answered"),
+        (Ending.INTERRUPTED, "Interrupted: the engine stopped"),
+    ],
+)
+def test_an_answer_says_why_there_is_no_more(ending: Ending, words: str) -> None:
+    assert [each.text for each in figures_of(Message("assistant", "", ending))] == [words]
+
+
+def test_a_cut_off_answer_says_where() -> None:
+    assert figures_of(Message("assistant", "a", Ending.LENGTH, FIGURES))[0].text == "Cut off at 102 tokens"
+
+
+@pytest.fixture
+def english(qapp: QApplication) -> Iterator[None]:
+    """The window's words in English, with singular and plural."""
+    installed = install(qapp, "en")
+    yield
+    for each in installed:
+        qapp.removeTranslator(each)
+
+
+@pytest.mark.usefixtures("english")
+def test_one_is_singular_and_notes_are_shown() -> None:
+    one = replace(FIGURES, new_tokens=1, passes=1, note="No draft model is loaded.")
+    texts = [each.text for each in figures_of(Message("assistant", "a", Ending.COMPLETE, one))]
+    assert "1 pass" in texts
+    assert "1 token" in texts
+    assert texts[-1] == "No draft model is loaded."
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was opened outside."""
+    urls: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: urls.append(url.toString()))
+    return urls
+
+
+@pytest.mark.parametrize("url", ["https://example.org/a", "HTTP://example.org/b"])
+def test_web_links_open_outside(opened: list[str], url: str) -> None:
+    open_link(QUrl(url))
+    assert [each.lower() for each in opened] == [url.lower()]
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "ftp://host/x", "smb://host", "#there"])
+def test_other_links_do_nothing(opened: list[str], url: str) -> None:
+    open_link(QUrl(url))
+    assert opened == []
+
+
+def test_a_message_fetches_nothing(qtbot: QtBot) -> None:
+    message = MessageText()
+    qtbot.addWidget(message)
+    kind = QTextDocument.ResourceType.ImageResource.value
+    load: Callable[[int, QUrl], object] = message.loadResource
+    assert load(kind, QUrl("http://host/x.png")) is None
+
+
+def test_an_example_is_asked(qtbot: QtBot) -> None:
+    welcome = Welcome()
+    qtbot.addWidget(welcome)
+    with qtbot.waitSignal(welcome.example_chosen) as chosen:
+        welcome.examples[0].click()
+    assert chosen.args == [EXAMPLES[0]]
+
+
+def test_the_welcome_is_honest_about_the_demo_and_only_about_it(qtbot: QtBot) -> None:
+    welcome = Welcome()
+    qtbot.addWidget(welcome)
+    assert "often wrong" in welcome._about.text()
+    welcome.show_engine_state(EngineState(Phase.READY, pair=loaded(1, "/models/big")))
+    assert "often wrong" not in welcome._about.text()

@@ -1,0 +1,70 @@
+"""Conversations out to files and back."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.chat.conversation import Conversation, Ending
+from app.chat.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
+
+
+def conversation() -> Conversation:
+    made = Conversation()
+    _, answer = made.ask("What is *this*?")
+    made.change(replace(answer, text="A `tree`.", ending=Ending.COMPLETE))
+    return made
+
+
+def test_what_is_written_as_json_is_read_back() -> None:
+    messages = conversation().messages
+    ((title, again),) = from_json(as_json("Trees", messages))
+    assert title == "Trees"
+    assert again.messages == messages
+
+
+def test_markdown_has_a_heading_for_every_turn() -> None:
+    assert as_markdown("Trees", conversation().messages) == (
+        "# Trees\n\n## You\n\nWhat is *this*?\n\n## Answer\n\nA `tree`.\n"
+    )
+
+
+def test_messages_of_others_are_put_in_turns() -> None:
+    turns = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "assistant", "content": "Welcome"},
+        {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "image_url"}]},
+        {"role": "user", "content": "and two"},
+        {"role": "assistant", "content": "eins"},
+        {"role": "user", "content": "three"},
+    ]
+    ((_, found),) = from_json(json.dumps(turns))
+    assert [(each.role, each.text) for each in found.messages] == [
+        ("user", "one\n\nand two"),
+        ("assistant", "eins"),
+        ("user", "three"),
+        ("assistant", ""),
+    ]
+
+
+def test_a_file_may_hold_several_conversations() -> None:
+    one = {"title": "A", "messages": [{"role": "user", "content": "x"}]}
+    assert [title for title, _ in from_json(json.dumps([one, {**one, "title": "B"}]))] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", "3", "[" * 9999, '{"messages": []}', '{"messages": 7}', '[{"role": "robot", "content": "x"}]',
+     '[{"role": "user"}]', '[{"role": "system", "content": "x"}]', '{"messages": ["x"]}'],
+)  # fmt: skip
+def test_what_is_no_conversation_is_refused_in_words(text: str) -> None:
+    with pytest.raises(ExchangeError, match=r"^The file (is not JSON|holds)"):
+        from_json(text)
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "latin.json").write_bytes(b'"\xe9"')
+    for name, words in (("missing.json", "cannot be read"), ("latin.json", "not UTF-8")):
+        with pytest.raises(ExchangeError, match=words):
+            read_conversations(tmp_path / name)

@@ -1,0 +1,42 @@
+"""Thinking is told from the answer by the marks of templates."""
+
+import pytest
+
+from app.chat.reasoning import MARKS, Split, split
+
+
+@pytest.mark.parametrize(("first", "last"), MARKS)
+def test_every_kind_of_mark_divides(first: str, last: str) -> None:
+    parts = split(f"{first}\nhm\n{last}\n\nYes.")
+    assert (parts.thought, parts.answer.strip(), parts.is_thinking) == ("hm", "Yes.", False)
+
+
+def test_text_without_marks_is_the_answer() -> None:
+    assert split("Use `<think>` here.\n<think>") == Split("", "Use `<think>` here.\n<think>", 0, False)
+
+
+def test_unclosed_thinking_goes_on_and_half_a_mark_is_held_back() -> None:
+    parts = split("<think>one two</thi")
+    assert (parts.thought, parts.answer, parts.is_thinking) == ("one two", "", True)
+    assert split("<thi") == Split("", "", 4, False)
+
+
+def test_a_last_mark_alone_on_its_line_divides_too() -> None:
+    parts = split("first this\n</think>\n\nYes.")
+    assert (parts.thought, parts.answer) == ("first this", "Yes.")
+    assert split("a </think>\nb").thought == ""
+
+
+def test_several_thoughts_become_one() -> None:
+    parts = split("<think>a</think>\n<think>b</think>\nYes.")
+    assert (parts.thought, parts.answer) == ("a\n\nb", "Yes.")
+
+
+def test_the_answer_only_grows_whatever_the_pieces() -> None:
+    text = "<think>one</think>\n\nThe answer <b> is.\n"
+    shown = ""
+    for end in range(len(text) + 1):
+        answer = split(text[:end]).answer
+        assert answer.startswith(shown)
+        shown = answer
+    assert shown == "The answer <b> is.\n"

@@ -1,0 +1,42 @@
+"""The loopback hub, and a client for it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from app.library.hub.client import HubClient
+from app.library.hub.stop import Stop
+from tests.hub import Hub
+from tests.hub.fixture import hub
+
+__all__ = ["hub"]
+
+
+Connect = Callable[..., HubClient]
+
+
+@pytest.fixture
+def connect(hub: Hub) -> Iterator[Connect]:
+    """Makes clients, with the token that is given and little patience."""
+    made: list[HubClient] = []
+
+    def make(token: str = "", **options: Any) -> HubClient:
+        made.append(HubClient(lambda: token, silent_seconds=3.0, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def client(connect: Connect) -> HubClient:
+    """A client without a token."""
+    return connect()
+
+
+@pytest.fixture
+def stop() -> Stop:
+    """A stop that nobody has asked for yet."""
+    return Stop()

@@ -1,0 +1,180 @@
+"""Search: rows told from a listing that nobody vouches for, pages, and ten thousand results."""
+
+from typing import Any
+
+import pytest
+
+from app.library.hub.client import HubClient
+from app.library.hub.rows import ModelRow, row_of
+from app.library.hub.search import SearchPage, SearchQuery, SearchResults, search
+from app.library.hub.stop import Stop
+from app.library.hub.trouble import HubError, Trouble
+from engine.errors import Cancelled
+from tests.app.library.hub.conftest import Connect
+from tests.app.library.hub.repositories import tiny
+from tests.hub import Hub, stall, status
+
+LISTED: dict[str, Any] = {
+    "safetensors": {"parameters": {"BF16": 1000, "F32": 10}, "total": 1010},
+    "config": {"model_type": "llama"},
+}
+
+
+def test_a_row_says_what_the_listing_says(hub: Hub, client: HubClient, stop: Stop) -> None:
+    repo = hub.add("org/tiny", tiny(), gated="auto", downloads=7, licence="mit", details=LISTED)
+    (row,) = search(client, SearchQuery("tiny"), stop).rows
+    assert row == ModelRow(
+        repo="org/tiny",
+        revision=repo.commit,
+        parameters=1010,
+        weight_bytes=2040,
+        number_types=("BF16", "F32"),
+        formats=("safetensors",),
+        licence="mit",
+        gated="auto",
+        downloads=7,
+        likes=0,
+        updated="2026-01-02T03:04:05.000Z",
+        model_type="llama",
+    )
+    assert row.usable
+    asked = hub.requests[-1]
+    assert asked.server == "hub"
+    assert not asked.token
+
+
+def test_pages_follow_each_other_and_only_text_generation_is_asked_for(hub: Hub, client: HubClient, stop: Stop) -> None:
+    for number in range(7):
+        hub.add(f"org/tiny-{number}", tiny(), downloads=number)
+    hub.add("org/picture", tiny(), details={"tags": ["diffusers"]})
+    results, page = SearchResults(), SearchPage((), "")
+    places = []
+    for _ in range(3):
+        page = search(client, SearchQuery(page_rows=3), stop, page.next_page)
+        places.append(results.add(page))
+    assert places == [range(3), range(3, 6), range(6, 7)]
+    assert [row.repo for row in results.rows] == [f"org/tiny-{number}" for number in reversed(range(7))]
+    assert results.next_page == ""
+
+
+def test_a_next_page_on_another_host_gets_no_request(hub: Hub, client: HubClient, stop: Stop) -> None:
+    with pytest.raises(HubError, match="another host"):
+        search(client, SearchQuery(), stop, f"{hub.cdn}/api/models?cursor=2")
+    assert hub.requests == []
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        None,
+        [],
+        {},
+        {"id": 7},
+        {"id": "no-owner"},
+        {"id": "../../etc/passwd"},
+        {"id": "org/name/more"},
+        {"id": "org/" + "x" * 300},
+        {"id": "org/na\nme"},
+    ],
+)
+def test_entries_without_a_usable_name_are_left_out(entry: object) -> None:
+    assert row_of(entry) is None
+
+
+@pytest.mark.parametrize("junk", [None, 7, -1, "x", [], {}, [[]], {"parameters": 7}, {"model_type": []}, True, 1e300])
+def test_junk_in_any_field_is_nothing(junk: object) -> None:
+    names = ("sha", "safetensors", "tags", "config", "gated", "cardData", "downloads", "likes", "lastModified")
+    row = row_of({"id": "org/tiny"} | dict.fromkeys(names, junk))
+    assert row is not None
+    assert (row.revision, row.parameters, row.number_types, row.model_type) == ("", 0, (), "")
+
+
+def test_text_from_strangers_is_cut_and_cleaned() -> None:
+    row = row_of({"id": "org/tiny", "cardData": {"license": "a\u202eb\n" + "c" * 1000}})
+    assert row is not None
+    assert row.licence == "ab" + "c" * (len(row.licence) - 2)
+    assert len(row.licence) <= 60
+    own = row_of({"id": "org/tiny", "cardData": {"license": "other", "license_name": "llama3"}})
+    assert own is not None
+    assert own.licence == "llama3"
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_a_busy_hub_says_so_at_once(code: int, hub: Hub, client: HubClient, stop: Stop) -> None:
+    hub.fail("models", status(code))
+    with pytest.raises(HubError, match="busy") as caught:
+        search(client, SearchQuery(), stop)
+    assert caught.value.trouble is Trouble.BUSY
+
+
+@pytest.mark.parametrize("content", [b"{}", b"nonsense", b"[" * 100_000, b"[]" * 3_000_000])
+def test_an_answer_that_is_no_list_is_one_sentence(
+    content: bytes, hub: Hub, client: HubClient, stop: Stop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.hub.answers import Answer, Catalogue
+
+    monkeypatch.setattr(Catalogue, "answer", lambda *_: Answer(200, content))
+    with pytest.raises(HubError) as caught:
+        search(client, SearchQuery(), stop)
+    assert caught.value.trouble is Trouble.UNUSABLE
+    assert len(caught.value.message) < 200
+
+
+def test_a_hub_that_is_gone_or_silent_is_offline(hub: Hub, client: HubClient, connect: Connect, stop: Stop) -> None:
+    gone = connect(endpoint="http://127.0.0.1:9")
+    with pytest.raises(HubError, match="no connection") as caught:
+        search(gone, SearchQuery(), stop)
+    assert caught.value.trouble is Trouble.OFFLINE
+    hub.add("org/tiny", tiny())
+    hub.fail("config.json", stall(after=3))
+    with pytest.raises(HubError, match="does not answer") as caught:
+        client.file("org/tiny", "main", "config.json", stop, 1 << 20)
+    assert caught.value.trouble is Trouble.OFFLINE
+
+
+def test_set_to_be_offline_nothing_is_asked(
+    hub: Hub, client: HubClient, stop: Stop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(HubError, match="HF_HUB_OFFLINE") as caught:
+        search(client, SearchQuery(), stop)
+    assert caught.value.trouble is Trouble.OFFLINE
+    assert hub.requests == []
+
+
+def test_a_stopped_search_gives_nothing(hub: Hub, client: HubClient, stop: Stop) -> None:
+    stop.ask()
+    with pytest.raises(Cancelled):
+        search(client, SearchQuery(), stop)
+    assert hub.requests == []
+
+
+def test_ten_thousand_results_are_each_there_once_and_found_again() -> None:
+    results = SearchResults()
+    for page in range(100):
+        rows = tuple(ModelRow(f"org/m{100 * page + each}") for each in range(100))
+        assert results.add(SearchPage(rows, "next")) == range(100 * page, 100 * page + 100)
+    assert results.add(SearchPage((ModelRow("org/x"), *results.rows[:99]))) == range(10_000, 10_001)
+    assert [results.place(row.repo) for row in results.rows] == list(range(10_001))
+    results.clear()
+    assert (len(results), results.next_page, results.place("org/x")) == (0, "", None)
+
+
+def test_the_environments_proxy_is_used(
+    hub: Hub, connect: Connect, stop: Stop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add("org/tiny", tiny())
+    monkeypatch.setenv("HTTP_PROXY", hub.endpoint)
+    (row,) = search(connect(endpoint="http://models.invalid"), SearchQuery("tiny"), stop).rows
+    assert row.repo == "org/tiny"
+    assert hub.requests[0].headers["host"] == "models.invalid"
+
+
+@pytest.mark.parametrize("proxy", ["nonsense://x", "http://[", "http://127.0.0.1:9"])
+def test_a_proxy_that_does_not_work_is_a_sentence(
+    proxy: str, hub: Hub, connect: Connect, stop: Stop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    with pytest.raises(HubError) as caught:
+        search(connect(endpoint="http://models.invalid"), SearchQuery(), stop)
+    assert caught.value.trouble is Trouble.OFFLINE

@@ -1,0 +1,213 @@
+"""Models on this computer: found wherever they lie, measured, verified, deleted and put back."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.library.hub.stop import Stop
+from app.library.local.finding import find_models, hub_cache
+from app.library.local.models import Home, LocalModel
+from app.library.local.prepared import find_prepared
+from app.library.local.removal import ASIDE, Removals, settle_leftovers
+from app.library.local.verification import Verifying, verify_model, verify_prepared
+from engine.errors import Cancelled, CoppiceError
+from engine.weights.manifest import LayerFile, Manifest, Recipe
+from tests.app.library.hub.repositories import sharded, tiny
+from tests.app.library.local.folders import cached, write
+
+STOP = Stop()
+
+
+def found(cache: Path, *folders: Path) -> dict[str, LocalModel]:
+    return {model.name: model for model in find_models(cache, folders, STOP)}
+
+
+def test_the_cache_is_where_the_hubs_variables_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "elsewhere"))
+    assert hub_cache() == tmp_path / "elsewhere"
+
+
+def test_cached_models_are_found_by_their_id_and_cost_each_blob_once(tmp_path: Path) -> None:
+    files = tiny()
+    root = cached(tmp_path, "org/tiny--odd", files, commit="a" * 40)
+    cached(tmp_path, "org/tiny--odd", {"config.json": b'{"model_type": "old"}'}, commit="b" * 40, main=False)
+    (root / "blobs" / "x.incomplete").write_bytes(bytes(1000))
+    (tmp_path / "models--broken").mkdir()
+    (tmp_path / "datasets--org--data" / "snapshots").mkdir(parents=True)
+    model = found(tmp_path)["org/tiny--odd"]
+    assert (model.source, model.home, model.root) == ("org/tiny--odd", Home.HUB_CACHE, root)
+    assert model.folder.name == "a" * 40
+    assert (model.model_type, model.problem) == ("llama", "")
+    extra = len(b'{"model_type": "old"}') + 1000 + 40
+    assert model.bytes == sum(map(len, files.values())) + extra
+    assert model.last_used > 1.7e9
+    assert list(found(tmp_path)) == ["org/tiny--odd"]
+
+
+def test_folders_of_models_are_searched_and_a_link_in_them_is_not_followed(tmp_path: Path) -> None:
+    shelf = tmp_path / "shelf"
+    write(shelf / "owner" / "one", tiny())
+    write(shelf / "two", sharded())
+    write(tmp_path / "lone", tiny())
+    write(shelf / ".hidden", tiny())
+    write(shelf / "a" / "b" / "c" / "too-deep", tiny())
+    (shelf / "loop").symlink_to(shelf)
+    models = found(tmp_path / "none", shelf, tmp_path / "lone", tmp_path / "missing")
+    assert set(models) == {"one", "two", "lone"}
+    assert models["one"].source == str(shelf / "owner" / "one")
+    assert models["two"].bytes == sum(map(len, sharded().values()))
+    assert not any(model.problem for model in models.values())
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ({"config.json": b"{}"}, "names no model_type"),
+        ({"config.json": b"\xff"}, "cannot be read"),
+        ({"config.json": b"[" * 100_000}, "cannot be read"),
+        ({"config.json": b'{"model_type": "llama"}'}, "weights are missing"),
+        ({"config.json": b'{"model_type": "llama"}', "pytorch_model.bin": b""}, "Only safetensors are opened"),
+        ({name: content for name, content in sharded().items() if "00002" not in name}, "1 of 3 weight files"),
+        (sharded() | {"model.safetensors.index.json": b"7"}, "index of weight files cannot be read"),
+        (sharded() | {"model.safetensors.index.json": b'{"weight_map": {"a": "../x.safetensors"}}'}, "1 of 1"),
+        (sharded() | {"model.safetensors.index.json": b"{}"}, "0 of 0"),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_says_why(files: dict[str, bytes], problem: str, tmp_path: Path) -> None:
+    write(tmp_path / "model", files)
+    assert problem in found(tmp_path / "none", tmp_path)["model"].problem
+
+
+def test_looking_can_be_stopped(tmp_path: Path) -> None:
+    write(tmp_path / "model", tiny())
+    stop = Stop()
+    stop.ask()
+    with pytest.raises(Cancelled):
+        list(find_models(tmp_path, [tmp_path], stop))
+
+
+def prepared(cache: Path, complete: bool = True) -> Path:
+    """A prepared copy as the engine writes it, of two layers."""
+    import hashlib
+
+    folder = write(cache / "prepared" / "tiny-nf4-abc", {f"layer-0000{each}.safetensors": b"layer" for each in (0, 1)})
+    digest = hashlib.sha256(b"layer").hexdigest()
+    recipe = Recipe("org/tiny", "/models/tiny", "f" * 64, "nf4", "bfloat16", 2)
+    Manifest(recipe, {each: LayerFile(5, digest) for each in (0, 1)}, complete).write(folder)
+    return folder
+
+
+def test_prepared_copies_are_told_from_the_engines_own_manifests(tmp_path: Path) -> None:
+    folder = prepared(tmp_path)
+    write(tmp_path / "prepared" / "junk", {"manifest.json": b"[]"})
+    write(tmp_path / "prepared" / "other", {"manifest.json": b'{"kind": "cake"}'})
+    (copy,) = find_prepared(tmp_path)
+    assert (copy.folder, copy.name, copy.source, copy.weights) == (folder, "org/tiny", "/models/tiny", "nf4")
+    assert (copy.bytes, copy.layers, copy.complete) == (10, 2, True)
+    prepared(tmp_path, complete=False)
+    assert not find_prepared(tmp_path)[0].complete
+    assert find_prepared(tmp_path / "none") == ()
+
+
+def last(steps: Any) -> Verifying:
+    ended: Verifying = list(steps)[-1]
+    return ended
+
+
+def test_verifying_compares_every_file_with_the_hash_it_is_named_by(tmp_path: Path) -> None:
+    root = cached(tmp_path, "org/tiny", tiny())
+    model = found(tmp_path)["org/tiny"]
+    whole = last(verify_model(model, STOP))
+    assert (whole.damaged, whole.unknown) == ((), 0)
+    assert whole.done_bytes == whole.total_bytes == sum(map(len, tiny().values()))
+    for name in ("model.safetensors", "config.json"):
+        blob = (model.folder / name).resolve()
+        content = bytearray(blob.read_bytes())
+        content[-1] ^= 1
+        blob.write_bytes(content)
+    assert last(verify_model(model, STOP)).damaged == ("config.json", "model.safetensors")
+    assert root.is_dir()
+    stop = Stop()
+    stop.ask()
+    with pytest.raises(Cancelled):
+        list(verify_model(model, stop))
+
+
+def test_a_folder_of_ones_own_has_no_hashes_and_a_prepared_copy_has(tmp_path: Path) -> None:
+    write(tmp_path / "model", tiny())
+    assert last(verify_model(found(tmp_path / "none", tmp_path)["model"], STOP)).unknown == len(tiny())
+    folder = prepared(tmp_path)
+    assert last(verify_prepared(find_prepared(tmp_path)[0], STOP)).damaged == ()
+    (folder / "layer-00000.safetensors").write_bytes(b"later")
+    (folder / "layer-00001.safetensors").unlink()
+    damaged = last(verify_prepared(find_prepared(tmp_path)[0], STOP)).damaged
+    assert damaged == ("layer-00000.safetensors", "layer-00001.safetensors")
+
+
+def test_what_is_deleted_can_be_had_back_until_it_is_settled(tmp_path: Path) -> None:
+    root = cached(tmp_path, "org/tiny", tiny())
+    size = found(tmp_path)["org/tiny"].bytes
+    removals = Removals()
+    removed = removals.remove(root, to_trash=False)
+    assert removed.bytes == size
+    assert found(tmp_path) == {}
+    removals.undo(removed)
+    assert found(tmp_path)["org/tiny"].bytes == size
+    assert removals.settle() == 0
+    removals.remove(root, to_trash=False)
+    assert removals.settle() == size
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_ones_own_goes_to_the_trash_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trashed: list[Path] = []
+    monkeypatch.setitem(sys.modules, "send2trash", SimpleNamespace(send2trash=trashed.append))
+    folder = write(tmp_path / "model", tiny())
+    removals = Removals()
+    removals.remove(folder, to_trash=True)
+    assert trashed == []
+    removals.settle()
+    assert trashed == [folder]
+
+
+def test_without_a_trash_it_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path) -> None:
+        raise PermissionError("no trash here")
+
+    monkeypatch.setitem(sys.modules, "send2trash", SimpleNamespace(send2trash=refuse))
+    folder = write(tmp_path / "model", tiny())
+    removals = Removals()
+    removals.remove(folder, to_trash=True)
+    assert removals.settle() == 0
+    assert (folder / "config.json").is_file()
+
+
+def test_a_place_that_was_taken_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    root = cached(tmp_path, "org/tiny", tiny())
+    removals = Removals()
+    removed = removals.remove(root, to_trash=False)
+    cached(tmp_path, "org/tiny", tiny())
+    with pytest.raises(CoppiceError, match="is there again"):
+        removals.undo(removed)
+    assert removed.aside.is_dir()
+
+
+def test_only_a_folder_itself_is_deleted(tmp_path: Path) -> None:
+    write(tmp_path / "model", tiny())
+    (tmp_path / "link").symlink_to(tmp_path / "model")
+    for path in (tmp_path / "link", tmp_path / "model" / "config.json", tmp_path / "missing", Path("/")):
+        with pytest.raises(CoppiceError, match="not a folder"):
+            Removals().remove(path, to_trash=False)
+    assert len(list((tmp_path / "model").iterdir())) == len(tiny())
+
+
+def test_what_a_crash_left_aside_in_the_cache_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    write(tmp_path / f"{ASIDE}x", {"a": b"b"})
+    cached(tmp_path, "org/tiny", tiny())
+    settle_leftovers(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["models--org--tiny"]
+    assert json.loads((found(tmp_path)["org/tiny"].folder / "config.json").read_bytes())["model_type"] == "llama"

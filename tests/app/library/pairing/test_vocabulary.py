@@ -1,0 +1,139 @@
+"""Fingerprints agree exactly where the engine finds two tokenizers to be the same."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.library.hub.client import HubClient
+from app.library.hub.facts import fetch_facts
+from app.library.hub.stop import Stop
+from app.library.hub.trouble import HubError
+from app.library.pairing.vocabulary import VocabularyBook, fingerprint
+from app.paths import resource
+from tests.app.library.hub.conftest import client, connect, hub
+from tests.app.library.hub.repositories import tiny
+from tests.hub import Hub
+
+__all__ = ["client", "connect", "hub"]
+EMBEDDED = resource("models", "demo-target")
+EMBEDDED_DRAFT = resource("models", "demo-draft")
+
+Edit = Callable[[dict[str, Any]], object]
+
+
+def swap_two(tokenizer: dict[str, Any]) -> None:
+    vocabulary = tokenizer["model"]["vocab"]
+    one, other = list(vocabulary)[300:302]
+    vocabulary[one], vocabulary[other] = vocabulary[other], vocabulary[one]
+
+
+EXTRA = {"id": 99_999, "content": "<extra>", "special": True} | dict.fromkeys(
+    ("single_word", "lstrip", "rstrip", "normalized"), False
+)
+EDITS: dict[str, Edit] = {
+    "nothing": lambda _tokenizer: None,
+    "another order": lambda tokenizer: tokenizer["model"].update(
+        vocab=dict(reversed(tokenizer["model"]["vocab"].items()))
+    ),
+    "merges as pairs": lambda tokenizer: tokenizer["model"].update(
+        merges=[m.split(" ") if isinstance(m, str) else m for m in tokenizer["model"]["merges"]]
+    ),
+    "no post-processor": lambda tokenizer: tokenizer.update(post_processor=None),
+    "two ids swapped": swap_two,
+    "one token more": lambda tokenizer: tokenizer["added_tokens"].append(EXTRA),
+}
+
+
+def edited(folder: Path, edit: Edit) -> Path:
+    """The embedded target's tokenizer, changed."""
+    folder.mkdir()
+    for path in EMBEDDED.iterdir():
+        if path.name.startswith(("tokenizer", "special", "config")):
+            shutil.copy(path, folder)
+    tokenizer = json.loads((folder / "tokenizer.json").read_bytes())
+    edit(tokenizer)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer, indent=1))
+    return folder
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_the_engine_takes_for_the_same_has_the_same_fingerprint(edit: str, tmp_path: Path) -> None:
+    from engine.text.tokenizer import Tokenizer
+
+    book = VocabularyBook(tmp_path / "book.json")
+    other = edited(tmp_path / "other", EDITS[edit])
+    same = Tokenizer.open(EMBEDDED).same_as(Tokenizer.open(other))
+    assert (book.of_folder(EMBEDDED) == book.of_folder(other)) == same
+    assert same == (edit not in ("two ids swapped", "one token more"))
+
+
+def test_the_embedded_pair_has_one_vocabulary(tmp_path: Path) -> None:
+    book = VocabularyBook(tmp_path / "book.json")
+    assert book.of_folder(EMBEDDED) == book.of_folder(EMBEDDED_DRAFT) != ""
+
+
+def test_a_unigram_model_lists_its_pieces_in_the_order_of_ids() -> None:
+    listed = {"model": {"type": "Unigram", "vocab": [["a", -1.0], ["b", -2.0]]}, "added_tokens": []}
+    table = {"model": {"type": "BPE", "vocab": {"b": 1, "a": 0}}}
+    assert fingerprint(json.dumps(listed).encode()) == fingerprint(json.dumps(table).encode())
+
+
+def test_tokens_that_only_the_configuration_adds_count() -> None:
+    plain = json.dumps({"model": {"vocab": {"a": 0}}}).encode()
+    adding = json.dumps({"added_tokens_decoder": {"1": {"content": "<s>"}}}).encode()
+    with_it = json.dumps({"model": {"vocab": {"a": 0}}, "added_tokens": [{"id": 1, "content": "<s>"}]}).encode()
+    assert fingerprint(plain, adding) == fingerprint(with_it) != fingerprint(plain)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"{" * 100_000,
+        b'{"model": 7}',
+        b'{"model": {"vocab": {}}}',
+        b'{"model": {"vocab": [7]}}',
+        b'{"model": {"vocab": [[]]}}',
+    ],
+)
+def test_what_is_no_tokenizer_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"^it"):
+        fingerprint(content)
+
+
+def test_a_tokenizer_of_the_hub_is_read_once_for_all_models_that_share_it(
+    hub: Hub, client: HubClient, tmp_path: Path
+) -> None:
+    for repo in ("org/one", "org/two"):
+        hub.add(repo, tiny())
+    hub.add("org/other", tiny() | {"tokenizer.json": b'{"model": {"vocab": {"x": 0}}}'})
+    facts = {repo: fetch_facts(client, repo, tmp_path, Stop()) for repo in ("org/one", "org/two", "org/other")}
+    book = VocabularyBook(tmp_path / "book.json")
+    made = {repo: book.of_remote(client, each, Stop()) for repo, each in facts.items()}
+    assert made["org/one"] == made["org/two"] != made["org/other"]
+    assert len(hub.asked("tokenizer.json")) == 2
+    assert VocabularyBook(tmp_path / "book.json").of_remote(client, facts["org/two"], Stop()) == made["org/one"]
+    assert len(hub.asked("tokenizer.json")) == 2
+
+
+def test_a_damaged_tokenizer_of_the_hub_is_one_sentence(hub: Hub, client: HubClient, tmp_path: Path) -> None:
+    hub.add("org/bad", tiny() | {"tokenizer.json": b"[[["})
+    facts = fetch_facts(client, "org/bad", tmp_path, Stop())
+    with pytest.raises(HubError, match="its tokenizer cannot be read"):
+        VocabularyBook(tmp_path / "book.json").of_remote(client, facts, Stop())
+
+
+def test_a_model_without_tokenizer_json_has_no_fingerprint(hub: Hub, client: HubClient, tmp_path: Path) -> None:
+    files = tiny()
+    del files["tokenizer.json"]
+    hub.add("org/old", files)
+    facts = fetch_facts(client, "org/old", tmp_path, Stop())
+    assert VocabularyBook(tmp_path / "book.json").of_remote(client, facts, Stop()) == ""
+    (tmp_path / "book.json").write_text("damaged")
+    assert VocabularyBook(tmp_path / "book.json").of_folder(tmp_path / "nothing") == ""

@@ -1,0 +1,1 @@
+"""Tests of what a person sees of the model library."""

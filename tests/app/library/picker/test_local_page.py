@@ -1,0 +1,140 @@
+"""The models on this computer: found, filtered, deleted and put back, verified and repaired, folders added."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QFileDialog, QMessageBox
+
+from app.downloads.progress import State
+from app.library.picker.entry_list import ENTRY
+from app.library.picker.local_page import DAMAGED, STOP, UNDO, LocalPage
+from app.library.picker.page import Page
+from app.settings import SettingsFile
+from engine.options import LoadOptions
+from tests.app.library.hub.repositories import tiny
+from tests.app.library.local.folders import cached, write
+from tests.app.library.picker.conftest import Desk, put_up
+from tests.hub import Hub
+
+
+@pytest.fixture
+def page(desk: Desk, cache: Path, settings: SettingsFile, tmp_path: Path) -> LocalPage:
+    """My models, with one in the hub's cache and one in a folder."""
+    cached(cache, "org/kept", tiny())
+    write(tmp_path / "models" / "mine", tiny())
+    settings.change(model_folders=(str(tmp_path / "models"),))
+    return desk.open(Page.MODELS).local
+
+
+def names(page: LocalPage) -> list[str]:
+    return [page.entries.index(row).data(ENTRY).name for row in range(page.entries.rowCount())]
+
+
+def confirm(page: LocalPage, answer: str) -> str:
+    """Press a button of the question; returns what it said."""
+    box = page.findChildren(QMessageBox)[-1]
+    words = f"{box.text()} {box.informativeText()}"
+    buttons = [each for each in box.findChildren(QAbstractButton) if each.text().replace("&", "") == answer]
+    buttons[0].click()
+    return words
+
+
+def test_everything_here_is_listed_and_loads_with_enter(desk: Desk, page: LocalPage) -> None:
+    desk.wait(lambda: set(names(page)) == {"Embedded demo", "org/kept", "mine"})
+    assert names(page)[0] == "Embedded demo"
+    desk.choose("org/kept")
+    desk.wait(lambda: desk.button == "Load")
+    assert "8.0 B parameters" in page.entries.index(page.entries.row_of("org/kept")).data(ENTRY).figures
+    QTest.keyClick(page.view, Qt.Key.Key_Return)
+    assert desk.asked == [LoadOptions("org/kept", "none")]
+
+
+def test_the_demo_offers_its_own_draft(desk: Desk, page: LocalPage) -> None:
+    desk.choose("embedded")
+    desk.wait(lambda: desk.drafts()[0].startswith("Embedded demo draft  (recommended). It has the same"))
+    QTest.keyClick(page.view, Qt.Key.Key_Return)
+    assert desk.asked == [LoadOptions()]
+
+
+def test_typing_filters(desk: Desk, page: LocalPage) -> None:
+    desk.wait(lambda: len(names(page)) == 3)
+    QTest.keyClicks(page.field, "kept")
+    assert names(page) == ["org/kept"]
+    QTest.keyClicks(page.field, "zzz")
+    assert page.empty.isVisible()
+    QTest.keyClick(page.field, Qt.Key.Key_Escape)
+    assert len(names(page)) == 3
+
+
+def test_deleting_asks_says_what_is_freed_and_can_be_undone(desk: Desk, page: LocalPage, cache: Path) -> None:
+    desk.choose("org/kept")
+    QTest.keyClick(page.view, Qt.Key.Key_Delete)
+    assert "159.8 kB" in confirm(page, "Cancel")
+    assert (cache / "models--org--kept").is_dir()
+    page.delete.click()
+    assert "deleted for good" in confirm(page, "Delete")
+    desk.wait(lambda: "org/kept" not in names(page))
+    assert not (cache / "models--org--kept").exists()
+    page.notices.action_requested.emit(UNDO)
+    desk.wait(lambda: "org/kept" in names(page))
+    assert (cache / "models--org--kept" / "refs" / "main").is_file()
+
+
+def test_what_was_deleted_is_gone_when_the_dialog_closes(desk: Desk, page: LocalPage, cache: Path) -> None:
+    desk.choose("org/kept")
+    page.delete.click()
+    confirm(page, "Delete")
+    desk.wait(lambda: "org/kept" not in names(page))
+    assert list(cache.iterdir()) != [], "it is only set aside"
+    desk.dialog.close()
+    desk.wait(lambda: list(cache.iterdir()) == [])
+
+
+def test_what_is_loaded_or_ours_is_not_deleted(desk: Desk, page: LocalPage) -> None:
+    desk.choose("embedded")
+    assert not page.delete.isEnabled()
+    desk.choose("org/kept")
+    assert page.delete.isEnabled()
+    page.show_in_use(frozenset({"org/kept"}))
+    assert not page.delete.isEnabled()
+    QTest.keyClick(page.view, Qt.Key.Key_Delete)
+    assert page.findChildren(QMessageBox) == []
+
+
+def test_verifying_finds_damage_and_gets_just_that_file_again(
+    desk: Desk, page: LocalPage, hub: Hub, cache: Path
+) -> None:
+    put_up(hub, "org/kept", 10**9)
+    desk.choose("org/kept")
+    page.verify.click()
+    assert any(each.key == STOP for each in page.notices.notices)
+    desk.wait(lambda: any("verified" in each.message for each in page.notices.notices))
+    weights = next((cache / "models--org--kept").rglob("model.safetensors"))
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.resolve().write_bytes(content)
+    page.verify.click()
+    desk.wait(lambda: any(each.key == DAMAGED for each in page.notices.notices))
+    assert "model.safetensors" in page.notices.notices[-1].message
+    page.notices.action_requested.emit(DAMAGED)
+    desk.wait_for("org/kept", State.DONE)
+    assert len(hub.asked("model.safetensors")) == 1
+    folder = Path(desk.download("org/kept").path)
+    assert (folder / "model.safetensors").read_bytes() == hub.catalogue.repos["org/kept"].files["model.safetensors"]
+
+
+def test_folders_come_and_go(
+    desk: Desk, page: LocalPage, tmp_path: Path, settings: SettingsFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = write(tmp_path / "other", tiny())
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(other))
+    page.fill_menu()
+    page.menu.actions()[0].trigger()
+    desk.wait(lambda: "other" in names(page))
+    assert settings.current.model_folders == (str(tmp_path / "models"), str(other))
+    page.fill_menu()
+    page.menu.actions()[-1].trigger()
+    desk.wait(lambda: "other" not in names(page))
+    assert other.is_dir()

@@ -1,0 +1,113 @@
+"""The palette in the window: by keyboard alone."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtTest import QTest
+
+from app.palette.palette import CommandPalette
+from app.settings import SettingsFile
+from app.window import MainWindow
+from tests.app.fake_link import FakeLink
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
+
+
+@pytest.fixture
+def palette(window: MainWindow) -> CommandPalette:
+    """The palette of a window, opened by its key."""
+    assert QTest.qWaitForWindowActive(window)
+    QTest.keyClick(window.focusWidget(), Qt.Key.Key_K, CONTROL)
+    assert window.tools.palette.isVisible()
+    return window.tools.palette
+
+
+def write(palette: CommandPalette, text: str) -> None:
+    """Into the field, letter by letter."""
+    QTest.keyClicks(palette.field, text)
+
+
+def press(palette: CommandPalette, *keys: Qt.Key) -> None:
+    """In the field, which has the focus all the time."""
+    for key in keys:
+        QTest.keyClick(palette.field, key)
+
+
+def names(palette: CommandPalette) -> list[str]:
+    """What is listed."""
+    return [hit.entry.name for hit in palette.model.hits]
+
+
+def test_every_action_is_listed_with_its_menu_and_shortcut(window: MainWindow, palette: CommandPalette) -> None:
+    entries = {hit.entry.key: hit.entry for hit in palette.model.hits}
+    assert set(entries) == {action.objectName() for action, _ in window.actions_.commands} - {"palette"}
+    assert (entries["models"].name, entries["models"].where, entries["models"].keys) == ("Models", "File", "Ctrl+M")
+    assert all(each.where and each.keys for each in entries.values())
+    assert not entries["stop"].is_enabled
+
+
+def test_letters_and_enter_run_an_action(window: MainWindow, palette: CommandPalette, settings: SettingsFile) -> None:
+    assert window.chats_dock.isVisible()
+    write(palette, "chats now")
+    press(palette, Qt.Key.Key_Return)
+    assert not palette.isVisible()
+    assert not window.chats_dock.isVisible()
+    assert settings.current.recent_commands == ("chats",)
+    window.actions_.palette.trigger()
+    assert names(palette)[0] == "Chats (now off)"
+
+
+def test_arrows_choose_and_leave_out_what_cannot_be_done(palette: CommandPalette) -> None:
+    write(palette, "answer")
+    assert names(palette)[:2]
+    seen = set()
+    for _ in range(2 * len(names(palette))):
+        seen.add(palette.model.hits[palette.list.currentIndex().row()].entry.key)
+        press(palette, Qt.Key.Key_Down)
+    assert seen
+    assert not seen & {"stop", "regenerate"}
+
+
+def test_up_from_the_first_is_the_last(palette: CommandPalette) -> None:
+    press(palette, Qt.Key.Key_Up)
+    assert palette.list.currentIndex().row() == len(names(palette)) - 1
+    press(palette, Qt.Key.Key_Down)
+    assert palette.list.currentIndex().row() == 0
+
+
+def test_conversations_are_opened_by_their_title(
+    window: MainWindow, link: FakeLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.chat.ask("Tell me of walruses")
+    link.finish()
+    first = window.chat.conversation.id
+    window.actions_.new_chat.trigger()
+    window.actions_.palette.trigger()
+    palette = window.tools.palette
+    write(palette, "walrus")
+    assert [(hit.entry.name, hit.entry.where) for hit in palette.model.hits] == [("Tell me of walruses", "Chat")]
+    opened: list[int] = []
+    monkeypatch.setattr(window.conversations.keeper, "open", opened.append)
+    press(palette, Qt.Key.Key_Return)
+    assert opened == [first]
+
+
+def test_esc_closes_and_nothing_was_done(palette: CommandPalette, settings: SettingsFile) -> None:
+    press(palette, Qt.Key.Key_Escape)
+    assert not palette.isVisible()
+    assert settings.current.recent_commands == ()
+
+
+def test_what_does_not_fit_is_said(palette: CommandPalette) -> None:
+    write(palette, "zzzz")
+    assert palette.nothing.isVisible()
+    press(palette, Qt.Key.Key_Return, Qt.Key.Key_Down)
+    assert palette.isVisible()
+
+
+def test_a_screen_reader_hears_name_menu_and_shortcut(palette: CommandPalette) -> None:
+    assert palette.accessibleName()
+    assert palette.field.accessibleName()
+    first = palette.model.index(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert first == "New chat, File, Ctrl+N"
+    assert QAccessible.queryAccessibleInterface(palette.list).childCount() == len(names(palette))

@@ -1,0 +1,199 @@
+"""The panel as a person meets it: empty, filling, pointed at, zoomed, in both themes."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QAction, QImage
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.engine_state import EngineState, Phase
+from app.telemetry import definitions
+from app.telemetry.card import Card
+from app.telemetry.card_grid import CardGrid
+from app.telemetry.panel import NOTHING_YET
+from app.telemetry.room import TelemetryRoom
+from app.telemetry.time_chart import TimeChart
+from app.theme import DARK, LIGHT
+from engine.messages import Prefilled, Round
+from engine.options import GenerateOptions
+from tests.app.fake_link import FakeLink
+from tests.app.telemetry.rounds import loaded, made_up_round, round_of
+
+
+@pytest.fixture
+def room(qtbot: QtBot) -> TelemetryRoom:
+    room = TelemetryRoom(FakeLink(), LIGHT)
+    qtbot.addWidget(room.dock)
+    room.dock.resize(900, 1800)
+    room.dock.show()
+    qtbot.waitExposed(room.dock)
+    return room
+
+
+def fill(room: TelemetryRoom, rounds: int, request: int = 2, streams: bool = True) -> None:
+    random = Random(1)
+    room.on_asked(request, (), GenerateOptions())
+    room.on_events([Prefilled(request, 10, 0, 0.2)])
+    room.on_events([made_up_round(index, random, request=request, streams=streams) for index in range(rounds)])
+    room.panel.refresh()
+
+
+def card(room: TelemetryRoom, figure: definitions.Figure) -> Card:
+    return next(each for each in room.panel.cards if each.figure is figure)
+
+
+def speed(room: TelemetryRoom) -> TimeChart:
+    chart = card(room, definitions.SPEED).picture
+    assert isinstance(chart, TimeChart)
+    return chart
+
+
+def spot(chart: TimeChart, seconds: float) -> QPointF:
+    place = chart.mapFromScene(chart.getViewBox().mapViewToScene(QPointF(seconds, 1.0)))
+    return QPointF(place)
+
+
+def middle_of(room: TelemetryRoom, row: int) -> float:
+    return float(room.history.rows["begin"][row] + room.history.rows["seconds"][row] / 2)
+
+
+def image(room: TelemetryRoom) -> QImage:
+    return room.panel.grab().toImage()
+
+
+def test_without_rounds_every_figure_says_so_in_words(room: TelemetryRoom) -> None:
+    room.panel.refresh()
+    assert room.panel.caption == NOTHING_YET
+    assert [each.reading for each in room.panel.cards] == [each.figure.empty for each in room.panel.cards]
+
+
+def test_every_figure_is_defined(room: TelemetryRoom) -> None:
+    titles = [each.figure.title for each in room.panel.cards]
+    assert len(set(titles)) == len(titles) == 9
+    for each in room.panel.cards:
+        tips = {child.toolTip() for child in each.children() if hasattr(child, "toolTip")}
+        assert f"<qt>{each.figure.definition}</qt>" in tips
+
+
+def test_rounds_are_read_off_the_legends(room: TelemetryRoom) -> None:
+    room.on_engine_state(EngineState(Phase.READY, pair=loaded()))
+    room.on_asked(2, (), GenerateOptions())
+    room.on_events([round_of(0), round_of(1, bytes_streamed=90_000_000)])
+    room.panel.refresh()
+    assert card(room, definitions.SPEED).reading == "a round 222, mean 222"
+    assert card(room, definitions.TOKENS_PER_PASS).reading == "a round 2, mean 2"
+    assert card(room, definitions.TIME).reading.startswith("compute 6.0 ms, stream wait 0.0 ms")
+    assert card(room, definitions.BANDWIDTH).reading == "a round 10.0 GB/s, mean 5.00 GB/s, ceiling 19.0 GB/s"
+    assert card(room, definitions.BY_DEPTH).reading == "accepted at depth 1 100 %"
+    assert card(room, definitions.CALIBRATION).reading.endswith("nodes 4")
+    assert room.panel.caption.startswith("Round 2, the newest")
+
+
+def test_what_never_streamed_is_said(room: TelemetryRoom) -> None:
+    fill(room, 5, streams=False)
+    assert card(room, definitions.BANDWIDTH).reading == definitions.BANDWIDTH.empty
+
+
+def test_only_rounds_of_the_conversation_are_drawn(room: TelemetryRoom) -> None:
+    fill(room, 3)
+    room.on_events([round_of(0, request=9)])
+    assert room.history.count == 3
+    room.clear()
+    room.on_events([round_of(3)])
+    room.panel.refresh()
+    assert room.history.count == 0
+    assert room.panel.caption == NOTHING_YET
+
+
+def test_a_damaged_round_is_left_out(room: TelemetryRoom) -> None:
+    fill(room, 2)
+    broken: Round = replace(round_of(2), accepted=(0, 9))
+    room.on_events([broken, round_of(3)])
+    assert room.history.count == 3
+
+
+def test_pointing_reads_a_round_in_all_charts_and_a_click_chooses_it(room: TelemetryRoom, qtbot: QtBot) -> None:
+    fill(room, 40)
+    at = spot(speed(room), middle_of(room, 7))
+    QTest.mouseMove(speed(room).viewport(), at.toPoint())
+    qtbot.waitUntil(lambda: room.panel.caption.startswith("Round 8 of 40"))
+    with qtbot.waitSignal(room.panel.round_chosen) as chosen:
+        QTest.mouseClick(speed(room).viewport(), Qt.MouseButton.LeftButton, pos=at.toPoint())
+    assert chosen.args == [7]
+
+
+def test_rounds_are_numbered_on_when_the_oldest_are_forgotten(room: TelemetryRoom, qtbot: QtBot) -> None:
+    fill(room, 30)
+    room.history.clear()
+    room.history._capacity = 10
+    fill(room, 25)
+    room.panel.scope.point(0.0)
+    with qtbot.waitSignal(room.panel.round_chosen) as chosen:
+        room.panel.scope.choose()
+    assert chosen.args == [room.history.first] == [15]
+
+
+def test_a_chosen_round_is_known_by_its_request(room: TelemetryRoom) -> None:
+    shown: list[tuple[int, int]] = []
+    room.follow(QAction(checkable=True), lambda request, index: shown.append((request, index)))
+    fill(room, 5, request=2)
+    fill(room, 5, request=7)
+    for number in (3, 8, 99):
+        room.panel.round_chosen.emit(number)
+    assert shown == [(2, 3), (7, 3)]
+
+
+def test_arrow_keys_go_from_round_to_round(room: TelemetryRoom, qtbot: QtBot) -> None:
+    fill(room, 10)
+    for key in (Qt.Key.Key_Left, Qt.Key.Key_Left, Qt.Key.Key_Right):
+        QTest.keyClick(speed(room), key)
+    with qtbot.waitSignal(room.panel.round_chosen) as chosen:
+        QTest.keyClick(speed(room), Qt.Key.Key_Return)
+    assert chosen.args == [8]
+
+
+def test_zoom_and_drag_move_all_charts_and_stay_inside(room: TelemetryRoom) -> None:
+    fill(room, 200)
+    scope, extent = room.panel.scope, room.panel.scope.extent
+    QTest.keyClick(speed(room), Qt.Key.Key_Plus)
+    room.panel.refresh()
+    assert scope.span[1] - scope.span[0] < extent[1] - extent[0]
+    for each in room.panel.cards:
+        if isinstance(each.picture, TimeChart):
+            assert each.picture.getViewBox().viewRange()[0] == pytest.approx(scope.span)
+    scope.pan(1e6)
+    assert scope.span[1] == pytest.approx(extent[1])
+    QTest.keyClick(speed(room), Qt.Key.Key_Home)
+    assert scope.span == extent
+
+
+def test_themes_look_different_and_something_is_drawn(room: TelemetryRoom) -> None:
+    fill(room, 50)
+    room.on_engine_state(EngineState(Phase.READY, pair=loaded()))
+    room.panel.refresh()
+    light = image(room)
+    room.panel.set_theme(DARK)
+    room.panel.refresh()
+    dark = image(room)
+    assert light.pixelColor(2, 2).lightness() > 200
+    assert dark.pixelColor(2, 2).lightness() < 60
+    colours = {dark.pixelColor(x, y).name() for x in range(0, 900, 3) for y in range(0, dark.height(), 3)}
+    assert len(colours) > 20
+
+
+def test_a_wider_panel_has_more_columns(room: TelemetryRoom, qtbot: QtBot) -> None:
+    grid = room.panel.findChildren(CardGrid)[0]
+    assert grid.columns == 2
+    room.dock.resize(400, 900)
+    qtbot.waitUntil(lambda: grid.columns == 1)
+
+
+def test_a_hidden_panel_paints_nothing_and_catches_up(room: TelemetryRoom, qtbot: QtBot) -> None:
+    room.dock.hide()
+    fill(room, 4)
+    assert room.panel.caption == NOTHING_YET
+    room.dock.show()
+    qtbot.waitUntil(lambda: room.panel.caption.startswith("Round 4, the newest"))

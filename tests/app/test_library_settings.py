@@ -1,0 +1,35 @@
+"""What the model library keeps in the settings: a draft per target, and folders that hold models."""
+
+import json
+
+import pytest
+
+from app.paths import Folders
+from app.settings import SettingsFile
+
+
+def test_drafts_and_folders_are_kept(settings: SettingsFile, folders: Folders) -> None:
+    settings.remember_draft("org/large", "org/small")
+    settings.remember_draft("/models/other", "none")
+    settings.change(model_folders=("/models", "/more"))
+    again = SettingsFile(folders.settings_file).current
+    assert again == settings.current
+    assert again.drafts == {"org/large": "org/small", "/models/other": "none"}
+    assert again.model_folders == ("/models", "/more")
+
+
+def test_only_the_newest_drafts_are_kept(settings: SettingsFile) -> None:
+    for number in range(400):
+        settings.remember_draft(f"org/m{number}", "org/d")
+    settings.remember_draft("org/m150", "org/e")
+    drafts = settings.current.drafts
+    assert len(drafts) == 300
+    assert drafts["org/m150"] == "org/e"
+    assert "org/m99" not in drafts
+
+
+@pytest.mark.parametrize("junk", [7, "x", [], {"a": 7}, [7], None])
+def test_junk_is_nothing(junk: object, settings: SettingsFile, folders: Folders) -> None:
+    folders.settings_file.write_text(json.dumps({"drafts": junk, "model_folders": junk, "target": "org/x"}))
+    read = SettingsFile(folders.settings_file).current
+    assert (read.drafts, read.model_folders, read.target) == ({}, (), "org/x")

@@ -1,0 +1,181 @@
+"""Preferences in the window: every option does what it says."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.library.hub.token_desk import TokenDesk, masked
+from app.library.hub.tokens import Token, TokenOrigin, Tokens
+from app.main import with_prepared
+from app.notices import Notice
+from app.paths import Folders
+from app.preferences.dialog import PreferencesDialog
+from app.window import MainWindow
+from engine.options import LoadOptions
+from tests.app.fake_link import FakeLink
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
+
+
+@pytest.fixture
+def preferences(window: MainWindow) -> PreferencesDialog:
+    """The dialog, opened by its key."""
+    assert QTest.qWaitForWindowActive(window)
+    QTest.keyClick(window.focusWidget(), Qt.Key.Key_Comma, CONTROL)
+    return next(each for each in window.findChildren(PreferencesDialog) if each.isVisible())
+
+
+def choose(preferences: PreferencesDialog, name: str, value: object) -> None:
+    """Change an option and apply it."""
+    row = next(page.rows[name] for page in preferences.pages if name in page.rows)
+    row.editor.show_value(value)
+    preferences.apply_button.click()
+
+
+def ask(window: MainWindow, question: str = "Hello") -> None:
+    """Have a question answered."""
+    window.chat.ask(question)
+
+
+def test_the_send_key(window: MainWindow, link: FakeLink, preferences: PreferencesDialog) -> None:
+    choose(preferences, "send_key", "ctrl-return")
+    preferences.close()
+    field = window.chat_panel.composer.field
+    QTest.keyClicks(field, "One")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    QTest.keyClicks(field, "two")
+    assert field.toPlainText() == "One\ntwo"
+    QTest.keyClick(field, Qt.Key.Key_Return, CONTROL)
+    assert link.last_question.chat[-1].content == "One\ntwo"
+
+
+def test_limits_place_and_overlap_reach_the_next_load(
+    window: MainWindow, link: FakeLink, preferences: PreferencesDialog
+) -> None:
+    for name, value in (("vram_limit_gb", 6.0), ("ram_limit_gb", 12.5), ("place", "ram"), ("overlap", False)):
+        choose(preferences, name, value)
+    window.library.load(LoadOptions("embedded", "none"))
+    options = link.last_load.options
+    assert (options.vram_limit_bytes, options.ram_limit_bytes) == (6 * 10**9, 12_500_000_000)
+    assert (options.place, options.overlap) == ("ram", False)
+    chosen = LoadOptions("embedded", "none", place="device", vram_limit_bytes=10**9)
+    window.library.load(chosen)
+    assert (link.last_load.options.place, link.last_load.options.vram_limit_bytes) == ("device", 10**9)
+
+
+def test_lookup_and_calibration_reach_the_next_answer(
+    window: MainWindow, link: FakeLink, preferences: PreferencesDialog
+) -> None:
+    choose(preferences, "lookup", False)
+    choose(preferences, "calibrate", False)
+    ask(window)
+    speculation = link.last_question.options.speculation
+    assert (speculation.lookup, speculation.calibrate) == (False, False)
+
+
+def test_method_and_budget_are_those_of_new_chats(
+    window: MainWindow, link: FakeLink, preferences: PreferencesDialog
+) -> None:
+    choose(preferences, "generation.method", "chain")
+    choose(preferences, "generation.budget", 48)
+    ask(window)
+    speculation = link.last_question.options.speculation
+    assert (speculation.method, speculation.budget) == ("chain", 48)
+
+
+def test_without_scrolling_along_the_reader_stays_where_he_is(
+    window: MainWindow, link: FakeLink, preferences: PreferencesDialog
+) -> None:
+    window.resize(700, 420)
+    choose(preferences, "autoscroll", False)
+    preferences.close()
+    ask(window)
+    bar = window.chat_panel.view.verticalScrollBar()
+    for _ in range(12):
+        link.say("line\n\n" * 8)
+        window.chat_panel.view.answers[-1].grab()
+    link.finish()
+    QTest.qWait(50)
+    assert bar.maximum() > 0
+    assert bar.value() < bar.maximum()
+
+
+@pytest.fixture
+def levels() -> Iterator[None]:
+    """The loggers, put back."""
+    yield
+    for name in ("app", "coppice"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("levels")
+def test_the_log_level_holds_at_once(preferences: PreferencesDialog) -> None:
+    choose(preferences, "log_level", "warning")
+    assert not logging.getLogger("app.settings").isEnabledFor(logging.INFO)
+    choose(preferences, "log_level", "debug")
+    assert logging.getLogger("app.settings").isEnabledFor(logging.DEBUG)
+
+
+def test_the_folder_of_prepared_models(folders: Folders, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert with_prepared(folders, "") == folders
+    chosen = tmp_path / "fast" / "prepared"
+    assert with_prepared(folders, str(chosen)) == replace(folders, cache=chosen)
+    assert chosen.is_dir()
+    (tmp_path / "file").write_text("")
+    assert with_prepared(folders, str(tmp_path / "file")) == folders
+    assert "cannot be used" in caplog.text
+
+
+def test_diagnostics_are_copied_from_the_menu_and_from_an_error(window: MainWindow) -> None:
+    clipboard = QGuiApplication.clipboard()
+    window.notices.add(Notice("any", "Something went wrong."))
+    button = next(each for each in window.notices.findChildren(QPushButton) if each.text() == "Copy diagnostics")
+    for copy in (window.actions_.copy_diagnostics.trigger, button.click):
+        clipboard.clear()
+        copy()
+        assert "demo-target" in clipboard.text()
+        assert window.notices.notices[-1].key == "diagnostics-copied"
+
+
+class Kept(Tokens):
+    """Tokens without a keyring."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token = Token()
+
+    def current(self) -> Token:
+        """What was kept."""
+        return self.token
+
+    def keep(self, secret: str) -> None:
+        """Keep it here."""
+        self.token = Token(secret, TokenOrigin.KEYRING)
+
+    def forget(self) -> None:
+        """Forget it; another one stays in the environment."""
+        self.token = Token("hf_environment_token", TokenOrigin.ENVIRONMENT)
+
+
+def test_the_token_is_told_masked(qtbot: QtBot) -> None:
+    desk = TokenDesk(Kept())
+    seen: list[tuple[str, str, bool]] = []
+    desk.told.connect(lambda *told: seen.append(told))
+    for act in (desk.look, lambda: desk.keep("hf_abcdefghijklmnop"), desk.forget):
+        with qtbot.waitSignal(desk.told):
+            act()
+    desk.close()
+    assert seen == [
+        ("", "", False),
+        ("••••••••mnop", "the system's keyring", True),
+        ("••••••••oken", "the variable HF_TOKEN", False),
+    ]
+    assert masked("short") == "••••••••"

@@ -1,0 +1,159 @@
+"""Translations: complete, with the same placeholders, and shown."""
+
+import ast
+import importlib.util
+import string
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QLocale, QTranslator
+from PySide6.QtWidgets import QApplication, QMenu
+
+from app.paths import ROOT
+from app.translation import CONTEXT, LANGUAGES, install, language_of, tr
+from tests.app.conftest import OpenWindow
+from tests.app.fake_link import FakeLink
+
+
+def _script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("translations", ROOT / "packaging" / "translations.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules["translations"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+SCRIPT: Any = _script()
+
+
+@pytest.fixture(scope="module")
+def found() -> Any:
+    """Every text of the application."""
+    return SCRIPT.collect(ROOT / "app")
+
+
+@pytest.fixture(scope="module")
+def german() -> Any:
+    """The German translations."""
+    return SCRIPT.read(SCRIPT.FOLDER / "coppice_de.ts")
+
+
+@pytest.fixture
+def show(qapp: QApplication) -> Iterator[Callable[[str], None]]:
+    """Shows a language, until the test is over."""
+    installed: list[QTranslator] = []
+    yield lambda language: installed.extend(install(qapp, language))
+    for each in installed:
+        qapp.removeTranslator(each)
+
+
+def placeholders(text: str) -> list[str]:
+    """What is filled in, with how it is written."""
+    named = [f"{name}:{form}" for _, name, form, _ in string.Formatter().parse(text) if name is not None]
+    return sorted([*named, *(["%n"] if "%n" in text else [])])
+
+
+def test_every_text_is_translated_and_nothing_else_is(found: Any, german: Any) -> None:
+    assert set(found) - set(german) == set(), "run packaging/translations.sh, then translate"
+    assert set(german) - set(found) == set(), "run packaging/translations.sh"
+    assert [words.source for words, forms in german.items() if not all(forms)] == []
+
+
+def test_placeholders_and_access_keys_agree(german: Any) -> None:
+    for words, forms in german.items():
+        for form in forms:
+            assert placeholders(form) == placeholders(words.source), words.source
+            assert ("&" in form) == ("&" in words.source), words.source
+
+
+def test_what_is_shipped_is_what_was_translated(german: Any) -> None:
+    compiled = QTranslator()
+    assert compiled.load("coppice_de", str(SCRIPT.FOLDER))
+    for words, forms in german.items():
+        shown = compiled.translate(CONTEXT, words.source, None, 1 if words.is_plural else -1)
+        assert shown == forms[0], "run packaging/translations.sh"
+
+
+def test_english_has_its_plurals(found: Any, show: Callable[[str], None]) -> None:
+    english = SCRIPT.read(SCRIPT.FOLDER / "coppice_en.ts")
+    assert {each for each in found if each.is_plural} == set(english)
+    show("en")
+    assert (tr("%n passes", n=1), tr("%n passes", n=2)) == ("1 pass", "2 passes")
+
+
+def test_words_that_are_put_together_are_refused(tmp_path: Any) -> None:
+    (tmp_path / "wrong.py").write_text('tr(f"Hello {name}")')
+    with pytest.raises(ValueError, match=r"wrong\.py:1"):
+        SCRIPT.collect(tmp_path)
+
+
+def test_the_window_speaks_german(open_window: OpenWindow, show: Callable[[str], None]) -> None:
+    show("de")
+    window = open_window(FakeLink())
+    titles = [menu.title() for menu in window.menuBar().findChildren(QMenu)]
+    assert titles[:4] == ["&Datei", "&Bearbeiten", "&Ansicht", "&Hilfe"]
+    assert window.actions_.preferences.text() == "&Einstellungen…"
+    assert window.status_area.words.text() == "Rechenprozess startet"
+    assert window.chat_panel.composer.field.placeholderText() == "Fragen Sie etwas"
+    assert (tr("%n passes", n=1), tr("%n passes", n=2)) == ("1 Durchlauf", "2 Durchläufe")
+
+
+def test_in_one_menu_no_access_key_is_there_twice(open_window: OpenWindow, show: Callable[[str], None]) -> None:
+    for language in LANGUAGES:
+        show(language)
+        window = open_window(FakeLink())
+        for menu in window.menuBar().findChildren(QMenu):
+            keys = [action.text().partition("&")[2][:1].casefold() for action in menu.actions() if "&" in action.text()]
+            assert len(keys) == len(set(keys)), (language, menu.title(), keys)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "spoken", "shown"),
+    [
+        ("de", ["fr-FR"], "de"),
+        ("system", ["fr-FR", "de-AT"], "de"),
+        ("system", ["fr-FR"], "en"),
+        ("xx", ["en-GB"], "en"),
+    ],
+)
+def test_the_language_is_the_one_that_is_wanted_or_the_systems(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, spoken: list[str], shown: str
+) -> None:
+    monkeypatch.setattr(QLocale, "uiLanguages", lambda _self: spoken)
+    assert language_of(wanted) == shown
+
+
+TRANSLATED = (
+    "app/actions.py",
+    "app/window.py",
+    "app/notices.py",
+    "app/status_area.py",
+    "app/preferences",
+    "app/palette",
+)
+SHOWING = {
+    "setText",
+    "setAccessibleName",
+    "setToolTip",
+    "setPlaceholderText",
+    "setWindowTitle",
+    "QLabel",
+    "QPushButton",
+}
+
+
+@pytest.mark.parametrize("place", TRANSLATED)
+def test_no_words_are_shown_without_being_marked(place: str) -> None:
+    files = [ROOT / place] if place.endswith(".py") else sorted((ROOT / place).glob("*.py"))
+    for file in files:
+        for call in (each for each in ast.walk(ast.parse(file.read_text())) if isinstance(each, ast.Call)):
+            name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+            bare = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            shown = [text for text in bare if any(letter.isalpha() for letter in text)] if name in SHOWING else []
+            assert shown in ([], ["Coppice"]), (file.name, call.lineno)

@@ -1,0 +1,152 @@
+"""The window without a mouse, in high contrast, in large letters, and from right to left."""
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QToolButton, QWidget
+
+from app.colors import DARK_CONTRAST, LIGHT_CONTRAST, Colors
+from app.settings import SettingsFile
+from app.theme import DARK, LIGHT, Theme
+from app.window import MainWindow
+
+LEAST_CONTRAST = {False: 4.5, True: 7.0}  # WCAG 2.2: level AA, and AAA for high contrast
+
+
+def press(window: MainWindow, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    """Press a key, wherever the focus is."""
+    QTest.keyClick(window.focusWidget() or window, key, modifiers)
+
+
+def holds_focus(window: MainWindow, pane: QWidget) -> bool:
+    """Whether the focus is in a part of the window."""
+    focus = window.focusWidget()
+    return focus is not None and (focus is pane or pane.isAncestorOf(focus))
+
+
+def test_f6_goes_through_the_panes_and_back(window: MainWindow) -> None:
+    assert QTest.qWaitForWindowActive(window)
+    composer, tree, chats = window.chat_panel.composer, window.tree_panel, window.conversations.panel
+    order = []
+    for _ in range(4):
+        press(window, Qt.Key.Key_F6)
+        order += [pane for pane in (composer, tree, chats) if holds_focus(window, pane)]
+    assert order == [tree, chats, composer]  # and the tool bar between them
+    press(window, Qt.Key.Key_F6, Qt.KeyboardModifier.ShiftModifier)
+    assert holds_focus(window, chats)
+
+
+def test_f6_leaves_out_what_is_hidden(window: MainWindow) -> None:
+    window.tree_dock.hide()
+    window.chats_dock.hide()
+    for _ in range(6):
+        press(window, Qt.Key.Key_F6)
+        assert not holds_focus(window, window.tree_panel)
+        assert not holds_focus(window, window.conversations.panel)
+
+
+def test_tab_reaches_every_button_of_the_tool_bar(window: MainWindow) -> None:
+    names = {each.text() for each in window.findChildren(QToolButton) if each.text() and each.isVisible()}
+    reached = set()
+    for _ in range(80):
+        press(window, Qt.Key.Key_Tab)
+        focus = window.focusWidget()
+        if isinstance(focus, QToolButton):
+            reached.add(focus.text())
+    assert {"Chats", "New chat", "Models", "Generation settings", "Speculation tree"} <= names & reached
+
+
+def luminance(color: str) -> float:
+    """Relative luminance, as WCAG 2.2 defines it."""
+    parts = (QColor(color).redF(), QColor(color).greenF(), QColor(color).blueF())
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """From 1 (none) to 21 (black and white)."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("colors", [LIGHT, DARK, LIGHT_CONTRAST, DARK_CONTRAST])
+def test_text_can_be_read(colors: Colors) -> None:
+    least = LEAST_CONTRAST[colors.is_contrast]
+    for ground in (colors.window, colors.surface, colors.raised, colors.bubble, colors.hover, colors.selection):
+        assert contrast(colors.text, ground) >= least
+    for ground in (colors.window, colors.surface):
+        assert contrast(colors.muted, ground) >= least
+        assert contrast(colors.link, ground) >= LEAST_CONTRAST[False]
+        assert contrast(colors.error, ground) >= least
+    assert contrast(colors.on_accent, colors.accent) >= least
+
+
+@pytest.fixture
+def followed(theme: Theme) -> Iterator[Theme]:
+    """The theme, put back to how it begins."""
+    yield theme
+    theme.follow(type(theme._preferences)())
+
+
+def test_theme_contrast_and_text_size_hold_at_once(
+    window: MainWindow, settings: SettingsFile, followed: Theme, qapp: QApplication
+) -> None:
+    size = qapp.font().pointSizeF()
+    for changes, colors in (
+        ({"theme": "dark"}, DARK),
+        ({"high_contrast": True}, DARK_CONTRAST),
+        ({"theme": "light"}, LIGHT_CONTRAST),
+        ({"high_contrast": False}, LIGHT),
+    ):
+        settings.change(**changes)
+        followed.follow(settings.current)
+        assert followed.colors == colors
+        assert window.palette().window().color().name() == colors.window
+    settings.change(text_size=200)
+    followed.follow(settings.current)
+    assert qapp.font().pointSizeF() == pytest.approx(2 * size)
+    assert window.chat_panel.composer.field.font().pointSizeF() > 2 * size
+
+
+def test_the_system_is_not_followed_where_a_theme_is_chosen(
+    followed: Theme, settings: SettingsFile, qapp: QApplication
+) -> None:
+    settings.change(theme="dark")
+    followed.follow(settings.current)
+    QGuiApplication.styleHints().colorSchemeChanged.emit(Qt.ColorScheme.Light)
+    assert followed.colors == DARK
+
+
+@pytest.fixture
+def from_right_to_left(qapp: QApplication) -> Iterator[None]:
+    """Everything the other way round."""
+    qapp.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+    yield
+    qapp.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+
+
+@pytest.mark.usefixtures("from_right_to_left")
+def test_from_right_to_left_nothing_is_clipped_or_overlaps(window: MainWindow) -> None:
+    window.resize(1400, 860)
+    window.chat.ask("How are you?")
+    controls = [
+        *(each for each in window.findChildren(QToolButton) if each.isVisible() and each.text()),
+        window.chat_panel.composer,
+        window.conversations.panel.search,
+        window.status_area.words,
+    ]
+    places = [(each, QRect(each.mapTo(window, QPoint(0, 0)), each.size())) for each in controls]
+    for each, place in places:
+        assert window.rect().contains(place), each
+        assert isinstance(each, QLineEdit) or each.width() >= min(
+            each.sizeHint().width(), each.minimumSizeHint().width()
+        )
+    for index, (one, place) in enumerate(places):
+        for other, another in places[index + 1 :]:
+            nested = one.isAncestorOf(other) or other.isAncestorOf(one)
+            assert nested or not place.intersects(another), (one, other)
+    chats = window.conversations.panel.mapTo(window, QPoint(0, 0)).x()
+    assert chats > window.width() // 2, "the list of chats is at the beginning of the line, which is the right"

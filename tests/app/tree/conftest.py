@@ -1,0 +1,16 @@
+"""A tree panel on the screen, for every test here."""
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.tree.panel import TreePanel
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> TreePanel:
+    panel = TreePanel()
+    qtbot.addWidget(panel)
+    panel.resize(700, 500)
+    panel.show()
+    qtbot.waitExposed(panel)
+    return panel

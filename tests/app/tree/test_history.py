@@ -1,0 +1,177 @@
+"""Rounds come back as they were, take little room, and recordings of them are read with care."""
+
+import json
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.tree.history import History
+from app.tree.outline import as_text
+from app.tree.player import Player
+from app.tree.recording import TruncatedError, read_recording, write_recording
+from app.tree.snapshot import snapshot
+from engine.errors import InputError
+from engine.messages import Round, Seconds
+from engine.watching import Verdicts
+from tests.app.tree.trees import random_round, round_of
+
+
+def judged(nodes: int, seed: int, index: int = 0) -> Round:
+    """A round as an engine sends it that is watched."""
+    chance = np.random.default_rng(seed)
+    log_probs = (-chance.exponential(2, nodes + 2)).astype("<f4").tobytes()
+    ranks = chance.integers(1, 5000, nodes + 2).astype("<i4").tobytes()
+    made = random_round(nodes, seed, index=index)
+    return replace(made, verdicts=Verdicts(log_probs, ranks), seconds=Seconds(decode=0.5, draft=0.1))
+
+
+def test_rounds_come_back_but_for_their_text() -> None:
+    history = History()
+    rounds = [judged(64, seed, index=seed) for seed in range(5)] + [random_round(0, index=5)]
+    for each in rounds:
+        history.append(replace(each, text="hello"))
+    assert len(history) == 6
+    assert [history.round(place) for place in range(6)] == rounds
+
+
+def test_memory_is_bounded_and_the_oldest_rounds_are_still_there() -> None:
+    history = History(memory_bytes=100_000)
+    rounds = [judged(256, seed, index=seed) for seed in range(40)]
+    for each in rounds:
+        history.append(each)
+        assert history.memory_bytes <= 100_000
+    assert [history.round(place) for place in range(40)] == rounds
+    history.clear()
+    assert (len(history), history.memory_bytes) == (0, 0)
+
+
+def test_a_full_disk_loses_the_oldest_rounds_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("app.tree.history.tempfile.TemporaryFile", full)
+    history = History(memory_bytes=30_000)
+    for seed in range(20):
+        history.append(judged(256, seed, index=seed))
+    assert history.round(0) is None
+    newest = history.round(19)
+    assert newest is not None
+    assert newest.index == 19
+
+
+def test_live_follows_and_paused_stays(qtbot: QtBot) -> None:
+    player = Player()
+    player.step(1)
+    player.play()
+    assert player.current is None
+    for index in range(3):
+        player.add(random_round(4, seed=index, index=index))
+    assert player.place == 2
+    player.step(-1)
+    player.add(random_round(4, seed=3, index=3))
+    assert (player.place, player.is_live) == (1, False)
+    player.step(-9)
+    assert player.place == 0
+    player.go_live()
+    assert (player.place, player.is_live) == (3, True)
+    assert player.find(1, 2) == 2
+    assert player.find(1, 9) is None
+    player.clear()
+    assert (player.place, player.is_live, player.find(1, 2)) == (-1, True, None)
+
+
+def test_playing_goes_on_to_the_last_round_at_its_speed(qtbot: QtBot) -> None:
+    player = Player()
+    player.speed = 4.0
+    for index in range(4):
+        player.add(random_round(4, seed=index, index=index))
+    places: list[int] = []
+    player.moved.connect(lambda: places.append(player.place))
+    player.play()
+    assert player.is_playing
+    qtbot.waitUntil(lambda: not player.is_playing and player.place == 3)
+    assert sorted(set(places)) == [0, 1, 2, 3]
+
+
+def test_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
+    impossible = round_of([1, 2], [-1, 0], [0.0, -np.inf], (0,), bonus=3, index=3)
+    rounds = [judged(40, 1), random_round(0, index=1), judged(7, 2, index=2), impossible]
+    path = tmp_path / "rounds.jsonl"
+    assert write_recording(path, rounds) == 4
+    assert list(read_recording(path)) == rounds
+    first = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
+    assert {"round", "tokens", "parents", "log_probs", "depths", "accepted", "bonus", "seconds"} <= first.keys()
+
+
+def test_trace_without_texts_is_a_recording_too(tmp_path: Path) -> None:
+    line = {"round": 0, "tokens": [5, 6], "parents": [-1, 0], "log_probs": [0.0, -0.5], "depths": [0, 1],
+            "accepted": [0, 1], "bonus": 9, "seconds": {"decode": 0.25, "unheard_of": 1.0}}  # fmt: skip
+    path = tmp_path / "trace.jsonl"
+    path.write_text(json.dumps(line) + "\n\n", encoding="utf-8")
+    (read,) = read_recording(path)
+    assert (read.new_tokens, read.seconds.decode, read.tree.pieces) == (2, 0.25, ("", ""))
+
+
+def test_truncated_recording_gives_what_is_there_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+    write_recording(path, [random_round(9, index=index) for index in range(3)])
+    path.write_text(path.read_text(encoding="utf-8")[:-40], encoding="utf-8")
+    reading = read_recording(path)
+    assert len(list(islice(reading, 2))) == 2
+    with pytest.raises(TruncatedError, match="breaks off in the middle of round 3; the 2 before"):
+        next(reading)
+
+
+GOOD = '{"tokens":[1,2],"parents":[-1,0],"log_probs":[0,-1],"accepted":[0],"bonus":1}\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"\x89PNG\xff\xfe", "it is not text"),
+        (b"hello\n", "Line 1 of 'x.jsonl' is no round"),
+        (b"[1]\n", "not an object"),
+        (b"{}\n", "there is no 'tokens'"),
+        (GOOD.encode() + b'{"tokens":[1\n', "Line 2"),
+        (GOOD.replace("[-1,0]", "[-1,7]").encode(), "before its parent"),
+        (GOOD.replace("[1,2]", "[1,99999999999]").encode(), "Line 1"),
+        (GOOD.replace("[0]", "[0,1,1]").encode(), "does not lead"),
+        (b"[" * 100_000 + b"\n", "Line 1"),
+    ],
+)
+def test_what_is_no_recording_is_refused_with_its_line(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        list(read_recording(path))
+
+
+def test_huge_and_missing_files_are_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.jsonl"
+    with pytest.raises(InputError, match="cannot be read"):
+        next(read_recording(path))
+    path.write_text(GOOD * 50, encoding="utf-8")
+    monkeypatch.setattr("app.tree.recording._LONGEST_LINE", 20)
+    with pytest.raises(InputError, match="longer than"):
+        next(read_recording(path))
+    monkeypatch.setattr("app.tree.recording.LARGEST_BYTES", 100)
+    with pytest.raises(InputError, match="larger than"):
+        next(read_recording(path))
+
+
+def test_text_is_an_outline_with_marks() -> None:
+    pieces = ("The", " cat", " dog", " sat")
+    made = round_of([1, 2, 3, 4], [-1, 0, 0, 1], [0, -0.1, -2, -0.5], (0, 1), pieces=pieces, bonus_piece=" ran")
+    assert as_text(snapshot(made)).splitlines() == [
+        "Round 1: 3 nodes, 1 accepted",
+        "* The  1.000",
+        "*   ·cat  0.905",
+        "+     ·ran",
+        "      ·sat  0.670",
+        "    ·dog  0.135",
+    ]

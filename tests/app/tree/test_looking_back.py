@@ -1,0 +1,242 @@
+"""Looking at nodes, at earlier rounds and at rounds that are still growing, as a person does it in the panel."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QToolButton, QToolTip
+from pytestqt.qtbot import QtBot
+
+from app.tree.canvas import TreeCanvas
+from app.tree.caption import Caption
+from app.tree.panel import TreePanel
+from app.tree.picture import Picture
+from app.tree.timeline import Timeline
+from engine.messages import PROTOCOL, Finished, Ready, Round, Seconds, Statistics
+from engine.watching import Drafted, Inspect, Inspected, Verdicts, Watch
+from tests.app.tree.trees import random_round, round_of
+
+FORK = round_of(
+    [1, 2, 3], [-1, 0, 0], [0, -0.1, -3], (0, 1), bonus=4, pieces=("The", " cat", " dog"), bonus_piece=" sat"
+)
+VERDICTS = Verdicts(np.log([1, 0.8, 0.1, 0.6]).astype("<f4").tobytes(), np.array([0, 1, 2, 1], "<i4").tobytes())
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> TreePanel:
+    panel = TreePanel()
+    qtbot.addWidget(panel)
+    panel.resize(700, 500)
+    panel.show()
+    qtbot.waitExposed(panel)
+    panel.activateWindow()
+    panel.follow(1)
+    return panel
+
+
+def canvas(panel: TreePanel) -> TreeCanvas:
+    return panel.findChildren(TreeCanvas)[0]
+
+
+def shown(panel: TreePanel) -> Picture:
+    picture = canvas(panel).picture
+    assert picture is not None
+    return picture
+
+
+def caption(panel: TreePanel) -> str:
+    return panel.findChildren(Caption)[0].text()
+
+
+def button(panel: TreePanel, text: str) -> QToolButton:
+    return next(each for each in panel.findChildren(QToolButton) if each.text() == text)
+
+
+def arrive(qtbot: QtBot, panel: TreePanel, *rounds: Round) -> None:
+    for each in rounds:
+        panel.on_events([each])
+    qtbot.waitUntil(lambda: caption(panel).startswith(f"Round {rounds[-1].index + 1:,} "))
+
+
+def test_the_engine_is_told_what_is_watched(qtbot: QtBot) -> None:
+    panel = TreePanel()
+    qtbot.addWidget(panel)
+    wanted: list[object] = []
+    panel.command_wanted.connect(wanted.append)
+    panel.on_events([Ready(PROTOCOL, 1)])
+    panel.show()
+    panel.on_events([Ready(PROTOCOL, 2)])
+    panel.hide()
+    assert wanted == [Watch(), Watch(True, True), Watch(True, True), Watch()]
+
+
+def test_rounds_of_others_are_nothing_to_see(qtbot: QtBot, panel: TreePanel) -> None:
+    panel.on_events([replace(FORK, id=2), Drafted(2, 0, FORK.tree)])
+    assert len(panel.player.history) == 0
+    arrive(qtbot, panel, FORK)
+    panel.clear()
+    panel.on_events([replace(FORK, index=1)])
+    assert len(panel.player.history) == 0
+
+
+def test_arrow_keys_walk_the_tree_and_the_target_is_asked(qtbot: QtBot, panel: TreePanel) -> None:
+    arrive(qtbot, panel, replace(FORK, verdicts=VERDICTS))
+    asked: list[object] = []
+    panel.command_wanted.connect(asked.append)
+    view = canvas(panel)
+    view.setFocus()
+    qtbot.waitUntil(view.hasFocus)
+    QTest.keyClick(view, Qt.Key.Key_Up)
+    qtbot.waitUntil(lambda: "·cat" in QToolTip.text())
+    assert "80 % here, 1st choice" in QToolTip.text()
+    assert asked == [Inspect(1, 0, 0)]
+    panel.on_events([Inspected(1, 0, 0, (2, 9), (-0.2, -2.0), (" cat", " fox"))])
+    qtbot.waitUntil(lambda: "·fox" in QToolTip.text())
+    QTest.keyClick(view, Qt.Key.Key_Right)
+    qtbot.waitUntil(lambda: "·sat" in QToolTip.text())
+    assert "60 % here" in QToolTip.text()
+    QTest.keyClick(view, Qt.Key.Key_Down)
+    qtbot.waitUntil(lambda: "·dog" in QToolTip.text())
+    assert "the target chose <b>·cat</b> here" in QToolTip.text()
+    assert "·fox" in QToolTip.text()
+    assert asked == [Inspect(1, 0, 0), Inspect(1, 0, 1)]
+
+
+def test_slow_rounds_are_seen_growing_until_they_are_verified(qtbot: QtBot, panel: TreePanel) -> None:
+    slow = replace(random_round(200, seed=1), seconds=Seconds(decode=3.0))
+    newest = random_round(200, seed=2, index=1)
+    arrive(qtbot, panel, slow)
+    sizes: list[int] = []
+    canvas(panel).composed.connect(lambda: sizes.append(shown(panel).tree.drafted))
+    panel.on_events([Drafted(1, 1, newest.tree)])
+    qtbot.waitUntil(lambda: sizes[-1:] == [200])
+    assert sizes == sorted(sizes)
+    assert len(sizes) > 2
+    assert caption(panel).endswith("not checked yet")
+    assert not shown(panel).tree.has_bonus
+    arrive(qtbot, panel, newest)
+    assert shown(panel).tree.has_bonus
+
+
+def test_fast_rounds_are_not_delayed_by_growth(qtbot: QtBot, panel: TreePanel) -> None:
+    arrive(qtbot, panel, random_round(20, seed=1))
+    with qtbot.assertNotEmitted(canvas(panel).composed, wait=100):
+        panel.on_events([Drafted(1, 1, random_round(20, seed=2).tree)])
+
+
+def test_looking_back_does_not_stop_what_comes(qtbot: QtBot, panel: TreePanel) -> None:
+    arrive(qtbot, panel, *(random_round(20, seed=index, index=index) for index in range(5)))
+    told: list[tuple[int, int]] = []
+    panel.round_shown.connect(lambda request, index: told.append((request, index)))
+    QTest.keyClick(panel, Qt.Key.Key_Comma)
+    qtbot.waitUntil(lambda: caption(panel).startswith("Round 4 "))
+    panel.on_events([random_round(20, seed=9, index=5)])
+    panel.show_round_of(1, 1)
+    qtbot.waitUntil(lambda: caption(panel).startswith("Round 2 "))
+    timeline = panel.findChildren(Timeline)[0]
+    assert timeline.place.text() == "2 / 6"
+    assert not timeline.live.isChecked()
+    QTest.keyClick(panel, Qt.Key.Key_Period)
+    qtbot.waitUntil(lambda: caption(panel).startswith("Round 3 "))
+    timeline.slider.setValue(0)
+    qtbot.waitUntil(lambda: caption(panel).startswith("Round 1 "))
+    button(panel, "Live").click()
+    qtbot.waitUntil(lambda: caption(panel).startswith("Round 6 "))
+    assert told == [(1, 3), (1, 1), (1, 2), (1, 0), (-1, -1)]
+
+
+def test_space_pauses_and_plays_on(qtbot: QtBot, panel: TreePanel) -> None:
+    arrive(qtbot, panel, *(random_round(20, seed=index, index=index) for index in range(4)))
+    view = canvas(panel)
+    view.setFocus()
+    qtbot.waitUntil(view.hasFocus)
+    QTest.keyClick(view, Qt.Key.Key_Space)
+    assert not panel.player.is_live
+    panel.player.seek(0)
+    QTest.keyClick(view, Qt.Key.Key_Space)
+    qtbot.waitUntil(lambda: caption(panel).startswith("Round 4 "))
+
+
+def look_at(qtbot: QtBot, panel: TreePanel, place: int) -> None:
+    panel.player.seek(place)
+    qtbot.waitUntil(lambda: caption(panel).startswith(f"Round {place + 1} "))
+
+
+def picture_of(panel: TreePanel) -> QImage:
+    return panel.exports.picture(canvas(panel))
+
+
+@pytest.mark.parametrize("way", ["chips", "icicle"])
+def test_recording_replays_to_the_same_pictures(qtbot: QtBot, panel: TreePanel, tmp_path: Path, way: str) -> None:
+    panel.set_way(way)
+    rounds = [random_round(nodes, seed=nodes, index=index) for index, nodes in enumerate((0, 3, 64, 300))]
+    arrive(qtbot, panel, *rounds)
+    before = []
+    for place in range(4):
+        look_at(qtbot, panel, place)
+        before.append(picture_of(panel))
+    assert before[3].size() == canvas(panel).size() * 2
+    panel.exports.save_to(tmp_path / "rounds.jsonl")
+    assert caption(panel) == "4 rounds were saved in rounds.jsonl."
+    panel.clear()
+    panel.exports.open_from(tmp_path / "rounds.jsonl")
+    qtbot.waitUntil(lambda: len(panel.player.history) == 4)
+    for place in range(4):
+        look_at(qtbot, panel, place)
+        assert picture_of(panel) == before[place]
+
+
+def test_what_is_no_recording_is_said_and_changes_nothing(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
+    arrive(qtbot, panel, FORK)
+    path = tmp_path / "x.jsonl"
+    path.write_text("hello\n", encoding="utf-8")
+    panel.exports.open_from(path)
+    assert "Line 1 of 'x.jsonl' is no round" in caption(panel)
+    assert len(panel.player.history) == 1
+
+
+def test_tree_is_copied_as_text(qtbot: QtBot, panel: TreePanel) -> None:
+    arrive(qtbot, panel, FORK)
+    panel.exports.copy_text(shown(panel).tree)
+    assert QGuiApplication.clipboard().text().splitlines()[:3] == [
+        "Round 1: 2 nodes, 1 accepted",
+        "* The  1.000",
+        "*   ·cat  0.905",
+    ]
+
+
+def test_round_is_explained_step_by_step_while_others_come(qtbot: QtBot, panel: TreePanel) -> None:
+    arrive(qtbot, panel, FORK)
+    panel.explain()
+    assert shown(panel).tree.drafted == 0
+    sentences = [label.text() for label in panel.findChildren(QLabel) if "ends with ‘The’" in label.text()]
+    assert len(sentences) == 1
+    panel.on_events([random_round(30, seed=2, index=1)])
+    button(panel, "Next").click()
+    assert shown(panel).tree.drafted == 2
+    assert not shown(panel).tree.has_bonus
+    button(panel, "Close").click()
+    qtbot.waitUntil(lambda: shown(panel).tree.has_bonus)
+    assert caption(panel).startswith("Round 1 ")
+
+
+def test_small_trees_are_explained_with_the_engines_words(qtbot: QtBot, panel: TreePanel) -> None:
+    for index in range(3):
+        panel.on_events([replace(random_round(2, seed=index, index=index), method="none", budget=0)])
+    note = "A tree does not pay here."
+    panel.on_events([Finished(1, "stop", "", Statistics(note=note))])
+    assert any(note in label.text() for label in panel.findChildren(QLabel) if label.isVisible())
+    with qtbot.waitSignal(panel.budget_wanted) as wanted:
+        button(panel, "Show larger trees").click()
+    assert wanted.args == [64]
+
+
+def test_pointer_that_rests_sees_the_next_round_explained(qtbot: QtBot, panel: TreePanel) -> None:
+    arrive(qtbot, panel, FORK)
+    box = shown(panel).chip(1)
+    QTest.mouseMove(canvas(panel).viewport(), QPoint(round(box.x + 5), round(box.y + 8)))
+    qtbot.waitUntil(lambda: "·cat" in QToolTip.text())

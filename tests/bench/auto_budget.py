@@ -1,0 +1,168 @@
+"""`auto` against every fixed method and budget, resident, streamed from SSD, and streamed at half the disk's rate.
+
+python -m tests.bench.auto_budget --folder DIR-ON-A-REAL-DISK [--gigabytes 1.5] [--placements resident,ssd,half]
+    [--budgets 8,32,128] [--methods specexec] [--prompt-count 4] [--max-new-tokens 64] [--temperatures 0,0.6] [--json]
+
+The streamed model is the embedded target widened by zeros, see `tests.bench.inflate`. For half the rate, every read of
+a layer is made to take twice as long. `auto` starts cold in every placement and temperature: the prompts in which its
+first 20 rounds fall are left out for everybody, and told apart as `while_learning`. Fixed budgets go prompt by prompt
+in turn with it, so that a noisy minute hits all alike; `none` is timed over the first `--reference-tokens`.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from engine.cli.bench import PROMPTS, read_prompts
+from engine.cli.session import Session, say
+from engine.messages import Round
+from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.prompt import Prompt
+from engine.weights.disk import DiskReader
+from engine.weights.layout import LayerLayout
+from tests.bench.inflate import EMBEDDED, inflate
+
+DRAFT = EMBEDDED.parent / "demo-draft"
+LEARNING_ROUNDS = 20
+
+
+@dataclass
+class Tally:
+    """Rounds of one contender, prompt by prompt."""
+
+    answers: list[list[Round]] = field(default_factory=list)
+    note: str = ""
+
+    def rate(self, begin: int = 0, end: int | None = None) -> float:
+        """Tokens per second of decoding, in these answers."""
+        rounds = [event for answer in self.answers[begin:end] for event in answer]
+        return sum(event.new_tokens for event in rounds) / max(sum(event.seconds.decode for event in rounds), 1e-9)
+
+    def learning(self) -> int:
+        """How many answers hold the rounds in which there was still much to learn."""
+        totals = accumulate(len(answer) for answer in self.answers)
+        return next((number for number, total in enumerate(totals, start=1) if total >= LEARNING_ROUNDS), 0)
+
+
+@contextmanager
+def half_the_rate() -> Iterator[None]:
+    """Every read of a layer takes twice as long as the disk needs."""
+    read = DiskReader.read
+
+    def slow(reader: DiskReader, layout: LayerLayout, buffer: Tensor) -> None:
+        begin = time.perf_counter()
+        read(reader, layout, buffer)
+        time.sleep(time.perf_counter() - begin)
+
+    DiskReader.read = slow  # type: ignore[method-assign, assignment]  # a slower disk, for the length of a benchmark
+    try:
+        yield
+    finally:
+        DiskReader.read = read  # type: ignore[method-assign]
+
+
+def main() -> None:
+    """Measure, and print a line per contender or one JSON document."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--placements", default="resident,ssd,half")
+    parser.add_argument("--gigabytes", type=float, default=1.5, help="bytes of the streamed decoder layers")
+    parser.add_argument("--budgets", default="8,32,128")
+    parser.add_argument("--methods", default="specexec")
+    parser.add_argument("--temperatures", default="0,0.6")
+    parser.add_argument("--prompt-count", type=int, default=4)
+    parser.add_argument("--max-new-tokens", type=int, default=64)
+    parser.add_argument("--reference-tokens", type=int, default=8)
+    parser.add_argument("--folder", type=Path, default=None, help="where the model is made, or lies already")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
+        for placement in arguments.placements.split(","):
+            rows += _placement(placement, arguments, Path(scratch))
+    sys.stdout.write(json.dumps({"rows": rows}) + "\n" if arguments.json else "".join(map(_line, rows)))
+
+
+def _placement(placement: str, arguments: argparse.Namespace, scratch: Path) -> list[dict[str, Any]]:
+    options = LoadOptions(draft=str(DRAFT))
+    if placement != "resident":
+        model = (arguments.folder or scratch) / "auto-budget-model"
+        if not (model / "config.json").exists():
+            model = inflate(scratch / "model", int(arguments.gigabytes * 1e9))
+        options = LoadOptions(target=str(model), draft=str(DRAFT), weights="bfloat16", place="ssd")
+    session = Session(options, quiet=True)
+    rows = []
+    try:
+        for temperature in map(float, arguments.temperatures.split(",")):
+            if placement == "half":
+                with half_the_rate():
+                    rows += _compare(session, placement, temperature, arguments)
+            else:
+                rows += _compare(session, placement, temperature, arguments)
+    finally:
+        session.engine.close()
+    return rows
+
+
+def _compare(
+    session: Session, placement: str, temperature: float, arguments: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """All contenders on the same loaded model."""
+    fixed = [
+        (method, int(budget)) for method in arguments.methods.split(",") for budget in arguments.budgets.split(",")
+    ]
+    tallies: dict[tuple[str, int], Tally] = {who: Tally() for who in [("auto", 0), ("none", 0), *fixed]}
+    sampling = SamplingOptions(temperature=temperature, top_p=0.9 if temperature else 1.0)
+    for chat in read_prompts(str(PROMPTS), arguments.prompt_count):
+        prompt = session.engine.prompt(chat)
+        for (method, budget), tally in tallies.items():
+            count = arguments.reference_tokens if method == "none" else arguments.max_new_tokens
+            _answer(session, prompt, GenerateOptions(sampling, SpeculationOptions(method, budget), count), tally)
+        say(f"{placement}, T = {temperature:g}: a prompt is done")
+    auto = tallies.pop(("auto", 0))
+    begin = auto.learning()
+    rates = {who: tally.rate(begin) for who, tally in tallies.items()}
+    best = max(rates, key=lambda who: rates[who])
+    row = {"placement": placement, "temperature": temperature}
+    chosen = Counter(f"{event.method} {event.budget}" for answer in auto.answers[begin:] for event in answer)
+    return [
+        {**row, "method": who[0], "budget": who[1], "tokens_per_second": rate, "is_best": who == best}
+        for who, rate in rates.items()
+    ] + [
+        {
+            **row, "method": "auto", "budget": 0, "tokens_per_second": auto.rate(begin),
+            "over_best": auto.rate(begin) / rates[best], "rounds": sum(map(len, auto.answers[begin:])),
+            "while_learning": auto.rate(0, begin) / tallies[best].rate(0, begin),
+            "chosen": dict(chosen.most_common()), "note": auto.note,
+        }
+    ]  # fmt: skip
+
+
+def _answer(session: Session, prompt: Prompt, options: GenerateOptions, tally: Tally) -> None:
+    written = session.collect(prompt, options)
+    tally.answers.append(written.rounds)
+    tally.note = written.statistics.note
+
+
+def _line(row: dict[str, Any]) -> str:
+    who = f"{row['method']} {row['budget'] or ''}"
+    line = f"{row['placement']:<10}{row['temperature']:>5g}  {who:<14}{row['tokens_per_second']:>9.2f} tokens/s"
+    if row["method"] == "auto":
+        chosen = ", ".join(f"{name} ({count})" for name, count in row["chosen"].items())
+        line += f"  {row['over_best']:.2f} of the best fixed over {row['rounds']} rounds"
+        line += f", {row['while_learning']:.2f} while learning. {chosen}. {row['note']}"
+    return line + ("  best\n" if row.get("is_best") else "\n")
+
+
+if __name__ == "__main__":
+    main()

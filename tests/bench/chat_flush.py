@@ -1,0 +1,198 @@
+"""What a long chat costs: milliseconds per flush, opening a conversation, search, typing while an answer grows.
+
+`python -m tests.bench.chat_flush --json`. Goals: a flush of at most 16 ms, flat within 1.5x from 1k to 32k tokens;
+2,000 messages opened within 300 ms; 10,000 messages searched within 100 ms; a key shown within 33 ms at the 99th
+percentile; hostile answers never hold the window for more than 50 ms.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPlainTextEdit
+
+from app.chat.answer_view import AnswerView
+from app.chat.archive.records import ConversationRecord, MessageRecord, new_id
+from app.chat.archive.store import Store
+from app.chat.conversation import Conversation, Ending, Message
+from app.chat.conversation_view import ConversationView
+from app.theme import LIGHT
+
+SIZES = (1_000, 8_000, 32_000)  # tokens
+FLUSHES = 120
+CHARACTERS_PER_FLUSH = 24  # a round of six tokens
+
+PARAGRAPH = (
+    "A *paragraph* with `code`, a [link](https://example.org) and **some** words that are long enough to wrap once "
+    "or twice in the column.\n\n"
+)
+SECTION = (
+    "## A heading\n\n" + PARAGRAPH * 3 + "- one item\n- another item\n- a third\n\n"
+    "```python\ndef area(radius):\n    return 3.14159 * radius ** 2\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n"
+)
+HOSTILE = {
+    "line_of_1_mb": "a" * 1_000_000,
+    "words_of_1_mb": "word " * 200_000,
+    "table_of_10000_rows": "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 10_000,
+    "open_fence_of_1_mb": "```python\n" + "x = 1\n" * 170_000,
+    "open_list_of_10000_items": "- item\n" * 10_000,
+    "zero_width": "\u200b\u202e\u2066" * 50_000,
+}
+
+
+def growing(view: ConversationView, text: str) -> AnswerView:
+    """An answer that has begun, with this much text."""
+    view.add_turn(Message("user", "q"), Message("assistant", "", Ending.OPEN))
+    view.change_answer(Message("assistant", "", Ending.OPEN), text)
+    settle(view)
+    return view.answers[-1]
+
+
+def settle(view: ConversationView) -> list[float]:
+    """Run the event loop until all is written; returns the length of every turn of the loop, in seconds."""
+    turns = []
+    while True:
+        start = time.perf_counter()
+        QApplication.processEvents()
+        turns.append(time.perf_counter() - start)
+        answer = view.answers[-1]
+        if not answer.markdown.is_behind and not answer._again.isActive():
+            return turns
+
+
+def flush_ms(tokens: int) -> float:
+    """The median of a flush, with its layout and painting, in an answer of that many tokens."""
+    view = shown()
+    text = SECTION * (tokens * 4 // len(SECTION) + 1)
+    answer = growing(view, text[: tokens * 4])
+    rest = text * 2
+    spent = []
+    for number in range(FLUSHES):
+        piece = rest[number * CHARACTERS_PER_FLUSH : (number + 1) * CHARACTERS_PER_FLUSH]
+        answer._throttle.cancel()
+        answer._again.stop()
+        start = time.perf_counter()
+        view.change_answer(Message("assistant", "", Ending.OPEN), piece)
+        answer._reveal.finish()
+        answer._throttle.flush()
+        QApplication.processEvents()
+        spent.append((time.perf_counter() - start) * 1000)
+    done(view)
+    return statistics.median(spent)
+
+
+def open_ms(messages: int) -> float:
+    """Until a conversation of that many messages is on the screen."""
+    conversation = Conversation()
+    for number in range(messages // 2):
+        _, answer = conversation.ask(f"Question number {number}?")
+        conversation.change(Message("assistant", SECTION, parent=answer.parent, id=answer.id))
+    view = shown()
+    start = time.perf_counter()
+    view.show_conversation(conversation)
+    QApplication.processEvents()
+    view.repaint()
+    spent = (time.perf_counter() - start) * 1000
+    done(view)
+    return spent
+
+
+def search_ms(messages: int) -> float:
+    """The slowest of some searches over that many kept messages."""
+    words = ["river", "stone", "winter", "letter", "garden", "engine", "planet", "orange"]
+    draw = random.Random(7)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "chats.db")
+        for _ in range(messages // 100):
+            record = ConversationRecord(new_id(), title=" ".join(draw.sample(words, 3)))
+            texts = (" ".join(draw.choices(words, k=80)) for _ in range(100))
+            kept = [
+                MessageRecord(new_id(), record.id, 0, "assistant", text, "complete", {}, time.time()) for text in texts
+            ]
+            store.save(record, kept)
+        spent = []
+        for query in ("river", "orange pla", "winter garden letter", "no-such-word", "e"):
+            start = time.perf_counter()
+            store.search(query)
+            spent.append((time.perf_counter() - start) * 1000)
+        store.close()
+    return max(spent)
+
+
+def typing_ms(keys: int = 300) -> float:
+    """The 99th percentile from a key to the end of the turn of the event loop that shows it, while an answer grows."""
+    view = shown()
+    answer = growing(view, SECTION * 30)
+    field = QPlainTextEdit()
+    field.show()
+    spent = []
+    for number in range(keys):
+        view.change_answer(Message("assistant", "", Ending.OPEN), SECTION[number * 5 % 600 :][:24])
+        start = time.perf_counter()
+        QTest.keyClick(field, Qt.Key.Key_A)
+        QApplication.processEvents()
+        spent.append((time.perf_counter() - start) * 1000)
+        QTest.qWait(8)
+    answer._throttle.cancel()
+    field.close()
+    done(view)
+    return sorted(spent)[int(len(spent) * 0.99)]
+
+
+def hostile_ms(text: str) -> float:
+    """The longest time the window is held while such an answer is shown."""
+    view = shown()
+    view.add_turn(Message("user", "q"), Message("assistant", "", Ending.OPEN))
+    start = time.perf_counter()
+    view.change_answer(Message("assistant", "", Ending.OPEN), text)
+    first = time.perf_counter() - start
+    longest = max(first, *settle(view)) * 1000
+    done(view)
+    return longest
+
+
+def shown() -> ConversationView:
+    """An empty conversation on the screen."""
+    view = ConversationView(LIGHT)
+    view.resize(1000, 800)
+    view.show()
+    QApplication.processEvents()
+    return view
+
+
+def done(view: ConversationView) -> None:
+    """Take it away."""
+    view.close()
+    view.deleteLater()
+    QApplication.processEvents()
+
+
+def main() -> None:
+    """Measure everything and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--no-hostile", action="store_true", help="leave the hostile answers out; they take a minute")
+    options = parser.parse_args()
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    application = QApplication([])
+    application.setStyle("Fusion")
+    figures = {f"flush_ms_at_{size}_tokens": flush_ms(size) for size in SIZES}
+    figures["flush_growth"] = figures[f"flush_ms_at_{SIZES[-1]}_tokens"] / figures[f"flush_ms_at_{SIZES[0]}_tokens"]
+    figures["open_2000_messages_ms"] = open_ms(2_000)
+    figures["search_10000_messages_ms"] = search_ms(10_000)
+    figures["typing_p99_ms"] = typing_ms()
+    if not options.no_hostile:
+        figures |= {f"longest_hold_{name}_ms": hostile_ms(text) for name, text in HOSTILE.items()}
+    figures = {name: round(value, 1) for name, value in figures.items()}
+    print(json.dumps(figures) if options.json else "\n".join(f"{name}: {value}" for name, value in figures.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""A machine that is known through and through: what a round takes and gives there, without any model."""
+
+import heapq
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from engine.speculation.auto import Auto
+from engine.speculation.expectation import BUDGETS, DEPTHS
+from engine.speculation.prospect import Prospects
+from engine.speculation.strategy import Choice, RoundResult
+from engine.speculation.tree import Path, Tree, root_only
+
+TEXTS = 25  # trees that the true rate of a choice is averaged over
+
+
+def grow(budget: int, depth: int, sureness: float, seed: int) -> Tree:
+    """The best `budget` nodes of a random tree; a likeliest child is accepted with a chance of about `sureness`."""
+    tokens, parents, scores = [0], [-1], [0.0]
+    frontier: list[tuple[float, int, int, int, float]] = []
+
+    def put(parent: int, level: int, path: int) -> None:
+        chance = random.Random(path).betavariate(8 * sureness, 8 * (1 - sureness))
+        for token in range(4):
+            if chance > 1e-6:
+                heapq.heappush(frontier, (-scores[parent] - math.log(chance), path * 5 + token, parent, level, chance))
+            chance = (1 - chance) * 0.6 if token == 0 else chance * 0.5
+
+    put(0, 1, seed * 7919 + 1)
+    while frontier and len(tokens) <= budget:
+        cost, path, parent, level, _ = heapq.heappop(frontier)
+        tokens.append(path % 5)
+        parents.append(parent)
+        scores.append(-cost)
+        if level < depth:
+            put(len(tokens) - 1, level + 1, path + 1)
+    return Tree(tuple(tokens), tuple(parents), tuple(scores))
+
+
+def walk(tree: Tree, chance: random.Random) -> Path:
+    """What a target accepts that follows the scores."""
+    children: dict[int, list[int]] = {}
+    for node, parent in enumerate(tree.parents):
+        children.setdefault(parent, []).append(node)
+    nodes = [0]
+    while True:
+        here, point = nodes[-1], chance.random()
+        for child in children.get(here, []):
+            point -= math.exp(tree.log_probs[child] - tree.log_probs[here])
+            if point < 0:
+                nodes.append(child)
+                break
+        else:
+            return Path(tuple(nodes), bonus=4)
+
+
+@dataclass
+class Machine:
+    """Seconds of a pass over so many rows, of a draft level, and per drafted node; `rest` of a round besides."""
+
+    pass_seconds: Callable[[int], float]
+    level_seconds: float
+    node_seconds: float = 0.0
+    rest_seconds: float = 0.0
+    noise: float = 0.05
+    sureness: float = 0.85
+    chance: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def round(self, choice: Choice, number: int) -> RoundResult:
+        """What a round with this choice comes to."""
+        tree = grow(choice.budget, choice.depth, self.sureness, number) if choice.budget else root_only(0)
+        draft = self.draft_seconds(tree) * self._wobble()
+        target = self.pass_seconds(len(tree)) * self._wobble()
+        return RoundResult(choice, tree, walk(tree, self.chance), draft, target, draft + target + self.rest_seconds)
+
+    def draft_seconds(self, tree: Tree) -> float:
+        """A pass per level."""
+        return max(tree.depths) * self.level_seconds + tree.drafted * self.node_seconds
+
+    def yields(self, budget: int, depth: int) -> tuple[float, float]:
+        """True tokens and seconds of a round with this choice, on average."""
+        trees = [_tree(budget, depth, self.sureness, 100_000 + seed) for seed in range(TEXTS if budget else 1)]
+        tokens = sum(sum(map(math.exp, tree.log_probs)) for tree in trees)
+        seconds = sum(self.draft_seconds(tree) + self.pass_seconds(len(tree)) + self.rest_seconds for tree in trees)
+        return tokens / len(trees), seconds / len(trees)
+
+    def rate(self, budget: int, depth: int) -> float:
+        """True tokens per second of a choice."""
+        tokens, seconds = self.yields(budget, depth)
+        return tokens / seconds
+
+    def best_rate(self, largest: int = 1024) -> float:
+        """Of all fixed choices."""
+        budgets = [budget for budget in BUDGETS if budget <= largest]
+        return max(self.rate(0, 0), *(self.rate(budget, depth) for budget in budgets for depth in DEPTHS))
+
+    def _wobble(self) -> float:
+        return self.chance.lognormvariate(0.0, self.noise)
+
+
+@cache
+def _tree(budget: int, depth: int, sureness: float, seed: int) -> Tree:
+    return grow(budget, depth, sureness, seed) if budget else root_only(0)
+
+
+class Named:
+    """A method that is only a name; reading is counted."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.reads = 0
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        self.reads += 1
+
+    def grow(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
+        raise NotImplementedError
+
+    def extend(self) -> bool:
+        return False
+
+    def accept(self, *_: object) -> Path:
+        raise NotImplementedError
+
+    def keep(self, path: Path) -> None:
+        raise NotImplementedError
+
+
+class Trial:
+    """`Auto` on a simulated machine, a round at a time."""
+
+    def __init__(self, machine: Machine, prospects: Prospects | None = None) -> None:
+        self.machine = machine
+        self.prospects = prospects or Prospects()
+        self.auto = Auto([Named("specexec")], Named("none"), self.prospects, 1024, 32, clock=lambda: 0.0)
+        self.results: list[RoundResult] = []
+        self.auto.prefill([0])
+
+    def run(self, count: int) -> list[RoundResult]:
+        """So many rounds; returns their results."""
+        for _ in range(count):
+            result = self.machine.round(self.auto.choose([0, 0], 10_000), len(self.results))
+            self.auto.learn(result)
+            self.results.append(result)
+        return self.results[-count:]
+
+    def rate(self, results: Sequence[RoundResult]) -> float:
+        """True tokens per second of what was chosen in these rounds."""
+        yields = [self.machine.yields(result.choice.budget, result.choice.depth) for result in results]
+        return sum(tokens for tokens, _ in yields) / sum(seconds for _, seconds in yields)

@@ -1,0 +1,118 @@
+"""The automatic choice comes close to the best fixed one, soon, on machines that are known through and through."""
+
+import random
+
+import pytest
+
+from engine.speculation.auto import Auto
+from engine.speculation.prospect import Prospects
+from tests.engine.speculation.simulation import Machine, Named, Trial
+
+LEARNING = 20
+
+
+def resident(sureness: float = 0.85) -> Machine:
+    """Weights in memory: no row is free, a draft level costs half a pass."""
+    return Machine(lambda rows: 0.005 + 0.0002 * rows, 0.002, 0.0001, 0.001, sureness=sureness)
+
+
+def streamed(flat_to: int) -> Machine:
+    """A pass is reading the weights, as long as computing does not take longer."""
+    return Machine(lambda rows: max(1.0, rows / flat_to), 0.003, 0.0001, 0.01)
+
+
+def computing() -> Machine:
+    """Every row costs half as much as the first one, and the draft is as slow as the target."""
+    return Machine(lambda rows: 0.002 + 0.002 * rows, 0.004, 0.0001, 0.001, sureness=0.7)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [resident, lambda: resident(sureness=0.6), lambda: streamed(64), lambda: streamed(1024), computing],
+    ids=["resident", "resident, poor draft", "streamed, 64 free", "streamed, 1024 free", "computing"],
+)
+def test_it_is_within_5_percent_of_the_best_fixed_choice_after_20_rounds(make) -> None:  # type: ignore[no-untyped-def]
+    reached = []
+    for seed in range(5):
+        machine = make()
+        machine.chance = random.Random(seed)
+        trial = Trial(machine)
+        trial.run(LEARNING)
+        reached.append(trial.rate(trial.run(40)) / machine.best_rate())
+    assert sum(reached) / len(reached) > 0.95
+    assert min(reached) > 0.9
+
+
+def test_learning_costs_less_than_half_of_the_time_even_where_a_wrong_choice_is_dear() -> None:
+    trial = Trial(streamed(64))
+    assert trial.rate(trial.run(LEARNING)) > 0.5 * trial.machine.best_rate()
+
+
+def test_a_disk_of_half_the_rate_is_followed() -> None:
+    """A pass over 64 rows was bound by computing a little; now twice as many rows are free."""
+    trial = Trial(streamed(64))
+    trial.run(40)
+    slow = Machine(lambda rows: max(2.0, rows / 64), 0.003, 0.0001, 0.01, chance=random.Random(3))
+    trial.machine = slow
+    trial.run(LEARNING)
+    assert trial.rate(trial.run(30)) > 0.95 * slow.best_rate()
+    assert trial.prospects.passes.at(65) == pytest.approx(2.0, rel=0.15)
+
+
+def test_a_busy_minute_is_forgotten() -> None:
+    trial = Trial(resident())
+    trial.run(40)
+    calm = trial.machine
+    trial.machine = Machine(lambda rows: 4 * calm.pass_seconds(rows), 0.008, 0.0004, 0.004)
+    trial.run(10)
+    trial.machine = calm
+    trial.run(LEARNING)
+    assert trial.rate(trial.run(40)) > 0.93 * calm.best_rate()
+
+
+def test_where_a_tree_does_not_pay_it_says_so() -> None:
+    trial = Trial(computing())
+    trial.run(40)
+    assert trial.auto.reason.startswith("A tree does not pay here: ")
+    assert trial.auto.reason.endswith("so one token per pass.")
+    assert sum(result.choice.budget == 0 for result in trial.run(20)) >= 17
+
+
+def test_where_it_pays_it_says_what_it_expects() -> None:
+    trial = Trial(streamed(64))
+    assert trial.auto.reason == ""
+    trial.run(30)
+    assert "nodes" in trial.auto.reason
+    assert "promise" in trial.auto.reason
+
+
+def test_the_second_answer_begins_with_what_the_first_one_learnt() -> None:
+    first = Trial(streamed(64))
+    first.run(40)
+    second = Trial(first.machine, first.prospects)
+    assert second.rate(second.run(10)) > 0.9 * first.machine.best_rate()
+
+
+def test_a_method_reads_the_text_only_when_it_takes_over() -> None:
+    tree, plain = Named("specexec"), Named("none")
+    auto = Auto([tree], plain, Prospects(), 64, 32, clock=lambda: 0.0)
+    machine = resident()
+    auto.prefill([0])
+    methods = []
+    for number in range(60):
+        choice = auto.choose([0, 0], 100)
+        methods.append(choice.method)
+        auto.learn(machine.round(choice, number))
+    changes = sum(a is not b for a, b in zip([tree, *methods], methods, strict=False))
+    assert tree.reads + plain.reads == 1 + changes
+    assert changes > 0
+
+
+def test_limits_are_kept() -> None:
+    auto = Auto([Named("specexec")], None, Prospects(), 24, 5, clock=lambda: 0.0)
+    machine = streamed(1024)
+    for number in range(30):
+        choice = auto.choose([0, 0], 4 if number % 2 else 100)
+        assert 1 <= choice.budget <= 24
+        assert choice.depth <= (3 if number % 2 else 5)
+        auto.learn(machine.round(choice, number))

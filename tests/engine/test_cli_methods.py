@@ -1,0 +1,101 @@
+"""Sequoia, SpecInfer and chain on the terminal, and the calibration that Sequoia builds on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.__main__ import main
+from engine.speculation.acceptance_vector import PRIOR, checked
+from tests.engine.test_cli import QUESTION, assert_refused, document
+
+SAMPLED = ("sequoia", "specinfer", "chain")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("method", SAMPLED)
+def test_greedy_text_is_plain_decoding_s_and_sampled_text_repeats(
+    method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = document(capsys, "generate", *QUESTION, "--method", "none")
+    greedy = document(capsys, "generate", *QUESTION, "--method", method, "--budget", "24")
+    assert greedy["token_ids"] == plain["token_ids"]
+    assert (greedy["method"], greedy["budget"]) == (method, 24)
+    assert greedy["drafted_nodes"] <= 24 * greedy["passes"]
+    assert greedy["tokens_per_pass"] > 2
+    warm = ["generate", *QUESTION, "--method", method, "--budget", "24", "--temperature", "0.9", "--top-p", "0.95"]
+    first, again, other = (document(capsys, *warm, "--seed", seed)["token_ids"] for seed in ("4", "4", "5"))
+    assert first == again != other
+
+
+def test_bench_has_all_methods_behind_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--prompt-count", "1", "--max-new-tokens", "24", "--baselines", "", "--budgets", "16"]
+    found = document(capsys, "bench", *options, "--methods", ",".join(("specexec", *SAMPLED)))
+    assert [row["method"] for row in found["rows"]] == ["none", "specexec 16", *(f"{name} 16" for name in SAMPLED)]
+    assert all(row["same_text_as_none"] == 1 for row in found["rows"])
+
+
+def calibrate(capsys: pytest.CaptureFixture[str]) -> Any:
+    options = ["--prompt-count", "2", "--max-new-tokens", "48", "--baselines", "", "--methods", ""]
+    [found] = document(capsys, "bench", *options, "--calibrate")["calibration"]
+    return found
+
+
+def test_calibration_is_kept_and_used(capsys: pytest.CaptureFixture[str]) -> None:
+    before = document(capsys, "generate", *QUESTION, "--method", "sequoia")
+    found = calibrate(capsys)
+    assert found["temperature"] == 0.0
+    vector = checked(found["acceptance"])
+    assert vector[0] > PRIOR[0], "the embedded draft knows its target well"
+    assert json.loads(Path(found["file"]).read_text())["acceptance"] == list(vector)
+    for times in (found["draft_seconds"], found["target_seconds"]):
+        assert list(times) == ["1", "2", "4", "8", "16", "32", "64", "128", "256"]
+        assert all(seconds > 0 for seconds in times.values())
+    after = document(capsys, "generate", *QUESTION, "--method", "sequoia")
+    assert after["token_ids"] == before["token_ids"]
+    assert after["budget"] != before["budget"], "the optimiser was not asked"
+    asked = document(capsys, "generate", *QUESTION, "--method", "sequoia", "--budget", "24")
+    assert asked["budget"] == 24
+
+
+def test_a_person_reads_on_what_sequoia_s_tree_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["generate", *QUESTION, "--max-new-tokens", "4", "--method", "sequoia"]
+    assert main(command) == 0
+    assert "never measured with these settings" in capsys.readouterr().err
+    file = Path(calibrate(capsys)["file"])
+    assert main(command) == 0
+    assert "measured" not in capsys.readouterr().err
+    file.write_text("{")
+    assert main(command) == 0
+    assert "is damaged" in capsys.readouterr().err
+    assert main([*command, "--acceptance", "prior"]) == 0
+    assert "damaged" not in capsys.readouterr().err
+
+
+def test_a_named_measurement_must_be_one_of_this_pair(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    command = ["generate", *QUESTION, "--max-new-tokens", "4", "--method", "sequoia"]
+    assert_refused(capsys, [*command, "--acceptance", str(tmp_path / "none.json")], "cannot be read")
+    named = tmp_path / "mine.json"
+    named.write_text(json.dumps({"version": 1}))
+    assert_refused(capsys, [*command, "--acceptance", str(named)], "holds no measured acceptance")
+    kept = json.loads(Path(calibrate(capsys)["file"]).read_text())
+    named.write_text(json.dumps(kept))
+    assert document(capsys, *command, "--temperature", "0.5", "--acceptance", str(named))["new_tokens"] == 4
+    named.write_text(json.dumps({**kept, "draft": "another"}))
+    assert_refused(capsys, [*command, "--acceptance", str(named)], "another pair")
+    assert_refused(capsys, ["generate", *QUESTION, "--method", "chain", "--acceptance", str(named)], "no acceptance")
+
+
+@pytest.mark.parametrize("method", SAMPLED)
+def test_without_a_draft_they_are_refused(method: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert_refused(capsys, ["generate", *QUESTION, "--draft", "none", "--method", method], "needs a draft model")
+
+
+def test_without_a_draft_there_is_nothing_to_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert_refused(capsys, ["bench", "--draft", "none", "--methods", "", "--calibrate"], "Without a draft")

@@ -1,0 +1,44 @@
+"""The model that the CUDA benchmark grows: another shape, the same text, and an honest table of weights."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.model.checkpoint import open_checkpoint
+from engine.model.resident import load_resident
+from tests.bench.grown import SHAPES, Shape, grow
+from tests.bench.inflate import EMBEDDED
+
+CPU = torch.device("cpu")
+IDS = torch.arange(100, 164)[None]
+
+
+@torch.inference_mode()
+def logits(folder: Path) -> torch.Tensor:
+    network = load_resident(open_checkpoint(str(folder)), torch.float32, CPU)
+    found: torch.Tensor = network.model(IDS).logits
+    return found
+
+
+@pytest.mark.parametrize("noise", [False, True])
+@pytest.mark.parametrize("shape", [Shape(10, 768, 1024, 6), Shape(9, 512, 768, 4), SHAPES["30b"].scaled(0.04)])
+def test_a_grown_model_has_the_embedded_target_s_logits(shape: Shape, noise: bool, tmp_path: Path) -> None:
+    found = logits(grow(tmp_path / "model", shape, noise))
+    assert (found - logits(EMBEDDED)).abs().max() < 1e-3
+
+
+def test_the_shapes_are_as_large_as_their_names_say() -> None:
+    for name, shape in SHAPES.items():
+        heads, keys = shape.heads * 64, shape.kv_heads * 64
+        layer = 2 * shape.hidden * heads + 2 * shape.hidden * keys + 3 * shape.hidden * shape.inner
+        assert heads == shape.hidden
+        assert 0.9 < shape.layers * layer / int(name.removesuffix("b")) / 1e9 < 1.1
+
+
+def test_zeros_take_no_room(tmp_path: Path) -> None:
+    folder = grow(tmp_path / "model", Shape(12, 2048, 8192, 4))
+    told = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    if (folder / "model-00013-of-00013.safetensors").stat().st_blocks > 1 << 10:
+        pytest.skip("this file system has no sparse files")
+    assert sum(path.stat().st_blocks * 512 for path in folder.glob("*.safetensors")) < told / 2

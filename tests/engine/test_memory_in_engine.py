@@ -1,0 +1,105 @@
+"""A real engine whose memory runs out: what is freed, what is told, what the next one begins with."""
+
+import weakref
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine import engine as engine_room
+from engine.cancellation import Cancellation
+from engine.engine import Engine, load
+from engine.loading import load_planned, load_ready
+from engine.messages import ChatMessage, Event, Finished, Loaded, Round, Statistics
+from engine.options import GenerateOptions, LoadOptions, SpeculationOptions
+from engine.pair import Pair, open_pair
+from engine.prompt import Prompt
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return open_pair(LoadOptions(weights="float32", cache_dir=str(tmp_path)))
+
+
+def engine_of(pair: Pair, events: list[Event]) -> Engine:
+    cancellation = Cancellation()
+    cancellation.begin(1)
+    steps = load(1, pair, cancellation)
+    while True:
+        try:
+            events.append(next(steps))
+        except StopIteration as end:
+            engine: Engine = end.value
+            return engine
+
+
+def test_what_a_failed_attempt_had_loaded_is_gone_before_the_next(monkeypatch: pytest.MonkeyPatch, pair: Pair) -> None:
+    """The embedded target, resident at first; the cache of its draft finds no memory."""
+    loaded: list[weakref.ref[Any]] = []
+    alive: list[int] = []
+
+    def planned(*arguments: Any) -> Any:
+        alive.append(sum(reference() is not None for reference in loaded))
+        result = yield from load_planned(*arguments)
+        loaded.append(weakref.ref(result.network.model))
+        return result
+
+    def ready(*arguments: Any) -> Any:
+        network = yield from load_ready(*arguments)
+        if len(loaded) == 1:
+            torch.empty(1 << 60, dtype=torch.uint8)
+        return network
+
+    monkeypatch.setattr(engine_room, "load_planned", planned)
+    monkeypatch.setattr(engine_room, "load_ready", ready)
+    events: list[Event] = []
+    # In the checkpoint's own type; in float32, layers kept as they are stored would be less already.
+    engine = engine_of(replace(pair, options=replace(pair.options, weights="bfloat16")), events)
+    described = next(event for event in events if isinstance(event, Loaded))
+    assert alive == [0, 0]
+    assert described.tiers.count("device") < described.target.layers
+    assert described.tiers.count("ssd") > 0
+    engine.close()
+
+
+def test_an_answer_says_that_its_trees_shrank_and_the_next_engine_begins_with_small_ones(pair: Pair) -> None:
+    """The target finds no memory for more than 20 tokens of a tree."""
+    engine = engine_of(pair, [])
+    prompt = engine.prompt((ChatMessage("user", "Tell me a story about a dragon."),))
+    options = GenerateOptions(speculation=SpeculationOptions(method="specexec", budget=64), max_new_tokens=60)
+    expected = told(engine, prompt, options)[0]
+    hook = engine.target.network.layers[3].register_forward_pre_hook(scarce_above(20))
+    text, statistics = told(engine, prompt, options)
+    hook.remove()
+    assert text == expected
+    assert "Memory ran out during a pass of the target over 33 tokens: " in statistics.note
+    assert statistics.note.endswith("Trees have at most 16 nodes.")
+    assert statistics.drafted_nodes > 0
+    engine.close()
+
+    engine = engine_of(pair, [])
+    text, statistics = told(engine, prompt, options)
+    engine.close()
+    assert text == expected
+    assert statistics.drafted_nodes <= 16 * statistics.passes
+    assert statistics.note.endswith("Memory ran out with bigger trees before. Trees have at most 16 nodes.")
+
+
+def scarce_above(rows: int) -> Any:
+    """A hook on a layer, before which memory runs out in passes over more than so many tokens."""
+
+    def run_out(_layer: Any, arguments: Any) -> None:
+        if arguments[0].shape[1] > rows:
+            torch.empty(1 << 60, dtype=torch.uint8)
+
+    return run_out
+
+
+def told(engine: Engine, prompt: Prompt, options: GenerateOptions) -> tuple[str, Statistics]:
+    """An answer's text and figures."""
+    events = list(engine.generate(2, prompt, options))
+    assert isinstance(events[-1], Finished)
+    assert events[-1].statistics
+    return "".join(event.text for event in events if isinstance(event, Round | Finished)), events[-1].statistics

@@ -1,0 +1,62 @@
+"""What is watched of the rounds comes from the engine process while it answers, and only while it is asked for."""
+
+from array import array
+
+from engine.messages import Cancel, Round
+from engine.watching import Drafted, Inspect, Inspected, Watch
+from tests.engine.test_process import Child, child
+
+__all__ = ["child"]
+
+
+def next_round(child: Child, watched: bool) -> Round:
+    """The next round that was begun since it is watched, or since it is not."""
+    while True:
+        event = child.receive()
+        if isinstance(event, Round) and (event.verdicts is not None) == watched:
+            return event
+
+
+def test_nothing_is_told_unasked_and_everything_when_asked(child: Child) -> None:
+    child.load(1)
+    child.start_endless(2)
+    assert next_round(child, watched=False).verdicts is None
+    child.connection.send(Watch(verdicts=True, drafts=True))
+    drafts: list[Drafted] = []
+    seen: Round | None = None
+    while not drafts or seen is None or not seen.tree.tokens:
+        event = child.receive()
+        if isinstance(event, Drafted):
+            drafts.append(event)
+        elif isinstance(event, Round) and event.verdicts:
+            seen = event
+            nodes = len(array("i", event.tree.tokens))
+            ranks, log_probs = array("i", event.verdicts.ranks), array("f", event.verdicts.log_probs)
+            assert len(ranks) == len(log_probs) == nodes + 1
+            assert min(ranks[1:]) >= 1
+            assert max(log_probs[1:]) <= 0
+    assert drafts[0].id == 2
+    child.connection.send(Watch())
+    next_round(child, watched=False)
+    child.connection.send(Cancel(through=2))
+    child.until_the_end(2)
+
+
+def test_the_last_round_can_be_asked_about_when_the_answer_is_there(child: Child) -> None:
+    child.load(1)
+    child.connection.send(Watch(verdicts=True))
+    child.start_endless(2)
+    newest = next_round(child, watched=True)
+    child.connection.send(Cancel(through=2))
+    for event in child.until_the_end(2):
+        newest = event if isinstance(event, Round) else newest
+    child.connection.send(Inspect(2, newest.index, newest.accepted[-1]))
+    told = child.receive()
+    assert isinstance(told, Inspected)
+    assert (told.id, told.index, told.node) == (2, newest.index, newest.accepted[-1])
+    assert list(told.log_probs) == sorted(told.log_probs, reverse=True)
+    assert len(told.tokens) == len(told.pieces) == 8
+    assert newest.verdicts is not None
+    place = told.tokens.index(newest.bonus) if newest.bonus in told.tokens else None
+    rank = array("i", newest.verdicts.ranks)[-1]
+    assert rank > 8 if place is None else abs(rank - 1 - place) <= told.log_probs.count(told.log_probs[place])

@@ -1,0 +1,86 @@
+"""This machine measured: plausible figures, in the cache, taken once, and stopped between two measurements."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.cancellation import Cancellation
+from engine.engine import load
+from engine.errors import Cancelled
+from engine.messages import Loading
+from engine.model.checkpoint import open_checkpoint
+from engine.options import EMBEDDED, LoadOptions
+from engine.pair import open_pair
+from engine.rates import bench_of
+from engine.weights import measuring
+from engine.weights.rates_file import NAME
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def _little_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "COPY_BYTES", 4 << 20)
+    monkeypatch.setattr(measuring, "MATRIX_ELEMENTS", 1 << 18)
+    monkeypatch.setattr(measuring, "PACKED_ELEMENTS", 1 << 16)
+
+
+@pytest.mark.parametrize("weights", ["float32", "bfloat16", "nf4", "int8"])
+def test_everything_is_measured_and_found_again(weights: str, tmp_path: Path) -> None:
+    bench = bench_of(open_checkpoint(EMBEDDED), weights, CPU, tmp_path)
+    assert bench.recall() is None
+    measured = bench.measure(lambda: None)
+    assert bench.recall() == measured
+    rates = measured.rates
+    assert rates.products
+    assert rates.attention
+    assert min(rates.ssd, rates.memory, rates.tflops, rates.decode, rates.call_seconds) > 0
+    assert [rows for rows, _ in rates.products.points] == list(measuring.PRODUCT_ROWS)
+    assert bench_of(open_checkpoint(EMBEDDED), "float16", CPU, tmp_path).recall() is None
+    assert [path.name for path in tmp_path.iterdir()] == [NAME], "the file that was made to be read is gone"
+
+
+def test_another_number_of_threads_is_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = bench_of(open_checkpoint(EMBEDDED), "bfloat16", CPU, tmp_path)
+    key = bench.key
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 99)
+    assert bench.key != key
+
+
+def test_measuring_is_cancelled_between_two_measurements(tmp_path: Path) -> None:
+    calls = 0
+
+    def stop() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 5:
+            raise Cancelled
+
+    bench = bench_of(open_checkpoint(EMBEDDED), "bfloat16", CPU, tmp_path)
+    with pytest.raises(Cancelled):
+        bench.measure(stop)
+    assert bench.recall() is None
+
+
+def stages(options: LoadOptions) -> list[str]:
+    """What is told while the embedded target is loaded."""
+    cancellation = Cancellation()
+    cancellation.begin(1)
+    steps = load(1, open_pair(options), cancellation)
+    told: list[str] = []
+    while True:
+        try:
+            event = next(steps)
+        except StopIteration as end:
+            end.value.close()
+            return told
+        if isinstance(event, Loading):
+            told.append(event.stage)
+
+
+def test_a_machine_is_measured_when_layers_stream_for_the_first_time(tmp_path: Path) -> None:
+    streamed = LoadOptions(weights="bfloat16", place="ssd", cache_dir=str(tmp_path))
+    assert "Measuring this machine" not in stages(LoadOptions(weights="bfloat16", cache_dir=str(tmp_path)))
+    assert "Measuring this machine" in stages(streamed)
+    assert "Measuring this machine" not in stages(streamed)

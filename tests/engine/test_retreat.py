@@ -1,0 +1,212 @@
+"""Loading where memory runs out: how often it is tried, with how much, what is freed, and what is remembered."""
+
+from collections.abc import Generator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine import retreat
+from engine.cancellation import Cancellation
+from engine.errors import ModelError, OutOfMemory
+from engine.good_settings import GoodSettings, Setting
+from engine.messages import Event, Loading
+from engine.options import LoadOptions
+from engine.pair import Pair, open_pair
+from engine.weights.machine import GIB, Memory
+from engine.weights.needs import Workload
+from engine.weights.placement import Override, Plan, plan
+from tests.engine.weights.test_placement import gpu, model
+
+CPU = torch.device("cpu")
+MEMORY = Memory(64 * GIB, vram_free=24 * GIB, has_gpu=True)
+ON_GPU = "CUDA out of memory. Tried to allocate 1.59 GiB."
+PINNING = MemoryError("The system refused to pin memory for the GPU (CUDA error 2).")
+
+
+class Machine:
+    """A GPU of 24 GiB and a 70B model on it, planned for in earnest; loading fails as often as it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, errors: list[Exception]) -> None:
+        self.plans: list[Plan] = []
+        self.events: list[Event] = []
+        self._errors = errors
+        monkeypatch.setattr(retreat, "plan_target", self._plan)
+
+    def load(self, pair: Pair, memory: Memory = MEMORY) -> str:
+        good = GoodSettings(pair, CPU, memory)
+        steps = retreat.load_retreating(1, pair, CPU, good, Cancellation(), self._attempt)
+        while True:
+            try:
+                self.events.append(next(steps))
+            except StopIteration as end:
+                result: str = end.value
+                return result
+
+    @property
+    def stages(self) -> list[str]:
+        return [event.stage for event in self.events if isinstance(event, Loading)]
+
+    def resident(self, tier: str) -> list[int]:
+        return [each.arrangement.tiers.count(tier) for each in self.plans]
+
+    def _plan(
+        self, _request: int, _target: Any, _draft: Any, options: LoadOptions, *_others: Any
+    ) -> Generator[Event, None, Plan]:
+        yield from ()
+        override = Override(
+            options.place, (), options.vram_limit_bytes or None, options.ram_limit_bytes or None, options.force
+        )
+        return plan(model(), None, gpu(24, 64), Workload(2048), override)
+
+    def _attempt(self, planned: Plan) -> Generator[Event, None, str]:
+        self.plans.append(planned)
+        yield Loading(1, "Loading 70B", 4, 80)
+        if self._errors:
+            raise self._errors.pop(0)
+        return "loaded"
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Pair:
+    return open_pair(LoadOptions(weights="float32"))
+
+
+@pytest.fixture
+def pair(embedded: Pair, tmp_path: Path) -> Pair:
+    return replace(embedded, options=replace(embedded.options, cache_dir=str(tmp_path)))
+
+
+def test_nothing_is_retried_where_memory_suffices(monkeypatch: pytest.MonkeyPatch, pair: Pair, tmp_path: Path) -> None:
+    machine = Machine(monkeypatch, [])
+    assert machine.load(pair) == "loaded"
+    assert len(machine.plans) == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_every_retry_keeps_fewer_layers_on_the_gpu(monkeypatch: pytest.MonkeyPatch, pair: Pair, failures: int) -> None:
+    machine = Machine(monkeypatch, [torch.OutOfMemoryError(ON_GPU) for _ in range(failures)])
+    assert machine.load(pair) == "loaded"
+    on_device = machine.resident("device")
+    assert len(on_device) == failures + 1
+    assert all(later < earlier for earlier, later in pairwise(on_device))
+    told = [stage for stage in machine.stages if stage.startswith("Memory ran out")]
+    assert len(told) == failures
+    assert "during 'Loading 70B', step 5 of 80: 1.6 GiB of GPU memory were asked for; " in told[0]
+    assert sum(stage.startswith("Trying again: ") for stage in machine.stages) == failures
+
+
+def test_ram_that_cannot_be_pinned_leaves_the_gpus_layers_alone(monkeypatch: pytest.MonkeyPatch, pair: Pair) -> None:
+    machine = Machine(monkeypatch, [PINNING])
+    machine.load(pair)
+    assert machine.resident("ram")[1] < machine.resident("ram")[0]
+    assert machine.resident("device")[1] == machine.resident("device")[0]
+
+
+def test_memory_that_always_runs_out_is_asked_for_four_times_in_all(
+    monkeypatch: pytest.MonkeyPatch, pair: Pair, tmp_path: Path
+) -> None:
+    machine = Machine(monkeypatch, [torch.OutOfMemoryError(ON_GPU) for _ in range(100)])
+    with pytest.raises(OutOfMemory, match=r"1\.6 GiB of GPU memory were asked for") as raised:
+        machine.load(pair)
+    assert len(machine.plans) == 1 + len(retreat.SHARES_KEPT)
+    assert raised.value.hint
+    assert not list(tmp_path.iterdir()), "what did not work was remembered"
+
+
+def test_one_shortage_after_another_lowers_both_memories(monkeypatch: pytest.MonkeyPatch, pair: Pair) -> None:
+    machine = Machine(monkeypatch, [torch.OutOfMemoryError(ON_GPU), PINNING])
+    machine.load(pair)
+    assert machine.resident("device")[0] > machine.resident("device")[1] == machine.resident("device")[2]
+    assert machine.resident("ram")[1] > machine.resident("ram")[2]
+
+
+@pytest.mark.parametrize("chosen", [{"place": "ssd"}, {"force": True}])
+def test_what_a_person_chose_is_not_changed_behind_their_back(
+    monkeypatch: pytest.MonkeyPatch, pair: Pair, chosen: dict[str, Any]
+) -> None:
+    machine = Machine(monkeypatch, [torch.OutOfMemoryError(ON_GPU)])
+    with pytest.raises(OutOfMemory) as raised:
+        machine.load(replace(pair, options=replace(pair.options, **chosen)))
+    assert len(machine.plans) == 1
+    assert "chosen by hand" in raised.value.hint
+
+
+def test_other_errors_are_not_retried(monkeypatch: pytest.MonkeyPatch, pair: Pair) -> None:
+    machine = Machine(monkeypatch, [ModelError("damaged")])
+    with pytest.raises(ModelError):
+        machine.load(pair)
+    assert len(machine.plans) == 1
+
+
+# ---- what worked last -----------------------------------------------------------------------------------------------
+
+
+def taught(monkeypatch: pytest.MonkeyPatch, pair: Pair) -> Plan:
+    """The plan that worked after memory had run out twice."""
+    machine = Machine(monkeypatch, [torch.OutOfMemoryError(ON_GPU) for _ in range(2)])
+    machine.load(pair)
+    return machine.plans[-1]
+
+
+def test_the_next_load_begins_with_what_worked(monkeypatch: pytest.MonkeyPatch, pair: Pair) -> None:
+    good = taught(monkeypatch, pair)
+    machine = Machine(monkeypatch, [])
+    machine.load(pair)
+    assert [each.arrangement for each in machine.plans] == [good.arrangement]
+    assert machine.stages[0].startswith("Memory ran out with this pair before: planning with ")
+    assert "GiB of GPU memory" in machine.stages[0]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 9}', b'{"version": 1, "pairs": 3}', b"\xff\xfe"])
+def test_a_damaged_file_is_ignored_and_written_anew(
+    monkeypatch: pytest.MonkeyPatch, pair: Pair, tmp_path: Path, content: bytes
+) -> None:
+    good = taught(monkeypatch, pair)
+    (tmp_path / "memory.json").write_bytes(content)
+    assert GoodSettings(pair, CPU, MEMORY).setting == Setting()
+    assert taught(monkeypatch, pair).arrangement == good.arrangement
+    assert GoodSettings(pair, CPU, MEMORY).setting.vram_bytes > 0
+
+
+@pytest.mark.parametrize("field", ["vram_bytes", "tree_nodes", "ram_free"])
+@pytest.mark.parametrize("value", ["-5", '"many"', "1.5", "true", "{}"])
+def test_a_nonsensical_entry_is_ignored(
+    monkeypatch: pytest.MonkeyPatch, pair: Pair, tmp_path: Path, field: str, value: str
+) -> None:
+    taught(monkeypatch, pair)
+    path = tmp_path / "memory.json"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(f'"{field}": {value},' if f'"{field}"' in line else line for line in lines))
+    assert GoodSettings(pair, CPU, MEMORY).setting == Setting()
+
+
+@pytest.mark.parametrize(
+    "other", [{"weights": "bfloat16"}, {"context_tokens": 512}, {"budget": 256}, {"vram_limit_bytes": 20 * GIB}]
+)
+def test_other_options_begin_anew(monkeypatch: pytest.MonkeyPatch, pair: Pair, other: dict[str, Any]) -> None:
+    taught(monkeypatch, pair)
+    changed = replace(pair, options=replace(pair.options, **other))
+    assert GoodSettings(changed, CPU, MEMORY).setting == Setting()
+    assert GoodSettings(replace(pair, draft=None), CPU, MEMORY).setting == Setting()
+    assert GoodSettings(pair, CPU, MEMORY).setting != Setting()
+
+
+def test_far_more_free_memory_makes_it_forget_for_good(monkeypatch: pytest.MonkeyPatch, pair: Pair) -> None:
+    taught(monkeypatch, pair)
+    assert GoodSettings(pair, CPU, replace(MEMORY, vram_free=26 * GIB, ram_free=100 * GIB)).setting != Setting()
+    assert GoodSettings(pair, CPU, replace(MEMORY, vram_free=40 * GIB)).setting == Setting()
+    assert GoodSettings(pair, CPU, MEMORY).setting == Setting(), "one load with far more memory, and the guess is void"
+
+
+def test_a_folder_that_cannot_be_written_only_means_finding_out_again(
+    monkeypatch: pytest.MonkeyPatch, embedded: Pair, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    blocked = replace(embedded, options=replace(embedded.options, cache_dir=str(tmp_path / "file" / "cache")))
+    taught(monkeypatch, blocked)
+    assert GoodSettings(blocked, CPU, MEMORY).setting == Setting()

@@ -1,0 +1,107 @@
+"""Which errors mean that memory ran out, and what is said about it."""
+
+import errno
+import gc
+import weakref
+
+import pytest
+import torch
+
+from engine.errors import Cancelled, InputError, OutOfMemory
+from engine.process import _failed
+from engine.shortage import give_back_memory, shortage_of
+
+CUDA = (
+    "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.12 GiB is free."
+)
+
+
+def allocator_error() -> BaseException:
+    """What torch really raises on the host."""
+    with pytest.raises(RuntimeError) as raised:
+        torch.empty(1 << 60, dtype=torch.uint8)
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("error", "of_gpu", "asked"),
+    [
+        (MemoryError(), False, 0),
+        (MemoryError("The system refused to pin memory for the GPU (CUDA error 2)."), False, 0),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), False, 0),
+        (torch.OutOfMemoryError(CUDA), True, 5 << 29),
+        (RuntimeError("CUDA error: out of memory"), True, 0),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True, 0),
+        (RuntimeError("Error out of memory at line 380 in file /src/csrc/ops.cu"), False, 0),
+        (RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 4096 bytes."), False, 4096),
+    ],
+)
+def test_all_that_says_so_is_recognised(error: Exception, of_gpu: bool, asked: int) -> None:
+    found = shortage_of(error, "a pass over 65 tokens")
+    assert found
+    assert (found.of_gpu, found.asked_bytes) == (of_gpu, asked)
+    assert found.message.startswith("Memory ran out during a pass over 65 tokens: ")
+    assert found.message.endswith(" of RAM were free.")
+    assert ("GPU memory" in found.message) == of_gpu
+    assert found.hint
+
+
+def test_the_hosts_own_allocator_is_understood_to_the_byte() -> None:
+    found = shortage_of(allocator_error(), "loading")
+    assert found
+    assert found.asked_bytes == 1 << 60
+    assert "1073741824.0 GiB of RAM were asked for" in found.message
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("shapes cannot be multiplied"),
+        OSError(errno.ENOENT, "gone"),
+        InputError("no"),
+        Cancelled(),
+        KeyError("out of memory"),
+    ],
+)
+def test_nothing_else_is(error: Exception) -> None:
+    assert shortage_of(error, "loading") is None
+
+
+def test_what_is_in_words_already_stays_as_it_is() -> None:
+    found = OutOfMemory("Memory ran out during a pass.")
+    assert shortage_of(found, "something else") is found
+
+
+def test_the_application_reads_the_words_and_the_log_the_allocators_own(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = _failed(7, torch.OutOfMemoryError(CUDA))
+    assert failed.id == 7
+    assert failed.message.startswith("Memory ran out during this request: 2.5 GiB of GPU memory were asked for; ")
+    assert failed.hint
+    assert "total capacity of 23.65 GiB" in capsys.readouterr().err
+
+
+def test_cycles_are_given_back() -> None:
+    class Layer:
+        pass
+
+    layer = Layer()
+    layer.itself = layer  # type: ignore[attr-defined]
+    alive = weakref.ref(layer)
+    gc.disable()
+    try:
+        del layer
+        assert alive() is not None
+        give_back_memory()
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.gpu
+def test_a_gpu_that_is_asked_for_too_much_says_how_much_was_free() -> None:
+    with pytest.raises(torch.OutOfMemoryError) as raised:
+        torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
+    found = shortage_of(raised.value, "loading")
+    assert found
+    assert (found.of_gpu, found.asked_bytes) == (True, 1 << 50)
+    assert "GiB of GPU memory and " in found.message

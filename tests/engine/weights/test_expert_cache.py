@@ -1,0 +1,131 @@
+"""The expert cache against a plain list of what was used last; and the choice between whole layers and experts."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.weights.expert_cache import Expert, ExpertCache
+from engine.weights.expert_choice import Situation, expected_distinct, single_is_faster, single_seconds, whole_seconds
+from engine.weights.expert_meter import ExpertMeter, Mixture, Pace
+
+EXPERTS = st.tuples(st.integers(0, 3), st.integers(0, 7))
+
+
+@given(st.integers(1, 12), st.lists(st.lists(EXPERTS, min_size=1, max_size=12, unique=True), max_size=20))
+def test_the_least_recently_used_goes_and_never_what_is_needed_now(slots: int, calls: list[list[Expert]]) -> None:
+    cache = ExpertCache(slots)
+    used: list[Expert] = []  # the most recently used last
+    hits = misses = 0
+    for asked in (call[:slots] for call in calls):
+        missing = [expert for expert in asked if expert not in used]
+        taken = cache.take(asked)
+        assert list(taken.missing) == missing
+        assert len(set(taken.slots)) == len(asked), "two experts in one slot"
+        used = [expert for expert in used if expert not in asked] + [e for e in asked if e in used] + missing
+        used = used[-slots:]
+        hits, misses = hits + len(asked) - len(missing), misses + len(missing)
+        assert (cache.hits, cache.misses) == (hits, misses)
+        everything = [(layer, number) for layer in range(4) for number in range(8)]
+        assert [expert for expert in everything if expert in cache] == sorted(used)
+        assert cache.is_full == (len(used) == slots)
+
+
+@given(st.lists(EXPERTS, min_size=1, max_size=6, unique=True), st.integers(0, 6))
+def test_what_never_came_is_not_there_and_its_slots_are_used_again(asked: list[Expert], kept: int) -> None:
+    cache = ExpertCache(6)
+    slots = cache.take(asked).slots
+    cache.forget(asked[kept:])
+    assert [expert in cache for expert in asked] == [number < kept for number in range(len(asked))]
+    again = cache.take(asked)
+    assert list(again.missing) == asked[kept:]
+    assert again.slots[:kept] == slots[:kept]
+    assert len(set(again.slots)) == len(asked)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    experts = draw(st.integers(2, 256))
+    seconds = st.floats(0, 1)
+    return Situation(
+        rows=draw(st.integers(1, 2048)),
+        experts=experts,
+        chosen=draw(st.integers(1, experts)),
+        slots=draw(st.integers(1, 2048)),
+        expert_bytes=draw(st.integers(1, 10**8)),
+        trunk_bytes=draw(st.integers(0, 10**8)),
+        whole_rate=draw(st.floats(1e7, 1e11)),
+        single_rate=draw(st.floats(1e7, 1e11)),
+        compute_seconds=draw(seconds),
+        bind_seconds=draw(seconds),
+        decodes=draw(st.booleans()),
+        correlation=draw(st.floats(0.01, 1)),
+        hit_share=draw(st.floats(0, 1)),
+    )
+
+
+@given(situations(), st.integers(0, 2048), st.floats(0, 1), st.floats(1, 10))
+def test_more_rows_never_speak_for_single_experts_and_more_hits_and_speed_never_against(
+    at: Situation, more_rows: int, more_hits: float, faster: float
+) -> None:
+    better = replace(at, hit_share=max(at.hit_share, more_hits), single_rate=at.single_rate * faster)
+    assert single_seconds(better) <= single_seconds(at)
+    assert single_is_faster(better) or not single_is_faster(at)
+    worse = replace(at, rows=at.rows + more_rows)
+    assert single_is_faster(at) or not single_is_faster(worse)
+
+
+@given(situations())
+def test_single_experts_need_room_and_a_clear_gain(at: Situation) -> None:
+    assert at.chosen <= at.distinct <= at.experts + 1e-9
+    if single_is_faster(at):
+        assert at.distinct <= at.slots
+        assert single_seconds(at) < whole_seconds(at)
+    assert not single_is_faster(replace(at, slots=0))
+
+
+@pytest.mark.parametrize(("rows", "single"), [(1, True), (4, True), (64, False), (1024, False)])
+def test_a_few_rows_take_experts_and_a_prompt_takes_layers(rows: int, single: bool) -> None:
+    """A layer of Qwen3-30B-A3B in 16 bit, from an SSD that reads 2 GB a second, with a cache of one layer."""
+    at = Situation(rows, 128, 8, 128, 9_437_184, 38_000_000, 2e9, 2e9, compute_seconds=0.02)
+    assert single_is_faster(at) == single
+
+
+def test_different_experts_are_as_many_as_chance_says() -> None:
+    assert expected_distinct(8, 2, 1) == pytest.approx(2)
+    assert expected_distinct(8, 2, 2) == pytest.approx(2 + 2 * 6 / 8)
+    assert expected_distinct(8, 8, 1) == 8
+
+
+MIXTURE = Mixture(layers=4, experts=8, slots=16, expert_bytes=1000, trunk_bytes=100, decodes=False)
+
+
+def test_the_meter_tells_what_was_seen() -> None:
+    meter = ExpertMeter(MIXTURE)
+    fresh = meter.situation(1, 2, 0.0)
+    assert fresh.whole_rate == fresh.single_rate > 0
+    assert fresh.hit_share == 0.5, "half of all experts will be in the cache"
+    meter.fetched(1000, 1e-6)
+    meter.computed(1, 0.25)
+    meter.bound(2, 0.5)
+    meter.routed(1, 2, distinct=2, hits=None)
+    meter.routed(1, 2, distinct=2, hits=2)
+    seen = meter.situation(1, 2, 5e8)
+    assert (seen.single_rate, seen.whole_rate) == (1e9, 1e9), "whole layers are not slower than single experts"
+    assert (seen.compute_seconds, seen.bind_seconds, seen.correlation, seen.hit_share) == (0.25, 0.25, 1.0, 1.0)
+    assert meter.situation(1, 2, 3e9).whole_rate == 3e9
+    assert meter.situation(900, 2, 0.0).compute_seconds == 0.25, "the nearest that was seen"
+
+
+def test_a_cache_smaller_than_one_pass_promises_no_hits() -> None:
+    assert ExpertMeter(replace(MIXTURE, slots=7)).situation(1, 2, 0.0).hit_share == 0
+
+
+def test_the_pace_leaves_out_waiting_and_what_lies_between_passes() -> None:
+    pace = Pace()
+    assert pace.done(3, 0.0) is None
+    seconds = pace.done(5, 1000.0)
+    assert seconds is not None
+    assert -500 <= seconds < -499, "a thousand seconds were waited, for two layers"
+    assert pace.done(3, 1000.0) is None

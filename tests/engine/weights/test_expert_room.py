@@ -1,0 +1,44 @@
+"""What single experts are given: from what is left, within every limit, and never at a layer's cost."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+
+from engine.weights.machine import Machine
+from engine.weights.needs import ModelNeeds, Workload
+from engine.weights.placement import Override, plan
+from tests.engine.weights.planned import machines, models
+
+WORK = Workload(context_tokens=1000, budget=64)
+many = settings(max_examples=150, deadline=None)
+
+
+@many
+@given(models(), machines())
+def test_experts_take_half_of_what_is_left_and_move_no_layer(target: ModelNeeds, machine: Machine) -> None:
+    found = plan(target, None, machine, WORK)
+    dense = replace(target, layers=tuple(replace(layer, expert_bytes=0) for layer in target.layers))
+    without = plan(dense, None, machine, WORK)
+    assert found.arrangement == without.arrangement
+    assert found.forecast == without.forecast
+    assert replace(found.bytes, expert_cache=0, expert_stack=0) == without.bytes
+    assert 0 <= found.bytes.experts * 2 <= max(0, found.room.device - without.bytes.device)
+    assert found.fits == without.fits
+
+
+@many
+@given(models(), machines())
+def test_the_cache_is_for_experts_that_move_and_no_larger_than_they_are(target: ModelNeeds, machine: Machine) -> None:
+    found = plan(target, None, machine, WORK, Override(force=True))
+    moves = {"ssd", "ram"} if machine.memory.has_gpu else {"ssd"}
+    moving = [
+        layer.expert_bytes
+        for layer, tier in zip(target.layers, found.arrangement.tiers, strict=True)
+        if tier in moves and not found.arrangement.ready
+    ]
+    assert found.bytes.expert_cache <= sum(moving)
+    if found.bytes.expert_cache:
+        assert found.bytes.expert_stack == (max(moving) if target.codec == "plain" else 0)
+        assert found.fits
+    else:
+        assert found.bytes.expert_stack == 0

@@ -1,0 +1,245 @@
+"""Experts one by one equal the resident model, bit for bit: every family, place, codec and cache."""
+
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.errors import Cancelled, ModelError
+from engine.model.context import Context
+from engine.model.resident import load_resident
+from engine.weights.arrangement import Tier
+from engine.weights.expert_choice import Situation
+from engine.weights.expert_layout import slot_shape, split_layout
+from engine.weights.expert_modules import find_experts
+from engine.weights.layer_stream import LayerStream
+from engine.weights.layout import LayerLayout
+from engine.weights.quantise import codec_named
+from tests.engine.model.test_context import PREFIX, random_tree
+from tests.engine.tiny_models import tiny_model
+from tests.engine.weights.stand_in import StandInLane
+from tests.engine.weights.test_layer_stream import CPU, TIERS, Streamed, assert_same, pack
+
+FAMILIES = ("mixtral", "qwen3_moe", "gpt_oss")
+ROWS = (1, 8, 64, 1, 8)
+PLENTY = 1 << 30
+
+
+def always(_situation: Situation) -> bool:
+    return True
+
+
+def passes(context: Context) -> list[Tensor]:
+    """Logits of trees of many sizes."""
+    found = []
+    context.prefill(PREFIX)
+    for seed, rows in enumerate(ROWS):
+        tokens, parents = random_tree(rows, seed)
+        found.append(context.score(tokens, parents))
+        context.keep([0])
+    return found
+
+
+def pass_upon_pass(context: Context) -> None:
+    """Until something is raised."""
+    while True:
+        passes(context)
+        context.rewind(0)
+
+
+class Mixture(Streamed):
+    """A tiny mixture, its packed layers, and what it gives when they are resident."""
+
+    def __init__(self, folder: Path, codec: str = "plain") -> None:
+        super().__init__(folder)
+        self.context = Context(self.skeleton.network, 160)
+        self.layouts = pack(self.skeleton, folder, codec)
+        resident = load_resident(self.checkpoint, torch.float32, CPU)
+        coder = codec_named(codec)
+        for index, layer in enumerate(resident.layers):
+            tensors = self.skeleton.layer_tensors(index)
+            for name, weight in layer.state_dict().items():
+                coder.decode(coder.encode(name, tensors[name]), name, weight)
+        self.expected = passes(Context(resident, 160))
+
+    def slot_bytes(self) -> int:
+        experts = find_experts(self.skeleton.network.layers[0])
+        assert experts
+        split = split_layout(self.layouts[0], experts.prefix, experts.count)
+        assert split
+        return slot_shape(split).nbytes
+
+
+def mixture(family: str, folder: Path, codec: str = "plain") -> Mixture:
+    tiny_model(family).save_pretrained(folder)
+    return Mixture(folder, codec)
+
+
+@pytest.fixture
+def qwen(tmp_path: Path) -> Mixture:
+    return mixture("qwen3_moe", tmp_path)
+
+
+@pytest.mark.parametrize("codec", ["plain", "cast", "int8", "nf4"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_and_codec_from_every_place(family: str, codec: str, tmp_path: Path) -> None:
+    model = mixture(family, tmp_path, codec)
+    places: list[list[Tier]] = [["ssd"] * 4, ["device", "ram", "ssd", "ssd"]]
+    for tiers in places:
+        for lane in (None, StandInLane()):
+            stream = model.stream(model.layouts, tiers, lane, expert_cache_bytes=PLENTY, choose=always)
+            assert_same(passes(model.context), model.expected)
+            assert stream.expert_hits > stream.expert_misses > 0, "nearly all experts were used, and used again"
+            stream.close()
+            model.context.rewind(0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_cache_any_mix_of_places_and_any_choice(seed: int, qwen: Mixture) -> None:
+    """From one slot, which no pass can use, to all experts; each pass in the way that a coin decides."""
+    chance = random.Random(seed)
+    stream = qwen.stream(
+        qwen.layouts,
+        [chance.choice(TIERS) for _ in range(3)] + ["ssd"],
+        StandInLane(seed) if chance.random() < 0.5 else None,
+        expert_cache_bytes=chance.choice((1, 2, 3, 8, 9, 20, 32)) * 4 * qwen.slot_bytes(),
+        choose=lambda _: chance.random() < 0.7,
+        direct=chance.random() < 0.5,
+        disk_slots=chance.randint(1, 3),
+    )
+    assert_same(passes(qwen.context), qwen.expected)
+    stream.close()
+
+
+def test_every_byte_is_counted_that_was_read_and_no_other(qwen: Mixture) -> None:
+    stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=always)
+    passes(qwen.context)
+    experts = find_experts(qwen.skeleton.network.layers[0])
+    assert experts
+    splits = [split_layout(layout, experts.prefix, experts.count) for layout in qwen.layouts]
+    assert all(splits)
+    trunks = sum(split.trunk.nbytes for split in splits if split) * (len(ROWS) + 1)
+    single = splits[0].expert_bytes if splits[0] else 0
+    assert stream.expert_misses <= 4 * experts.count, "with room for all, none is read twice"
+    assert stream.bytes_streamed == trunks + stream.expert_misses * single
+    stream.close()
+
+
+def test_each_pass_is_asked_about_once_with_what_is_known(qwen: Mixture) -> None:
+    seen: list[Situation] = []
+
+    def choose(at: Situation) -> bool:
+        seen.append(at)
+        return len(seen) % 2 == 0
+
+    stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=choose)
+    assert_same(passes(qwen.context), qwen.expected)
+    assert [at.rows for at in seen] == [len(PREFIX), *ROWS]
+    assert {(at.experts, at.chosen, at.slots) for at in seen} == {(8, 2, 32)}
+    assert seen[-1].compute_seconds > 0
+    assert seen[-1].whole_rate > 0
+    assert 0 < seen[-1].correlation <= 1.5
+    stream.close()
+
+
+def test_the_network_is_as_it_was_between_passes(qwen: Mixture) -> None:
+    """Whoever counts parameters must not find the small stack of the last pass."""
+    before = {name: tensor.shape for name, tensor in qwen.skeleton.network.model.named_parameters()}
+    stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=always)
+    passes(qwen.context)
+    assert {name: tensor.shape for name, tensor in qwen.skeleton.network.model.named_parameters()} == before
+    assert all(layer.mlp.experts.num_experts == 8 for layer in qwen.skeleton.network.layers)  # type: ignore[union-attr]
+    stream.close()
+
+
+def test_a_model_without_experts_and_a_cache_without_room_stream_as_ever(tmp_path: Path, qwen: Mixture) -> None:
+    stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=1, choose=always)
+    assert_same(passes(qwen.context), qwen.expected)
+    assert (stream.expert_hits, stream.expert_misses) == (0, 0)
+    assert stream.bytes_streamed == sum(layout.nbytes for layout in qwen.layouts) * (len(ROWS) + 1)
+    stream.close()
+    dense = tiny_model("llama")
+    assert all(find_experts(layer) is None for layer in dense.model.layers)
+
+
+@pytest.mark.parametrize("lane", [None, StandInLane()])
+def test_a_file_that_is_cut_off_is_an_error_and_the_next_pass_is_right(lane: StandInLane | None, qwen: Mixture) -> None:
+    stream = qwen.stream(
+        qwen.layouts, ["ssd"] * 4, lane, expert_cache_bytes=9 * qwen.slot_bytes(), choose=always, disk_slots=1
+    )
+    passes(qwen.context)
+    path, content = cut(qwen.layouts)
+    with pytest.raises(ModelError, match=r"2\.safetensors ended \d+ bytes early"):
+        qwen.context.score(*random_tree(8, 5))
+    path.write_bytes(content)
+    qwen.context.rewind(0)
+    assert_same(passes(qwen.context), qwen.expected)
+    stream.close()
+
+
+def cut(layouts: Sequence[LayerLayout]) -> tuple[Path, bytes]:
+    """Cut a layer's file off behind its first page."""
+    path = layouts[2].segments[0].path
+    content = path.read_bytes()
+    os.truncate(path, 5000)
+    return path, content
+
+
+def test_a_copy_that_fails_is_raised_and_the_next_pass_is_right(qwen: Mixture) -> None:
+    stream = qwen.stream(qwen.layouts, ["ram"] * 4, StandInLane(fail_at=31), expert_cache_bytes=PLENTY, choose=always)
+    with pytest.raises(RuntimeError, match="copy engine failed"):
+        passes(qwen.context)
+    qwen.context.rewind(0)
+    assert_same(passes(qwen.context), qwen.expected)
+    stream.close()
+
+
+def test_idle_work_is_done_while_experts_are_awaited_and_may_be_cancelled(qwen: Mixture) -> None:
+    stream = qwen.stream(
+        qwen.layouts, ["ssd"] * 4, StandInLane(), expert_cache_bytes=9 * qwen.slot_bytes(), choose=always
+    )
+    calls = 0
+
+    def work() -> bool:
+        nonlocal calls
+        calls += 1
+        if calls == 200:
+            raise Cancelled
+        return True
+
+    stream.idle = work
+    with pytest.raises(Cancelled):
+        pass_upon_pass(qwen.context)
+    stream.idle = None
+    qwen.context.rewind(0)
+    assert_same(passes(qwen.context), qwen.expected)
+    stream.close()
+
+
+@pytest.mark.parametrize("layer", [0, 2])
+def test_a_pass_cancelled_between_layers_does_not_harm_the_next(layer: int, qwen: Mixture) -> None:
+    stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=9 * qwen.slot_bytes(), choose=always)
+
+    def stop(_layer: object, _inputs: object) -> None:
+        raise Cancelled
+
+    hook = qwen.skeleton.network.layers[layer].register_forward_pre_hook(stop)
+    with pytest.raises(Cancelled):
+        qwen.context.prefill(PREFIX)
+    hook.remove()
+    assert_same(passes(qwen.context), qwen.expected)
+    stream.close()
+
+
+def test_the_cache_takes_no_more_of_the_device_than_it_may(qwen: Mixture) -> None:
+    lane, whole = StandInLane(), StandInLane()
+    qwen.stream(qwen.layouts, ["ram"] * 4, whole).close()
+    allowed = 11 * qwen.slot_bytes() + 5
+    stream: LayerStream = qwen.stream(qwen.layouts, ["ram"] * 4, lane, expert_cache_bytes=allowed, choose=always)
+    pages = 2 * 2 * 4096  # trunk and experts, each in whole pages, in each of two slots
+    assert lane.peak_bytes <= whole.peak_bytes + pages + allowed
+    stream.close()

@@ -1,0 +1,92 @@
+"""What was measured is remembered as it was; whatever else lies in the file counts as nothing."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.weights import rates_file
+from engine.weights.machine import CPU_RATES
+from engine.weights.pace import Pace
+from engine.weights.rates_file import NAME, Experience, RatesFile
+
+RATES = replace(CPU_RATES, products=Pace(((1, 0.2), (64, 0.4))), attention=Pace(((1, 0.1),)))
+
+
+def test_rates_come_back_as_they_were_measured(tmp_path: Path) -> None:
+    measured = RatesFile(tmp_path / "new").remember("this machine", RATES)
+    assert measured.rates == RATES
+    assert RatesFile(tmp_path / "new").recall("this machine") == measured
+    assert RatesFile(tmp_path / "new").recall("another machine") is None
+
+
+def test_machines_and_pairs_are_kept_side_by_side(tmp_path: Path) -> None:
+    file = RatesFile(tmp_path)
+    measured = file.remember("a", RATES)
+    file.remember_pair("a", Experience(3.5, 0.8))
+    file.remember_pair("b", Experience(7.0, 0.9))
+    assert file.recall("a") == measured
+    assert (file.recall_pair("a"), file.recall_pair("b")) == (Experience(3.5, 0.8), Experience(7.0, 0.9))
+
+
+def test_the_oldest_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates_file, "MOST_KEPT", 2)
+    file = RatesFile(tmp_path)
+    for key in ("a", "b", "a", "c"):
+        file.remember(key, RATES)
+    assert [bool(file.recall(key)) for key in ("a", "b", "c")] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"\xff\xfe", b'{"version": 2, "machines": {}}', b'{"version": 1, "machines": [1]}']
+)
+def test_a_damaged_or_foreign_file_is_empty_and_is_written_anew(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(content)
+    file = RatesFile(tmp_path)
+    assert file.recall("a") is None
+    file.remember("a", RATES)
+    assert file.recall("a")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("ssd", 0),
+        ("ssd", -1.0),
+        ("ssd", "fast"),
+        ("ssd", None),
+        ("ssd", float("nan")),
+        ("link", float("inf")),
+        ("products", {"points": []}),
+        ("products", {"points": [[64, 0.4], [1, 0.2]]}),
+        ("products", {"points": [[1, 0.0]]}),
+        ("products", None),
+        ("attention", {"points": [[1]]}),
+        ("attention", {"points": 3}),
+    ],
+)
+def test_numbers_that_cannot_be_are_measured_anew(field: str, value: Any, tmp_path: Path) -> None:
+    file = RatesFile(tmp_path)
+    file.remember("a", RATES)
+    document = json.loads((tmp_path / NAME).read_text())
+    document["machines"]["a"]["rates"][field] = value
+    (tmp_path / NAME).write_text(json.dumps(document))
+    assert file.recall("a") is None
+
+
+def test_a_folder_that_cannot_be_written_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    file = RatesFile(tmp_path / "file")
+    assert file.remember("a", RATES).rates == RATES
+    assert file.recall("a") is None
+
+
+def test_a_pace_is_met_at_its_points_joined_between_and_goes_on_beyond() -> None:
+    pace = Pace(((1, 0.2), (11, 0.4), (21, 1.4)))
+    assert pace.seconds(1e9, 1) == pytest.approx(0.2)
+    assert pace.seconds(1e9, 0.5) == pytest.approx(0.2)
+    assert pace.seconds(2e9, 6) == pytest.approx(0.6)
+    assert pace.seconds(1e9, 16) == pytest.approx(0.9)
+    assert pace.seconds(1e9, 42) == pytest.approx(2.8)
