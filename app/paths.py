@@ -5,7 +5,9 @@ from pathlib import Path
 
 import platformdirs
 
-ROOT = Path(__file__).resolve().parent.parent
+from app.bundle import root
+
+ROOT = root()
 RESOURCES = ROOT / "resources"
 
 _APP_NAME = "coppice"
