@@ -10,7 +10,7 @@ from torch import Tensor
 from engine.errors import ModelError
 from engine.weights.layout import PAGE, LayerLayout, Segment, round_up
 
-PIECE_BYTES = 8 << 20  # large enough for the disk's full rate, small enough to end soon
+PIECE_BYTES = 64 << 20  # large enough for the full rate of a disk with a deep queue, small enough to end soon
 
 
 class DiskReader:

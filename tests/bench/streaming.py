@@ -51,7 +51,10 @@ def main() -> None:
 
 
 def measure(model: Path, row_counts: Sequence[int], passes: int) -> dict[str, Any]:
-    """All figures for one model folder; contenders take turns, and medians are told."""
+    """All figures for one model folder; contenders take turns, and medians are told.
+
+    What a virtual disk gives changes from second to second: only what took turns can be compared.
+    """
     checkpoint = open_checkpoint(str(model))
     skeleton = build_skeleton(checkpoint, DTYPE, CPU)
     layouts = [
@@ -67,12 +70,10 @@ def measure(model: Path, row_counts: Sequence[int], passes: int) -> dict[str, An
     found: dict[str, Any] = {
         "model_bytes": sum(layout.nbytes for layout in complete),
         "threads": torch.get_num_threads(),
-        "raw_disk_gb_per_second": median(lambda: raw_rate(complete), passes),
     }
     with offloaded(model) as accelerate:
         found["rows"] = [_row(rows, passes, streamed, resident, accelerate, complete) for rows in row_counts]
     stream.close()
-    found["read_rate_over_raw"] = found["rows"][0]["read_gb_per_second"] / found["raw_disk_gb_per_second"]
     return found
 
 
@@ -85,7 +86,7 @@ def _row(
     layouts: Sequence[LayerLayout],
 ) -> dict[str, Any]:
     tokens, parents = list(range(200, 200 + rows)), [-1] + [0] * (rows - 1)
-    reads, computes, streaks, rivals = [], [], [], []
+    raws, reads, computes, streaks, rivals = [], [], [], [], []
 
     def ours() -> None:
         # Pass upon pass, so that none finds its first layers there for nothing: the first of three does not count.
@@ -96,16 +97,21 @@ def _row(
 
     for turn in range(passes):
         time.sleep(REST_SECONDS)  # until the ring is full: it must not read while others are timed
-        reads.append(read_seconds(layouts))
+        alone = ((raws, raw_seconds), (reads, read_seconds))
+        for kept, run in alone if turn % 2 else reversed(alone):
+            kept.append(run(layouts))
         computes.append(_score(resident, tokens, parents))
         for contender in (ours, theirs) if turn % 2 else (theirs, ours):  # a disk gives less to whoever comes later
             contender()
             time.sleep(REST_SECONDS)
-    read, compute, streak, rival = (statistics.median(seconds) for seconds in (reads, computes, streaks, rivals))
+    raw, read, compute, streak, rival = (
+        statistics.median(seconds) for seconds in (raws, reads, computes, streaks, rivals)
+    )
     return {
         "rows": rows,
         "read_seconds": read,
         "read_gb_per_second": sum(layout.nbytes for layout in layouts) / read / 1e9,
+        "read_rate_over_raw": raw / read,
         "compute_seconds": compute,
         "pass_seconds": streak,
         "pass_over_bound": streak / max(read, compute),
@@ -135,27 +141,27 @@ def read_seconds(layouts: Sequence[LayerLayout]) -> float:
     return seconds
 
 
-def raw_rate(layouts: Sequence[LayerLayout]) -> float:
-    """The disk's own direct rate in 1e9 bytes a second: plain reads of the same files, and no code of ours.
+def raw_seconds(layouts: Sequence[LayerLayout]) -> float:
+    """As many bytes of the same files by plain direct reads of a size that suits the disk, and no code of ours.
 
     They go through memory as large as a layer, as they must to be of use: into one small block that stays in the
     processor's cache, a virtual disk here reads half as fast again.
     """
     memory = HostArena(max(layout.nbytes for layout in layouts)).take(max(layout.nbytes for layout in layouts))
     target = memoryview(memory.zero_().numpy())  # type: ignore[arg-type]
-    room = len(target) - PIECE_BYTES
+    places = max(1, len(target) // PIECE_BYTES)
     total, begin = 0, time.perf_counter()
     for path in {segment.path for layout in layouts for segment in layout.segments}:
         file, offset = os.open(path, os.O_RDONLY | os.O_DIRECT), 0
         while offset % 4096 == 0:
-            place = offset % max(room, 1) // PIECE_BYTES * PIECE_BYTES
+            place = offset // PIECE_BYTES % places * PIECE_BYTES
             got = os.preadv(file, [target[place : place + PIECE_BYTES]], offset)
             if not got:
                 break
             offset += got
         os.close(file)
         total += offset
-    return total / (time.perf_counter() - begin) / 1e9
+    return (time.perf_counter() - begin) * sum(layout.nbytes for layout in layouts) / total
 
 
 @contextmanager
@@ -175,11 +181,6 @@ def offloaded(model: Path) -> Iterator[Callable[[Sequence[int]], float]]:
         network = AutoModelForCausalLM.from_pretrained(model, dtype=DTYPE).eval()
         disk_offload(network, folder, execution_device=CPU)
         yield cold_pass
-
-
-def median(run: Callable[[], float], times: int) -> float:
-    """The median of some runs."""
-    return statistics.median(run() for _ in range(times))
 
 
 if __name__ == "__main__":
