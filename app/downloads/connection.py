@@ -31,8 +31,11 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 class Connection:
     """One client of one hub, for one thread; `hang_up` is for any other. Proxies are those of environment and system.
 
-    Where nothing arrives for `stall_seconds`, the connection counts as stalled.
+    Where nothing arrives for `stall_seconds`, the connection counts as stalled. `server` is what messages call the
+    other side.
     """
+
+    server = "the hub"
 
     def __init__(self, endpoint: str, token: Token, stall_seconds: float = STALL_SECONDS) -> None:
         for name in ("httpx2", "httpcore2"):  # they log addresses, and signed ones let anybody in
@@ -69,11 +72,7 @@ class Connection:
         """What the hub's API says of a model at a revision, with sizes and checksums of its files."""
         address = f"{self._endpoint}/api/models/{repo_id}/revision/{quote(revision, safe='')}?blobs=true"
         with self._get(address, repo_id) as response:
-            body = bytearray()
-            for piece in response.iter_bytes():
-                body += piece
-                if len(body) > _MAX_JSON_BYTES:
-                    raise UnsuitableError(f"{repo_id} cannot be downloaded: its listing has no end.", "Do not use it.")
+            body = read_whole(response, repo_id)
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -94,15 +93,13 @@ class Connection:
             try:
                 self._hold(response.extensions["network_stream"].get_extra_info("socket"))
                 if response.status_code not in (200, 206, 416):
-                    raise failure(
-                        response.status_code, response.headers, self._endpoint, repo_id, _origin(url) == self._origin
-                    )
+                    raise self._failure(response, repo_id, _origin(url) == self._origin)
                 yield response
             finally:
                 self._hold(None)
                 response.close()
         except httpx2.InvalidURL as error:
-            raise Passing("the hub sent an address that cannot be used") from error
+            raise Passing(f"{self.server} sent an address that cannot be used") from error
         except httpx2.ReadTimeout as error:
             raise Passing("the connection has stalled", stalled=True) from error
         except httpx2.ProxyError as error:
@@ -110,7 +107,17 @@ class Connection:
                 raise proxy_refusal() from error
             raise Passing(f"the proxy does not let us through ({error})") from error
         except httpx2.HTTPError as error:
-            raise Passing(_words(error)) from error
+            raise Passing(self._words(error)) from error
+
+    def _failure(self, response: httpx2.Response, repo_id: str, from_hub: bool) -> Exception:
+        """What to raise for an answer without content."""
+        return failure(response.status_code, response.headers, self._endpoint, repo_id, from_hub)
+
+    def _words(self, error: httpx2.HTTPError) -> str:
+        """What went wrong, without addresses: they can be signed."""
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            return f"{self.server} cannot be reached ({error or 'no answer'})"
+        return "the connection was lost"
 
     def _hold(self, current: socket.socket | None) -> None:
         with self._lock:
@@ -145,8 +152,11 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int]:
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme, 0)
 
 
-def _words(error: httpx2.HTTPError) -> str:
-    """What went wrong, without addresses: they can be signed."""
-    if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-        return f"the hub cannot be reached ({error or 'no answer'})"
-    return "the connection was lost"
+def read_whole(response: httpx2.Response, what: str) -> bytes:
+    """The body of an answer that is no file; raises `UnsuitableError` where it has no end."""
+    body = bytearray()
+    for piece in response.iter_bytes():
+        body += piece
+        if len(body) > _MAX_JSON_BYTES:
+            raise UnsuitableError(f"{what} cannot be downloaded: its listing has no end.", "Do not use it.")
+    return bytes(body)
