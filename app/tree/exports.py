@@ -1,5 +1,6 @@
 """What leaves the tree panel and comes back to it: recordings, pictures, texts."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,51 +8,59 @@ from PySide6.QtCore import QObject, QPoint, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.translation import tr
+from app.tree.history import History
 from app.tree.outline import as_text
 from app.tree.player import Player
-from app.tree.recording import read_recording, write_recording
+from app.tree.recording import read_recording
+from app.tree.saving import Saving
 from app.tree.snapshot import Snapshot
+from app.tree.spill import FileSpill
 from engine.errors import InputError
 from engine.messages import Round
 
 PICTURE_SCALE = 2
-_SLICE = 20  # rounds that are read between two turns of the event loop
-_FILTER = "Recordings (*.jsonl);;All files (*)"
+_SLICE_SECONDS = 0.015  # of reading between two turns of the event loop
 
 
 class Exports(QObject):
     """Asks for files and carries out what was chosen; `told` says in words what came of it."""
 
     told = Signal(str)
+    recording_changed = Signal(str, int, bool)  # name of the open one, rounds that are read, whether those are all
 
     def __init__(self, player: Player, panel: QWidget) -> None:
         super().__init__(panel)
         self._player = player
         self._panel = panel
         self._reading: Iterator[Round] | None = None
+        self._history = History()
+        self._name = ""
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._read_on)
+        self.saving = Saving(player, self)
+        self.saving.ended.connect(self.told)
+        self.saving.progressed.connect(self._on_saving_progressed)
+
+    # ---- recordings --------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
         """Ask where to, and write all rounds."""
-        name, _ = QFileDialog.getSaveFileName(self._panel, "Save recording", "rounds.jsonl", _FILTER)
+        if not len(self._player.history):
+            self.told.emit(tr("There is no round to save yet."))
+            return
+        name, _ = QFileDialog.getSaveFileName(self._panel, tr("Save recording"), "rounds.jsonl", _filter())
         if name:
-            self.save_to(Path(name))
+            path = Path(name)
+            self.save_to(path if path.suffix else path.with_suffix(".jsonl"))
 
     def save_to(self, path: Path) -> None:
-        """Write all rounds that are kept."""
-        history = self._player.history
-        kept = (history.round(place) for place in range(len(history)))
-        try:
-            count = write_recording(path, (each for each in kept if each))
-        except OSError as error:
-            self.told.emit(f"The recording could not be saved: {error.strerror or error}.")
-        else:
-            self.told.emit(f"{count:,} rounds were saved in {path.name}.")
+        """Write all rounds that are kept; `told` says when that is done."""
+        self.saving.begin(path)
 
     def open(self) -> None:
         """Ask which, and show its rounds."""
-        name, _ = QFileDialog.getOpenFileName(self._panel, "Open recording", "", _FILTER)
+        name, _ = QFileDialog.getOpenFileName(self._panel, tr("Open recording"), "", _filter())
         if name:
             self.open_from(Path(name))
 
@@ -63,16 +72,26 @@ class Exports(QObject):
         except InputError as error:
             self.told.emit(str(error))
             return
-        self._player.clear()
-        self._player.add(first)
-        self._player.seek(0)
+        self.stop()
+        self._history, self._name = History(spill=FileSpill()), path.name
+        self._history.append(first)
+        self._player.open_recording(self._history)
         self._reading = rounds
         self._timer.start()
+        self.recording_changed.emit(self._name, 1, False)
 
-    def stop_reading(self) -> None:
-        """What is not read yet is not wanted any more."""
+    def close_recording(self) -> None:
+        """Show the conversation's rounds again."""
+        self.stop()
+        self._player.close_recording()
+
+    def stop(self) -> None:
+        """What is not read or written yet is not wanted any more."""
         self._timer.stop()
         self._reading = None
+        self.saving.stop()
+
+    # ---- pictures and texts ------------------------------------------------------------------------------------------
 
     def picture(self, canvas: QWidget) -> QImage:
         """What the view shows, twice as fine as the screen has it."""
@@ -85,25 +104,46 @@ class Exports(QObject):
 
     def export_picture(self, canvas: QWidget) -> None:
         """Ask where to, and write what the view shows."""
-        name, _ = QFileDialog.getSaveFileName(self._panel, "Export picture", "tree.png", "Pictures (*.png)")
+        name, _ = QFileDialog.getSaveFileName(self._panel, tr("Export picture"), "tree.png", tr("Pictures (*.png)"))
         if name:
-            saved = self.picture(canvas).save(name)
-            self.told.emit(f"The picture {'is' if saved else 'could not be written'} in {Path(name).name}.")
+            path = Path(name) if Path(name).suffix else Path(name).with_suffix(".png")
+            saved = self.picture(canvas).save(str(path))
+            words = tr("The picture is in {name}.") if saved else tr("The picture could not be written in {name}.")
+            self.told.emit(words.format(name=path.name))
 
     def copy_text(self, tree: Snapshot | None) -> None:
         """Put a tree on the clipboard."""
         if tree:
             QGuiApplication.clipboard().setText(as_text(tree))
-            self.told.emit("The tree is on the clipboard, as text.")
+            self.told.emit(tr("The tree is on the clipboard, as text."))
+
+    # ---- inside ------------------------------------------------------------------------------------------------------
 
     def _read_on(self) -> None:
+        """For a moment; then the window has its turn."""
+        until = time.monotonic() + _SLICE_SECONDS
+        trouble = ""
         try:
-            for _ in range(_SLICE):
+            while time.monotonic() < until:
                 assert self._reading, "the timer runs only while something is read"
-                self._player.add(next(self._reading))
+                self._history.append(next(self._reading))
         except StopIteration:
-            self.stop_reading()
-            self.told.emit(f"{len(self._player.history):,} rounds were read.")
+            self._end_reading()
         except InputError as error:
-            self.stop_reading()
-            self.told.emit(str(error))
+            trouble = str(error)
+            self._end_reading()
+        self._player.moved.emit()
+        self.recording_changed.emit(self._name, len(self._history), self._reading is None)
+        if trouble:
+            self.told.emit(trouble)
+
+    def _end_reading(self) -> None:
+        self._timer.stop()
+        self._reading = None
+
+    def _on_saving_progressed(self, done: int, count: int) -> None:
+        self.told.emit(tr("Saving: {done} of {count} rounds…").format(done=f"{done:,}", count=f"{count:,}"))
+
+
+def _filter() -> str:
+    return tr("Recordings (*.jsonl);;All files (*)")

@@ -6,16 +6,16 @@ from PySide6.QtWidgets import QLabel, QStackedLayout, QVBoxLayout, QWidget
 
 from app.throttle import Throttle
 from app.tree.advice import Advice
-from app.tree.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
+from app.tree.canvas import CHIPS, WAYS, TreeCanvas
 from app.tree.caption import figures
 from app.tree.exports import Exports
 from app.tree.growth import Growth
 from app.tree.header import Header
-from app.tree.keys import bind
 from app.tree.lesson_bar import LessonBar
 from app.tree.palette import DARK, LIGHT
-from app.tree.picture import Way
+from app.tree.panel_keys import bind_keys
 from app.tree.player import Player
+from app.tree.recording_bar import RecordingBar
 from app.tree.snapshot import MalformedTreeError, Snapshot, snapshot, unverified
 from app.tree.timeline import Timeline
 from engine.messages import Event, Finished, Ready, Round
@@ -40,19 +40,24 @@ class TreePanel(QWidget):
     """The tree budget of the next answers; 0 for automatic."""
 
     round_shown = Signal(int, int)
-    """The request and the index of a round that was chosen to be looked at; -1 and -1: the newest is, as it comes."""
+    """The request and the index of a round of the conversation that is looked at; -1 and -1: the newest, or none."""
+
+    answer_wanted = Signal(int, int)
+    """A person wants to read what a round gave: its request and its index."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
         self._round: Round | None = None  # the newest
         self._shown: tuple[Round, Snapshot] | None = None
+        self._told = (-1, -1)  # with `round_shown`
         self._requests: set[int] = set()  # whose rounds belong to the conversation
         self._throttle = Throttle(self._refresh, parent=self)
         self.player = Player(self)
         self._growth = Growth(self)
         self._header = Header(self)
         self._advice = Advice(self)
+        self._recording = RecordingBar(self)
         self._message = QLabel(_EMPTY, self)
         self._canvas = TreeCanvas(DARK if dark else LIGHT, self)
         self._lesson = LessonBar(self)
@@ -61,7 +66,7 @@ class TreePanel(QWidget):
         self._pages = QStackedLayout()
         self._lay_out()
         self._connect()
-        self._bind_keys()
+        bind_keys(self, canvas=self._canvas)
         self.set_theme(dark)
         self.set_way(CHIPS)
         self._refresh()
@@ -97,7 +102,7 @@ class TreePanel(QWidget):
     def show_draft(self, drafted: Drafted) -> None:
         """Show how a tree has grown while the target verifies it, where that takes long enough to be seen."""
         slow = self._round is not None and self._round.seconds.decode >= _SLOW_SECONDS
-        if not (slow and self.player.is_live and self.isVisible()) or self._lesson.is_running:
+        if not (slow and self.player.follows_newest and self.isVisible()) or self._lesson.is_running:
             return
         try:
             self._growth.begin(unverified(drafted))
@@ -108,7 +113,7 @@ class TreePanel(QWidget):
         """Show that there is no round yet; what is still on its way of the rounds before is not wanted."""
         self._round = self._shown = None
         self._requests.clear()
-        self.exports.stop_reading()
+        self.exports.stop()
         self._growth.end()
         self._lesson.end()
         self.player.clear()
@@ -131,6 +136,15 @@ class TreePanel(QWidget):
         place = self.player.find(request, index)
         if place is not None:
             self.player.seek(place)
+
+    def glance_at(self, request: int, index: int) -> None:
+        """Show the round of a request for as long as somebody points at it; an index below 0: at none any more."""
+        self.player.glance(self.player.find(request, index) if index >= 0 and not self._lesson.is_running else None)
+
+    def show_in_answer(self) -> None:
+        """Have what the round that is shown gave to the answer brought into view."""
+        if self._shown and not self.player.is_recording:
+            self.answer_wanted.emit(self._shown[0].id, self._shown[0].index)
 
     def set_theme(self, dark: bool) -> None:
         """Change between dark and light colours."""
@@ -170,6 +184,7 @@ class TreePanel(QWidget):
         column.setSpacing(0)
         column.addWidget(self._header)
         column.addWidget(self._advice)
+        column.addWidget(self._recording)
         column.addLayout(self._pages, 1)
         column.addWidget(self._lesson)
         column.addWidget(self._timeline)
@@ -178,14 +193,17 @@ class TreePanel(QWidget):
         header, canvas, exports = self._header, self._canvas, self.exports
         header.fit.clicked.connect(canvas.fit)
         header.follow.toggled.connect(canvas.set_following)
-        header.way_chosen.connect(self._on_way_chosen)
-        header.add_action("Explain this round…").triggered.connect(self.explain)
+        header.way_chosen.connect(self.choose_way)
+        header.add_action("Explain this round… (E)").triggered.connect(self.explain)
+        header.add_action("Show in the answer (A)").triggered.connect(self.show_in_answer)
         header.menu.addSeparator()
         header.add_action("Save recording…").triggered.connect(exports.save)
         header.add_action("Open recording…").triggered.connect(exports.open)
         header.add_action("Export picture…").triggered.connect(lambda: exports.export_picture(canvas))
         header.add_action("Copy as text").triggered.connect(self._on_copy)
         exports.told.connect(header.caption.show_news)
+        exports.recording_changed.connect(self._recording.show_recording)
+        self._recording.closed.connect(exports.close_recording)
         canvas.panned.connect(lambda: header.follow.setChecked(False))
         canvas.composed.connect(self._on_composed)
         canvas.asked.connect(self._on_asked)
@@ -194,30 +212,6 @@ class TreePanel(QWidget):
         self._lesson.shown.connect(self._show_tree)
         self._lesson.ended.connect(self._on_lesson_ended)
         self._advice.budget_wanted.connect(self.budget_wanted)
-
-    def _bind_keys(self) -> None:
-        canvas, player = self._canvas, self.player
-        in_panel = {
-            "1": lambda: self._on_way_chosen(CHIPS),
-            "2": lambda: self._on_way_chosen(ICICLE),
-            "F": canvas.fit,
-            "+": lambda: canvas.zoom_by(ZOOM_STEP),
-            "-": lambda: canvas.zoom_by(1 / ZOOM_STEP),
-            ",": lambda: player.step(-1),
-            ".": lambda: player.step(1),
-            "L": player.go_live,
-        }
-        in_tree = {
-            "Home": canvas.show_root,
-            "End": canvas.show_bonus,
-            "Left": lambda: canvas.pick(Way.PARENT),
-            "Right": lambda: canvas.pick(Way.CHILD),
-            "Up": lambda: canvas.pick(Way.UP),
-            "Down": lambda: canvas.pick(Way.DOWN),
-            "Space": player.toggle,
-        }
-        bind(in_panel, self)
-        bind(in_tree, canvas)
 
     def explain(self) -> None:
         """Tell the round that is looked at step by step."""
@@ -230,7 +224,8 @@ class TreePanel(QWidget):
         wanted = self.isVisible()
         self.command_wanted.emit(Watch(verdicts=wanted, drafts=wanted))
 
-    def _on_way_chosen(self, way: str) -> None:
+    def choose_way(self, way: str) -> None:
+        """A person wants to see trees this way from now on."""
         self.set_way(way)
         self.way_chosen.emit(way)
 
@@ -238,7 +233,7 @@ class TreePanel(QWidget):
         self.exports.copy_text(self._shown[1] if self._shown else None)
 
     def _on_asked(self, node: int) -> None:
-        if self._shown:
+        if self._shown and self._shown[0].id > 0 and not self.player.is_recording:  # else nobody knows more of it
             of = self._shown[0]
             self.command_wanted.emit(Inspect(of.id, of.index, node))
 
@@ -252,16 +247,18 @@ class TreePanel(QWidget):
 
     def _refresh(self) -> None:
         self._timeline.refresh()
-        if self.player.place < 0:
+        self._recording.setVisible(self.player.is_recording)
+        if self.player.shown_place < 0:
             self._show_message(_EMPTY)
         elif self.isVisible() and not self._lesson.is_running:
             self._show()
 
     def _show(self) -> None:
         player = self.player
-        of = self._round if player.is_live else player.current
+        of = (self._round if player.follows_newest else None) or player.current
         if of is None:
-            self._show_message(_LOST)
+            if not player.is_on_its_way:
+                self._show_message(_LOST)
             return
         if not self._shown or (self._shown[0].id, self._shown[0].index) != (of.id, of.index):
             try:
@@ -269,8 +266,13 @@ class TreePanel(QWidget):
             except MalformedTreeError as error:
                 self._show_message(_MALFORMED.format(number=of.index + 1, reason=error))
                 return
-            self.round_shown.emit(*((-1, -1) if player.is_live else (of.id, of.index)))
+        self._tell_shown((-1, -1) if player.follows_newest or player.is_recording else (of.id, of.index))
         self._show_tree(self._shown[1])
+
+    def _tell_shown(self, shown: tuple[int, int]) -> None:
+        if shown != self._told:
+            self._told = shown
+            self.round_shown.emit(*shown)
 
     def _show_tree(self, tree: Snapshot) -> None:
         self._pages.setCurrentWidget(self._canvas)

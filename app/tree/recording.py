@@ -27,9 +27,14 @@ def write_recording(path: Path, rounds: Iterable[Round]) -> int:
     count = 0
     with path.open("w", encoding="utf-8") as file:
         for each in rounds:
-            file.write(json.dumps(_line(each), ensure_ascii=False, separators=(",", ":")) + "\n")
+            file.write(recording_line(each))
             count += 1
     return count
+
+
+def recording_line(of: Round) -> str:
+    """A round as a line of a recording, its end included."""
+    return json.dumps(_line(of), ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def read_recording(path: Path) -> Iterator[Round]:

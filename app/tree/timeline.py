@@ -39,12 +39,12 @@ class Timeline(QWidget):
         self.setVisible(count > 1)
         with QSignalBlocker(self.slider):
             self.slider.setMaximum(max(0, count - 1))
-            self.slider.setValue(max(0, player.place))
-        self.place.setText(f"{player.place + 1:,} / {count:,}")
-        self.play.setText("Pause" if player.is_live or player.is_playing else "Play")
-        self.live.setChecked(player.is_live)
-        self.back.setEnabled(player.place > 0)
-        self.forth.setEnabled(player.place < count - 1)
+            self.slider.setValue(max(0, player.shown_place))
+        self.place.setText(f"{player.shown_place + 1:,} / {count:,}")
+        self.play.setText("Pause" if player.follows_newest or player.is_playing else "Play")
+        self.live.setChecked(player.follows_newest)
+        self.back.setEnabled(player.shown_place > 0)
+        self.forth.setEnabled(player.shown_place < count - 1)
 
     def _lay_out(self) -> None:
         row = QHBoxLayout(self)

@@ -2084,6 +2084,91 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Antwortet</translation>
         </message>
         <message>
+            <location filename="../../app/tree/exports.py" />
+            <source>Export picture</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/exports.py" />
+            <source>Open recording</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/exports.py" />
+            <source>Pictures (*.png)</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/exports.py" />
+            <source>Recordings (*.jsonl);;All files (*)</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/exports.py" />
+            <source>Save recording</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/exports.py" />
+            <source>Saving: {done} of {count} rounds…</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/exports.py" />
+            <source>The picture could not be written in {name}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/exports.py" />
+            <source>The picture is in {name}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/exports.py" />
+            <source>The tree is on the clipboard, as text.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/exports.py" />
+            <source>There is no round to save yet.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/recording_bar.py" />
+            <source>Back to the conversation</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/recording_bar.py" />
+            <source>Close the recording (L)</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/recording_bar.py" />
+            <source>Recording “{name}”: {count} rounds</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/recording_bar.py" />
+            <source>Recording “{name}”: {count} rounds so far…</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/saving.py" />
+            <source>The recording could not be saved: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/saving.py" />
+            <source>{count} are not kept any more.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/tree/saving.py" />
+            <source>{count} rounds were saved in {name}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/window.py" />
             <source>Models…</source>
             <translation>Modelle…</translation>

@@ -14,6 +14,7 @@ from app.tree.outline import as_text
 from app.tree.player import Player
 from app.tree.recording import TruncatedError, read_recording, write_recording
 from app.tree.snapshot import snapshot
+from app.tree.spill import FileSpill
 from engine.errors import InputError
 from engine.messages import Round, Seconds
 from engine.watching import Verdicts
@@ -39,7 +40,7 @@ def test_rounds_come_back_but_for_their_text() -> None:
 
 
 def test_memory_is_bounded_and_the_oldest_rounds_are_still_there() -> None:
-    history = History(memory_bytes=100_000)
+    history = History(memory_bytes=100_000, spill=FileSpill())
     rounds = [judged(256, seed, index=seed) for seed in range(40)]
     for each in rounds:
         history.append(each)
@@ -53,8 +54,8 @@ def test_a_full_disk_loses_the_oldest_rounds_and_nothing_else(monkeypatch: pytes
     def full(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("app.tree.history.tempfile.TemporaryFile", full)
-    history = History(memory_bytes=30_000)
+    monkeypatch.setattr("app.tree.spill.tempfile.TemporaryFile", full)
+    history = History(memory_bytes=30_000, spill=FileSpill())
     for seed in range(20):
         history.append(judged(256, seed, index=seed))
     assert history.round(0) is None

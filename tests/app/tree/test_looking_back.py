@@ -1,16 +1,16 @@
 """Looking at nodes, at earlier rounds and at rounds that are still growing, as a person does it in the panel."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QToolButton, QToolTip
 from pytestqt.qtbot import QtBot
 
+from app.round_packing import pack
 from app.tree.canvas import TreeCanvas
 from app.tree.caption import Caption
 from app.tree.panel import TreePanel
@@ -118,8 +118,8 @@ def test_slow_rounds_are_seen_growing_until_they_are_verified(qtbot: QtBot, pane
     assert len(sizes) > 2
     assert caption(panel).endswith("not checked yet")
     assert not shown(panel).tree.has_bonus
-    arrive(qtbot, panel, newest)
-    assert shown(panel).tree.has_bonus
+    panel.on_events([newest])
+    qtbot.waitUntil(lambda: shown(panel).tree.has_bonus)
 
 
 def test_fast_rounds_are_not_delayed_by_growth(qtbot: QtBot, panel: TreePanel) -> None:
@@ -161,42 +161,37 @@ def test_space_pauses_and_plays_on(qtbot: QtBot, panel: TreePanel) -> None:
     qtbot.waitUntil(lambda: caption(panel).startswith("Round 4 "))
 
 
-def look_at(qtbot: QtBot, panel: TreePanel, place: int) -> None:
-    panel.player.seek(place)
-    qtbot.waitUntil(lambda: caption(panel).startswith(f"Round {place + 1} "))
+def test_a_token_that_is_pointed_at_shows_its_round_for_that_long(qtbot: QtBot, panel: TreePanel) -> None:
+    arrive(qtbot, panel, *(random_round(20, seed=index, index=index) for index in range(5)))
+    panel.glance_at(1, 1)
+    qtbot.waitUntil(lambda: caption(panel).startswith("Round 2 "))
+    panel.on_events([random_round(20, seed=9, index=5)])
+    assert panel.player.is_live
+    panel.glance_at(0, -1)
+    qtbot.waitUntil(lambda: caption(panel).startswith("Round 6 "))
 
 
-def picture_of(panel: TreePanel) -> QImage:
-    return panel.exports.picture(canvas(panel))
-
-
-@pytest.mark.parametrize("way", ["chips", "icicle"])
-def test_recording_replays_to_the_same_pictures(qtbot: QtBot, panel: TreePanel, tmp_path: Path, way: str) -> None:
-    panel.set_way(way)
-    rounds = [random_round(nodes, seed=nodes, index=index) for index, nodes in enumerate((0, 3, 64, 300))]
-    arrive(qtbot, panel, *rounds)
-    before = []
-    for place in range(4):
-        look_at(qtbot, panel, place)
-        before.append(picture_of(panel))
-    assert before[3].size() == canvas(panel).size() * 2
-    panel.exports.save_to(tmp_path / "rounds.jsonl")
-    assert caption(panel) == "4 rounds were saved in rounds.jsonl."
-    panel.clear()
-    panel.exports.open_from(tmp_path / "rounds.jsonl")
-    qtbot.waitUntil(lambda: len(panel.player.history) == 4)
-    for place in range(4):
-        look_at(qtbot, panel, place)
-        assert picture_of(panel) == before[place]
-
-
-def test_what_is_no_recording_is_said_and_changes_nothing(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
-    arrive(qtbot, panel, FORK)
-    path = tmp_path / "x.jsonl"
-    path.write_text("hello\n", encoding="utf-8")
-    panel.exports.open_from(path)
-    assert "Line 1 of 'x.jsonl' is no round" in caption(panel)
-    assert len(panel.player.history) == 1
+def test_rounds_that_are_kept_elsewhere_are_asked_for_once_and_shown_when_they_come(
+    qtbot: QtBot, panel: TreePanel
+) -> None:
+    stored = {(-2, index): pack(random_round(20 + index, seed=index, index=index)) for index in range(100)}
+    wanted: list[tuple[int, int]] = []
+    panel.player.wanted.connect(wanted.extend)
+    panel.player.put_before(list(stored))
+    qtbot.waitUntil(lambda: (-2, 99) in wanted)
+    panel.player.seek(50)
+    qtbot.waitUntil(lambda: (-2, 50) in wanted)
+    assert len(wanted) == len(set(wanted)) < 100
+    panel.player.bring([(key, stored[key]) for key in wanted])
+    qtbot.waitUntil(lambda: caption(panel).startswith("Round 51 "))
+    panel.player.seek(0)
+    qtbot.waitUntil(lambda: (-2, 0) in wanted)
+    panel.player.bring([((-2, 0), None), ((-2, 1), b"nonsense")])
+    message = panel.findChildren(QLabel)
+    qtbot.waitUntil(lambda: any("not kept any more" in each.text() for each in message if each.isVisible()))
+    panel.player.step(1)
+    qtbot.waitUntil(lambda: panel.player.place == 1)
+    assert any("not kept any more" in each.text() for each in message if each.isVisible())
 
 
 def test_tree_is_copied_as_text(qtbot: QtBot, panel: TreePanel) -> None:

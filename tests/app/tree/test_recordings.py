@@ -1,0 +1,96 @@
+"""Recordings in the panel: saved, opened in place of the conversation's rounds, and closed again."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QImage
+from pytestqt.qtbot import QtBot
+
+from app.tree.panel import TreePanel
+from app.tree.recording import write_recording
+from app.tree.recording_bar import RecordingBar
+from engine.messages import Round
+from tests.app.tree.panels import canvas, caption, shown
+from tests.app.tree.trees import random_round, round_of
+
+FORK = round_of(
+    [1, 2, 3], [-1, 0, 0], [0, -0.1, -3], (0, 1), bonus=4, pieces=("The", " cat", " dog"), bonus_piece=" sat"
+)
+
+
+def arrive(panel: TreePanel, *rounds: Round) -> None:
+    for each in rounds:
+        panel.show_round(each)
+
+
+def look_at(qtbot: QtBot, panel: TreePanel, place: int) -> None:
+    panel.player.seek(place)
+    qtbot.waitUntil(lambda: caption(panel).text().startswith(f"Round {place + 1} "))
+
+
+def picture_of(panel: TreePanel) -> QImage:
+    return panel.exports.picture(canvas(panel))
+
+
+@pytest.mark.parametrize("way", ["chips", "icicle"])
+def test_recording_replays_to_the_same_pictures(qtbot: QtBot, panel: TreePanel, tmp_path: Path, way: str) -> None:
+    panel.set_way(way)
+    rounds = [random_round(nodes, seed=nodes, index=index) for index, nodes in enumerate((0, 3, 64, 300))]
+    arrive(panel, *rounds)
+    before = []
+    for place in range(4):
+        look_at(qtbot, panel, place)
+        before.append(picture_of(panel))
+    assert before[3].size() == canvas(panel).size() * 2
+    panel.exports.save_to(tmp_path / "rounds.jsonl")
+    qtbot.waitUntil(lambda: caption(panel).text() == "4 rounds were saved in rounds.jsonl.")
+    assert [each.name for each in tmp_path.iterdir()] == ["rounds.jsonl"]
+    panel.clear()
+    panel.exports.open_from(tmp_path / "rounds.jsonl")
+    qtbot.waitUntil(lambda: len(panel.player.history) == 4)
+    qtbot.waitUntil(lambda: canvas(panel).height() * 2 < before[0].height())  # the recording's line takes some room
+    panel.resize(panel.width(), panel.height() + before[0].height() // 2 - canvas(panel).height())
+    qtbot.waitUntil(lambda: canvas(panel).size() * 2 == before[0].size())
+    for place in range(4):
+        look_at(qtbot, panel, place)
+        assert picture_of(panel) == before[place]
+
+
+def test_the_conversation_goes_on_behind_a_recording_and_comes_back(
+    qtbot: QtBot, panel: TreePanel, tmp_path: Path
+) -> None:
+    path = tmp_path / "old.jsonl"
+    write_recording(path, [random_round(20, seed=index, index=index) for index in range(30)])
+    arrive(panel, FORK)
+    panel.exports.open_from(path)
+    bar = panel.findChildren(RecordingBar)[0]
+    qtbot.waitUntil(lambda: bar.words.text() == "Recording “old.jsonl”: 30 rounds")
+    panel.show_round(replace(FORK, index=1))
+    assert len(panel.player.history) == 30
+    look_at(qtbot, panel, 7)
+    with qtbot.assertNotEmitted(panel.command_wanted):
+        canvas(panel).asked.emit(1)  # the engine knows nothing of a recording's rounds
+    bar.close_.click()
+    qtbot.waitUntil(lambda: caption(panel).text().startswith("Round 2 "))
+    assert len(panel.player.history) == 2
+    assert bar.isHidden()
+
+
+def test_rounds_alike_in_a_recording_are_all_shown(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    write_recording(path, [random_round(nodes, seed=nodes) for nodes in (3, 30, 9)])
+    panel.exports.open_from(path)
+    qtbot.waitUntil(lambda: len(panel.player.history) == 3)
+    for place, nodes in enumerate((3, 30, 9)):
+        panel.player.seek(place)
+        qtbot.waitUntil(lambda nodes=nodes: shown(panel).tree.drafted == nodes)  # type: ignore[misc]
+
+
+def test_what_is_no_recording_is_said_and_changes_nothing(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
+    arrive(panel, FORK)
+    path = tmp_path / "x.jsonl"
+    path.write_text("hello\n", encoding="utf-8")
+    panel.exports.open_from(path)
+    assert "Line 1 of 'x.jsonl' is no round" in caption(panel).text()
+    assert len(panel.player.history) == 1
