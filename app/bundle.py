@@ -46,13 +46,13 @@ class RuntimeParts:
         return python_of(self.python_home)
 
     def lock(self, build: str) -> Path:
-        """The wheels for one build of torch, `cpu`, `cuda`, `rocm` or `metal`: `app.runtime.lock` reads it."""
+        """The exact wheels for one build of torch on this system: `cpu`, `cuda`, `rocm` or `metal`."""
         return self.folder / "locks" / f"{build}.json"
 
     @property
     def is_complete(self) -> bool:
         """Whether a runtime can be made from it."""
-        return all(path.is_file() for path in (self.uv, self.python, self.lock("cpu")))
+        return all(path.is_file() for path in (self.uv, self.python)) and any(self.folder.glob("locks/*.json"))
 
 
 def python_of(home: Path) -> Path:
