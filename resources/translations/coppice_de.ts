@@ -2079,6 +2079,81 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{token}, aus {origin}</translation>
         </message>
         <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>AMD (ROCm)</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>Apple (Metal)</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>Found: a Mac with an Apple processor.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>Found: an AMD card that ROCm knows.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>Found: {card}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>NVIDIA (CUDA)</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>No AMD card that ROCm knows was found.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>No NVIDIA card was found.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>No graphics card was found that models can compute on. The processor can do it, more slowly.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>Processor only</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>The {card} has no NVIDIA driver. Install driver {needed} or newer, then choose NVIDIA here.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>The {card} is too old for CUDA 13: it has compute capability {has}, and {needed} is needed.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>The {card} needs the NVIDIA driver {needed} or newer, and driver {has} is installed. Install a newer driver, start the computer again, then choose NVIDIA here.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>This is not a Mac with an Apple processor.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>This version of Coppice brings no build for AMD cards on this system; the processor is used.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/status_area.py" />
             <source>Answering</source>
             <translation>Antwortet</translation>
@@ -2086,87 +2161,87 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/exports.py" />
             <source>Export picture</source>
-            <translation type="unfinished" />
+            <translation>Bild exportieren</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
             <source>Open recording</source>
-            <translation type="unfinished" />
+            <translation>Aufzeichnung öffnen</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
             <source>Pictures (*.png)</source>
-            <translation type="unfinished" />
+            <translation>Bilder (*.png)</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
             <source>Recordings (*.jsonl);;All files (*)</source>
-            <translation type="unfinished" />
+            <translation>Aufzeichnungen (*.jsonl);;Alle Dateien (*)</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
             <source>Save recording</source>
-            <translation type="unfinished" />
+            <translation>Aufzeichnung speichern</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
             <source>Saving: {done} of {count} rounds…</source>
-            <translation type="unfinished" />
+            <translation>Speichern: {done} von {count} Runden…</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
             <source>The picture could not be written in {name}.</source>
-            <translation type="unfinished" />
+            <translation>Das Bild konnte nicht in {name} geschrieben werden.</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
             <source>The picture is in {name}.</source>
-            <translation type="unfinished" />
+            <translation>Das Bild ist in {name}.</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
             <source>The tree is on the clipboard, as text.</source>
-            <translation type="unfinished" />
+            <translation>Der Baum liegt als Text in der Zwischenablage.</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
             <source>There is no round to save yet.</source>
-            <translation type="unfinished" />
+            <translation>Es gibt noch keine Runde zu speichern.</translation>
         </message>
         <message>
             <location filename="../../app/tree/recording_bar.py" />
             <source>Back to the conversation</source>
-            <translation type="unfinished" />
+            <translation>Zurück zum Gespräch</translation>
         </message>
         <message>
             <location filename="../../app/tree/recording_bar.py" />
             <source>Close the recording (L)</source>
-            <translation type="unfinished" />
+            <translation>Die Aufzeichnung schließen (L)</translation>
         </message>
         <message>
             <location filename="../../app/tree/recording_bar.py" />
             <source>Recording “{name}”: {count} rounds</source>
-            <translation type="unfinished" />
+            <translation>Aufzeichnung „{name}“: {count} Runden</translation>
         </message>
         <message>
             <location filename="../../app/tree/recording_bar.py" />
             <source>Recording “{name}”: {count} rounds so far…</source>
-            <translation type="unfinished" />
+            <translation>Aufzeichnung „{name}“: bisher {count} Runden…</translation>
         </message>
         <message>
             <location filename="../../app/tree/saving.py" />
             <source>The recording could not be saved: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>Die Aufzeichnung konnte nicht gespeichert werden: {reason}.</translation>
         </message>
         <message>
             <location filename="../../app/tree/saving.py" />
             <source>{count} are not kept any more.</source>
-            <translation type="unfinished" />
+            <translation>{count} sind nicht mehr aufbewahrt.</translation>
         </message>
         <message>
             <location filename="../../app/tree/saving.py" />
             <source>{count} rounds were saved in {name}.</source>
-            <translation type="unfinished" />
+            <translation>{count} Runden wurden in {name} gespeichert.</translation>
         </message>
         <message>
             <location filename="../../app/window.py" />
