@@ -39,7 +39,7 @@ from engine.pair import Pair
 from engine.pair_measurement import PairMeasurements
 from engine.planning import AUTO_BUDGET, DEFAULT_CONTEXT_TOKENS
 from engine.preparation import COMPRESSED
-from engine.prompt import Prompt, count_tokens, require_readable, write_prompt
+from engine.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
 from engine.retreat import load_retreating
 from engine.round_events import RoundEvents
 from engine.sampled_methods import SAMPLED, sampled_method
@@ -55,7 +55,6 @@ from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Strategy
 from engine.speculation.tree_limit import TreeLimit
 from engine.stats import Stopwatch
-from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer
 from engine.watcher import Watcher
 from engine.weights.memory import memory_now
@@ -199,7 +198,7 @@ class Engine:
         strategy = self._learned.strategy(method, options, sampler)
         clock = Stopwatch()
         room = min(options.max_new_tokens, self._context_tokens - len(tokens))
-        sink = TextStream(self._tokenizer, (*options.stop, *prompt.stop), prompt.answer)
+        sink = text_of_answer(self._tokenizer, prompt, options.stop)
         answer = Answer(sink, frozenset() if options.ignore_eos else self.end_tokens, room)
         witness = (watcher or Watcher()).begin(request, self._tokenizer.piece)
         events = RoundEvents(request, self._tokenizer.piece, clock, self._loaded.stream, witness.take_verdicts)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from engine.errors import InputError
 from engine.messages import ChatMessage, Count, Counted
+from engine.text.reasoning_stream import ReasoningStream
+from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer
 
 
@@ -12,12 +14,15 @@ from engine.text.tokenizer import Tokenizer
 class Prompt:
     """The tokens to read, and what besides the target's end tokens ends an answer to them.
 
-    The last `begun` of the tokens are an answer that goes on.
+    The last `begun` of the tokens are an answer that goes on. `thinks`: it goes on inside the model's reasoning;
+    `shown` is what the prompt wrote of that itself, with which the text of the answer begins.
     """
 
     tokens: tuple[int, ...]
     stop: tuple[str, ...] = ()
     begun: int = 0
+    thinks: bool = False
+    shown: str = ""
 
     @property
     def answer(self) -> tuple[int, ...]:
@@ -27,8 +32,15 @@ class Prompt:
 
 def write_prompt(tokenizer: Tokenizer, chat: Sequence[ChatMessage]) -> Prompt:
     """The conversation as the model's chat template puts it; raises `InputError` where there is nothing to answer."""
-    opening, begun = tokenizer.encode_begun(chat)
-    return Prompt((*opening, *begun), tokenizer.chat_stop, len(begun))
+    encoded = tokenizer.encode_whole(chat)
+    tokens = (*encoded.opening, *encoded.answer)
+    return Prompt(tokens, tokenizer.chat_stop, len(encoded.answer), encoded.thinks, encoded.shown)
+
+
+def text_of_answer(tokenizer: Tokenizer, prompt: Prompt, stop: Sequence[str]) -> ReasoningStream:
+    """What turns the tokens of the answer into text; `stop` are strings that end it beside the prompt's own."""
+    text = TextStream(tokenizer, (*stop, *prompt.stop), prompt.answer)
+    return ReasoningStream(text, tokenizer, tokenizer.signs, prompt.shown, prompt.thinks)
 
 
 def count_tokens(tokenizer: Tokenizer, question: Count, context_tokens: int) -> Counted:

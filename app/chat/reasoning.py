@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass
 
-# What a model writes before and behind its thinking.
+from engine import reasoning
+
+# What stands before and behind thinking: what the engine writes, and what models and other applications write as text.
 MARKS = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<seed:think>", "</seed:think>"),
-    ("[THINK]", "[/THINK]"),
+    *((each.begin, each.end) for each in reasoning.MARKS if each != reasoning.CHANNELS),
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
 )
 
 

@@ -7,9 +7,11 @@ from engine.messages import FinishReason
 
 
 class TextSink(Protocol):
-    """Turns tokens into text that is safe to show; `engine.text.text_stream.TextStream` is one."""
+    """Turns tokens into text that is safe to show; `engine.text.reasoning_stream.ReasoningStream` is one."""
 
-    stopped: bool
+    @property
+    def stopped(self) -> bool:
+        """Whether the text has ended by itself."""
 
     def push(self, token: int) -> str:
         """Take a token, return the text that can be shown now."""

@@ -1,6 +1,7 @@
 """A model's tokenizer: text to tokens, tokens to text, and a conversation to the prompt it stands for."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,10 +13,26 @@ from engine.text.byte_tokens import BYTE_OF_TOKEN, mend_bytes
 from engine.text.chat_template import PLAIN_GAP, PLAIN_STOP, Turns, parted, template_of, write_chat, write_plain
 from engine.text.control_tokens import ControlTokens
 from engine.text.end_tokens import read_end_tokens
+from engine.text.reasoning import Opening, Reasoning, Thought
+from engine.text.reasoning_stream import signs_of
 from engine.text.tokenizer_files import load_tokenizer
 
 # Texts to encode another text behind, so that it is not taken for the beginning of a text.
 LEADS = ("\n", "a", ".")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedChat:
+    """A conversation as tokens: up to where its answer begins, and what there is of the answer.
+
+    `thinks`: the answer goes on inside the model's reasoning. `shown` is what the prompt wrote of that itself: the text
+    of an answer that is new begins with it.
+    """
+
+    opening: list[int]
+    answer: list[int]
+    thinks: bool = False
+    shown: str = ""
 
 
 class Tokenizer:
@@ -36,7 +53,11 @@ class Tokenizer:
         self._names = {
             token: self._fast.id_to_token(token) for token in set(self.vocabulary.values()) - set(self._specials)
         }
-        self._controls = ControlTokens({entry.content: entry.special for entry in added.values()}, self._template)
+        marks = {entry.content: entry.special for entry in added.values()}
+        self._controls = ControlTokens(marks, self._template)
+        self.reasoning = Reasoning(marks, self._template)
+        is_control = self.reasoning.is_control
+        self.signs = signs_of(self.reasoning.own, self.vocabulary) if is_control else {}
         self._has_byte_tokens = self._writes_byte_tokens()
         self._lead = self.encode(LEADS[1])
         self._pieces: dict[int, str] = {}
@@ -92,24 +113,51 @@ class Tokenizer:
 
         The first part has the tokens it would have without the second, so what was computed for it is of use again.
         """
+        encoded = self.encode_whole(messages)
+        return encoded.opening, encoded.answer
+
+    def encode_whole(self, messages: Sequence[ChatMessage]) -> EncodedChat:
+        """The same with what is known of the reasoning."""
         messages = [ChatMessage(message.role, _well_formed(message.content)) for message in messages]
         seam = self._controls.choose_seam(messages)
-        asked, begun = parted([self._controls.break_up(message, seam) for message in messages])
-        if not self._template:
-            opening, between = write_plain(asked), PLAIN_GAP
-        else:
-            opening, between = write_chat(asked, self._render), ""
-            if begun:
-                opening, between = self._place_answer(asked, opening, seam)
-        first, *rest = opening.split(seam)
-        ids = self.encode(first) if self._template else self._opening() + self.encode(first)
-        ids += [token for part in rest for token in self._encode_onward(part)]
+        said = [self.reasoning.look_back(message) for message in messages[:-1]] + messages[-1:]
+        asked, begun = parted([self._controls.break_up(message, seam) for message in said])
+        opening = Opening(write_plain(asked))
+        if self._template:
+            opening = self.reasoning.opening(write_chat(asked, self._render))
         if not begun:
-            return ids, []
-        between = "" if begun[0].isspace() else between
-        first, *rest = f"{between}{begun}".split(seam)
+            return EncodedChat(self._encode_opening(opening.text, seam), [], opening.marks is not None, opening.shown)
+        thought, answer = self._divide(messages[-1], opening, seam)
+        before, between = opening.text, ""
+        written = self.reasoning.write_on(opening, thought, answer)
+        if written is None:
+            written, between = begun, PLAIN_GAP
+            if self._template:
+                before, between = self._place_answer(asked, opening.text, seam)
+        text = written if written[0].isspace() else f"{between}{written}"
+        ids = self._encode_opening(before, seam)
+        return EncodedChat(ids, self._encode_answer(before, text, seam), bool(thought and thought.is_open))
+
+    def _divide(self, message: ChatMessage, opening: Opening, seam: str) -> tuple[Thought | None, str]:
+        """The thought and the answer of what the model said so far, with a seam in every control token."""
+        is_own = opening.marks in (None, self.reasoning.own)
+        marks = self.reasoning.shown if is_own or opening.marks is None else opening.marks
+        thought, answer = self.reasoning.divide(message.content, marks)
+
+        def broken(text: str) -> str:
+            return self._controls.break_up(ChatMessage("assistant", text), seam).content
+
+        return (Thought(broken(thought.text), thought.is_open) if thought else None), broken(answer)
+
+    def _encode_opening(self, text: str, seam: str) -> list[int]:
+        first, *rest = text.split(seam)
+        ids = self.encode(first) if self._template else self._opening() + self.encode(first)
+        return ids + [token for part in rest for token in self._encode_onward(part)]
+
+    def _encode_answer(self, opening: str, text: str, seam: str) -> list[int]:
+        first, *rest = text.split(seam)
         answer = self._encode_behind(opening.rsplit(seam, 1)[-1], first)
-        return ids, answer + [token for part in rest for token in self._encode_onward(part)]
+        return answer + [token for part in rest for token in self._encode_onward(part)]
 
     def _place_answer(self, asked: list[ChatMessage], opening: str, seam: str) -> tuple[str, str]:
         """Where an answer stands that is begun: what comes before it, and between the two."""
