@@ -17,7 +17,7 @@ from engine.model.facts import holds_facts, open_facts
 from engine.model.sizes import ModelSizes, model_sizes
 from engine.model.source import ModelRole, find_folder
 from engine.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
-from engine.planning import AUTO_BUDGET, Question, context_for, pair_key, plan_pair
+from engine.planning import Question, context_for, pair_key, plan_pair
 from engine.rates import bench_of
 from engine.weights.machine import Memory
 from engine.weights.memory import memory_now
@@ -82,7 +82,7 @@ class Appraiser:
         return Question(
             weights=options.weights,
             context_tokens=options.context_tokens,
-            budget=options.budget or AUTO_BUDGET,
+            budget=options.budget,
             tokens_per_pass=experience.tokens_per_pass if experience else 0.0,
             rates=measured.rates if measured else None,
             memory=self._memory(device),

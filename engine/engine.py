@@ -37,7 +37,7 @@ from engine.model.shared_context import SharedContext
 from engine.options import GenerateOptions, LoadOptions
 from engine.pair import Pair
 from engine.pair_measurement import PairMeasurements
-from engine.planning import AUTO_BUDGET, DEFAULT_CONTEXT_TOKENS
+from engine.planning import DEFAULT_CONTEXT_TOKENS
 from engine.preparation import COMPRESSED
 from engine.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
 from engine.retreat import load_retreating
@@ -89,7 +89,7 @@ def _load(
     loaded = yield from load_planned(request, pair.target, plan, pair.options, device, cancellation)
     try:
         context_tokens = _context_tokens(pair.options.context_tokens, loaded.network, pair.target)
-        work = Workload(context_tokens, pair.options.budget or AUTO_BUDGET)
+        work = Workload(context_tokens, room=plan.largest_tree)
         target = Context(loaded.network, work.draft_slots if pair.drafts_itself else work.slots, cancellation.check)
         require_faithful_tree(target, pair.target.name)
         draft: Context | None = None
@@ -127,7 +127,7 @@ class Engine:
         self._loaded = loaded
         self._context_tokens = context_tokens
         self._good = good
-        self._learned = Learned()
+        self._learned = Learned(loaded.plan.largest_tree)
         self._tokenizer: Tokenizer = pair.tokenizer
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from engine.speculation.strategy import Fixed, Strategy
 
 SAME_TEXT = ("specexec", "lookup")
 """Methods whose text is the target's own for the same seed, so that one can take over from another unnoticed."""
-LARGEST = 1024  # nodes of a tree that is chosen automatically
+LARGEST = 1024  # nodes of a tree that is chosen automatically, where there is memory for so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,12 @@ class Lessons:
 
 @dataclass(slots=True)
 class Learned:
-    """One engine's. How long a pass takes is the same for every way of sampling."""
+    """One engine's. How long a pass takes is the same for every way of sampling.
 
+    `largest_tree`: the drafted nodes that the plan has kept memory for.
+    """
+
+    largest_tree: int = LARGEST
     passes: Curve = field(default_factory=Curve)
     rests: Curve = field(default_factory=Curve)
     _lessons: dict[Hashable, Lessons] = field(default_factory=dict)
@@ -57,4 +61,4 @@ class Learned:
             plain = Autoregression(sampling)
             if speculation.lookup and method.name != "lookup":
                 methods.append(Lookup(plain, "lookup"))
-        return Auto(methods, plain, self.lessons(options).prospects, LARGEST, speculation.depth)
+        return Auto(methods, plain, self.lessons(options).prospects, min(LARGEST, self.largest_tree), speculation.depth)

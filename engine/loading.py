@@ -16,7 +16,7 @@ from engine.model.layerwise import load_layerwise
 from engine.model.network import Network
 from engine.model.skeleton import Skeleton, build_skeleton
 from engine.options import SELF_DRAFT, LoadOptions
-from engine.planning import AUTO_BUDGET, Question, pair_key, plan_pair
+from engine.planning import Question, pair_key, plan_pair
 from engine.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
 from engine.rates import bench_of
 from engine.weights.arrangement import Tier
@@ -148,7 +148,7 @@ def _plan(
     question = Question(
         weights=options.weights,
         context_tokens=options.context_tokens,
-        budget=options.budget or AUTO_BUDGET,
+        budget=options.budget,
         tokens_per_pass=experience.tokens_per_pass if experience else 0.0,
         rates=measured.rates if measured else None,
         drafts_itself=options.draft == SELF_DRAFT,
@@ -223,9 +223,10 @@ def prepared_layers(
 
 
 def _are_weights(layouts: Sequence[LayerLayout], skeleton: Skeleton) -> bool:
-    """Whether every stored tensor is a weight as it is used, in its own number type."""
+    """Whether every stored tensor is a weight as it is used, in its own number type, and where it may be used."""
     for layout in layouts:
         shapes = skeleton.shapes(layout.index)
-        if any(entry.name not in shapes or shapes[entry.name][1] != entry.dtype for entry in layout.tensors):
-            return False
+        for entry in layout.tensors:
+            if entry.name not in shapes or shapes[entry.name][1] != entry.dtype or not entry.is_aligned:
+                return False
     return True

@@ -3,8 +3,9 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -26,6 +27,7 @@ from engine.weights.quantise import stored_bytes
 
 DEFAULT_CONTEXT_TOKENS = 8192
 AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
+AUTO_ROOM, AUTO_WIDE_ROOM = 256, 1024  # drafted nodes that memory is kept for, where the budget is automatic
 EXPERTS = ".experts."
 SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
 NUMBERS = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
@@ -43,14 +45,15 @@ class Question:
     """What is to be planned for. `context_tokens` 0: what the model allows, within the sensible.
 
     `weights`: `auto`, a number type, `nf4` or `int8`; they concern the target, a draft is never compressed. `budget`:
-    drafted nodes per tree. `tokens_per_pass`: as it was measured for this pair; 0 if it was not. `rates`: this
-    machine's, as they were measured; None if they were not. `memory`: what is free; None to look.
+    drafted nodes per tree; 0 where they are chosen round by round: there is room for larger trees then than the plan
+    counts with, and for how large ones the plan tells. `tokens_per_pass`: as it was measured for this pair; 0 if it was
+    not. `rates`: this machine's, as they were measured; None if they were not. `memory`: what is free; None to look.
     `drafts_itself`: copies of the layers that stream, in 4 bits, are the draft.
     """
 
     weights: str = "auto"
     context_tokens: int = 0
-    budget: int = AUTO_BUDGET
+    budget: int = 0
     tokens_per_pass: float = 0.0
     rates: Rates | None = None
     memory: Memory | None = None
@@ -69,22 +72,27 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
             f"The layers of '{target.name}' are kept in 4 bits: a copy of them in 4 bits is no faster draft.",
             "Choose other weights, or another draft.",
         )
-    budget = question.budget if draft or question.drafts_itself else 0
+    drafts = draft is not None or question.drafts_itself
+    budget = (question.budget or AUTO_BUDGET) if drafts else 0
     work = Workload(
         context_tokens=context_for(sizes, question.context_tokens),
         budget=budget,
         tokens_per_pass=question.tokens_per_pass or expected_tokens_per_pass(budget),
+        room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
     draft_weights = "auto" if question.weights in COMPRESSED else question.weights
     needs = needs_of(target, sizes, question.weights, device)
     machine = Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device))
-    found = plan(
+    plan_for = partial(
+        plan,
         with_copies(needs, sizes, target) if question.drafts_itself else needs,
         needs_of(draft, model_sizes(draft), draft_weights, device) if draft else None,
         machine,
-        work,
-        question.override,
+        override=question.override,
     )
+    found = plan_for(work)
+    if drafts and not question.budget and machine.memory.has_gpu and found.verdict in ("offload", "ssd"):
+        found = _roomier(plan_for, work) or found
     streams = streamed_layers(found.arrangement.tiers, machine.memory.has_gpu)
     if question.drafts_itself and found.verdict != "no" and not streams:
         raise InputError(
@@ -92,6 +100,18 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
             "Choose another draft, or none.",
         )
     return found
+
+
+def _roomier(plan_for: Callable[[Workload], Plan], work: Workload) -> Plan | None:
+    """The plan with room for the largest trees, should these promise more where weights move for every pass."""
+    usual, wide = (
+        replace(work, budget=nodes, room=nodes, tokens_per_pass=expected_tokens_per_pass(nodes))
+        for nodes in (AUTO_ROOM, AUTO_WIDE_ROOM)
+    )
+    promised = plan_for(wide)
+    if not promised.fits or promised.forecast.tokens_per_second <= plan_for(usual).forecast.tokens_per_second:
+        return None
+    return plan_for(replace(work, room=AUTO_WIDE_ROOM))
 
 
 def pair_key(target: Checkpoint, draft: Checkpoint | None, options: LoadOptions, budget: int) -> str:

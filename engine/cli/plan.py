@@ -58,7 +58,7 @@ def plan(arguments: argparse.Namespace) -> None:
     from engine.experience import recall_answer  # noqa: PLC0415
     from engine.model.device import choose_device  # noqa: PLC0415
     from engine.pair import open_pair  # noqa: PLC0415
-    from engine.planning import AUTO_BUDGET, Question, plan_pair, usual_rates  # noqa: PLC0415
+    from engine.planning import Question, plan_pair, usual_rates  # noqa: PLC0415
 
     pair = open_pair(LoadOptions(arguments.target, arguments.draft, arguments.device, context_tokens=arguments.context))
     SpeculationOptions(budget=arguments.budget).check()
@@ -68,7 +68,7 @@ def plan(arguments: argparse.Namespace) -> None:
     question = Question(
         weights=arguments.weights,
         context_tokens=arguments.context,
-        budget=arguments.budget or AUTO_BUDGET,
+        budget=arguments.budget,
         tokens_per_pass=arguments.tokens_per_pass or (experience.tokens_per_pass if experience else 0.0),
         rates=_rates(measured.rates if measured else usual_rates(device), arguments),
         drafts_itself=pair.drafts_itself,
@@ -120,6 +120,7 @@ def _document(
             {"index": index, "tier": tier, "bytes": nbytes}
             for index, (tier, nbytes) in enumerate(zip(found.arrangement.tiers, found.layer_bytes, strict=True))
         ],
+        "largest_tree": found.largest_tree,
         "bytes": {
             "device": taken.device,
             "ram": taken.ram,
@@ -159,6 +160,7 @@ def _lines(found: "Plan", pair: "Pair", measured: "Measured | None", experience:
         yield from (f"{'':<20}{gib(size):>10}  {PURPOSES[part]}" for part in parts if (size := getattr(taken, part)))
     if found.verdict == "no":
         return
+    yield f"Room for trees of up to {found.largest_tree} drafted nodes."
     yield (
         f"{forecast.seconds_per_pass:.3g} s per pass (computing {forecast.compute_seconds:.3g}, "
         f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}), "

@@ -6,7 +6,7 @@ from typing import Literal
 Codec = Literal["plain", "cast", "nf4", "int8"]
 
 PREFILL_ROWS = 1024  # the most tokens of a prompt that are read in one pass
-TREE_SLOTS = 1025  # cache slots behind the context: for the largest tree that is chosen automatically, and its root
+TREE_SLOTS = 1025  # cache slots behind the context at least: for the largest tree that is ever chosen automatically
 DRAFT_REACH = 4  # the draft looks so many times farther than the tree while it waits
 DRAFT_BATCH = 128  # nodes the draft expands in one pass
 DRAFT_PASSES = 32  # the most passes of the draft for one tree
@@ -98,12 +98,19 @@ class ModelNeeds:
 class Workload:
     """What is to be done: `context_tokens` of prompt and answer, trees of `budget` drafted nodes (0: none drafted).
 
-    `tokens_per_pass`: how many tokens the answer is expected to grow by per pass of the target.
+    `tokens_per_pass`: how many tokens the answer is expected to grow by per pass of the target. `room`: drafted nodes
+    that memory is kept for, where trees may come to be larger than `budget`.
     """
 
     context_tokens: int
     budget: int = 0
     tokens_per_pass: float = 1.0
+    room: int = 0
+
+    @property
+    def largest(self) -> int:
+        """Drafted nodes of the largest tree that there is memory for."""
+        return max(self.budget, self.room)
 
     @property
     def rows(self) -> int:
@@ -113,12 +120,12 @@ class Workload:
     @property
     def slots(self) -> int:
         """The target's cache: context and tree. Planned with and allocated by this rule alone."""
-        return self.context_tokens + max(TREE_SLOTS, self.rows)
+        return self.context_tokens + max(TREE_SLOTS, self.largest + 1)
 
     @property
     def draft_slots(self) -> int:
         """The draft's cache: context and all that it looks at. It grows beyond, should a search go astray."""
-        return self.context_tokens + max(TREE_SLOTS, DRAFT_REACH * self.budget + 1)
+        return self.context_tokens + max(TREE_SLOTS, DRAFT_REACH * self.largest + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +151,7 @@ def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload) ->
         kv=target.kv_bytes * slots,
         buffers=max(
             target.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
-            target.shape.pass_bytes(work.rows, slots, logit_rows=work.rows),
+            target.shape.pass_bytes(work.largest + 1, slots, logit_rows=work.largest + 1),
         ),
         draft=_whole_bytes(draft, work) if draft else _guest_bytes(target, work),
     )
@@ -152,7 +159,7 @@ def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload) ->
 
 def _guest_bytes(target: ModelNeeds, work: Workload) -> int:
     """What the target takes as its own draft, besides the copies: only its passes, as the cache is the target's."""
-    batch = min(DRAFT_BATCH, work.rows)
+    batch = min(DRAFT_BATCH, work.largest + 1)
     if not target.drafts_itself:
         return 0
     return target.shape.pass_bytes(batch, work.draft_slots, logit_rows=batch, logit_copies=2)
@@ -160,7 +167,7 @@ def _guest_bytes(target: ModelNeeds, work: Workload) -> int:
 
 def _whole_bytes(model: ModelNeeds, work: Workload) -> int:
     """A draft is never streamed; its logits become log-probabilities."""
-    slots, batch = work.draft_slots, min(DRAFT_BATCH, work.rows)
+    slots, batch = work.draft_slots, min(DRAFT_BATCH, work.largest + 1)
     passes = max(
         model.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
         model.shape.pass_bytes(batch, slots, logit_rows=batch, logit_copies=2),

@@ -33,6 +33,7 @@ class Plan:
     """Where every layer goes (`arrangement`), what each takes there, what that takes in all, and what it gives.
 
     `fits` is False for the verdict `no` and for a forced override; the rest then tells what it would be.
+    `largest_tree`: the drafted nodes that there is memory for.
     """
 
     verdict: Verdict
@@ -43,6 +44,7 @@ class Plan:
     room: Room
     forecast: Forecast
     fits: bool
+    largest_tree: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ def plan(
         room=room,
         forecast=planner.forecast(arrangement),
         fits=fits,
+        largest_tree=work.largest,
     )
 
 
