@@ -10,7 +10,7 @@ from engine.cancellation import Cancellation
 from engine.errors import InputError
 from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import CONFIG, Checkpoint
-from engine.model.resident import DTYPES
+from engine.model.device import DTYPES
 from engine.weights.fingerprint import fingerprint
 from engine.weights.manifest import Recipe
 from engine.weights.prepared import folder_name

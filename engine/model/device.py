@@ -4,8 +4,8 @@ import torch
 
 from engine.errors import InputError
 from engine.model.checkpoint import Checkpoint
-from engine.model.resident import DTYPES
 
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 FLOAT32_ON_CPU_BYTES = 2 << 30  # up to this size a CPU runs float32, exact and as fast as bfloat16
 
 

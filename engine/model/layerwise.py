@@ -14,7 +14,7 @@ def load_layerwise(
 ) -> Generator[tuple[int, int], None, Network]:
     """Load every weight of the checkpoint onto `device` as numbers of `dtype`, however the checkpoint stores them.
 
-    The same network as `load_resident` makes. Yields how many layers are there, of how many; raises `ModelError` for
+    The same network as transformers makes. Yields how many layers are there, of how many; raises `ModelError` for
     what cannot be used.
     """
     skeleton = build_skeleton(checkpoint, dtype, device)

@@ -36,7 +36,7 @@ class Skeleton:
 def build_skeleton(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> Skeleton:
     """Load embeddings, final norm and head onto `device`, and leave the decoder layers on meta.
 
-    Raises `ModelError` for what cannot be used, just as `load_resident` does.
+    Raises `ModelError` for what cannot be used.
     """
     blueprint = draw_blueprint(checkpoint, dtype)
     architecture = blueprint.architecture

@@ -31,6 +31,15 @@ class StoredTensor:
     begin: int
     nbytes: int
 
+    @property
+    def is_aligned(self) -> bool:
+        """Whether its numbers may be used where they lie.
+
+        Some processors' libraries round one row's product with a float32 matrix by where the matrix begins, modulo 16
+        bytes; weights that are loaded whole begin at multiples of that.
+        """
+        return self.dtype != torch.float32 or self.begin % 16 == 0
+
 
 @dataclass(frozen=True, slots=True)
 class LayerLayout:

@@ -23,8 +23,8 @@ from engine.cli.bench_table import as_text, rows
 from engine.cli.contenders import Contender, Run, contenders
 from engine.cli.session import Session, say
 from engine.model.checkpoint import open_checkpoint
-from engine.model.resident import load_resident
 from tests.bench.inflate import EMBEDDED, inflate
+from tests.engine.resident import load_resident
 
 DRAFT = EMBEDDED.parent / "demo-draft"
 ONE_TOKEN_A_PASS = ("none", "accelerate")

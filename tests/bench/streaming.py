@@ -20,7 +20,6 @@ import torch
 from engine.cli.baselines import forget
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
-from engine.model.resident import load_resident
 from engine.model.skeleton import build_skeleton
 from engine.weights.disk import PIECE_BYTES, DiskReader
 from engine.weights.host_memory import HostArena
@@ -28,6 +27,7 @@ from engine.weights.layer_stream import LayerStream
 from engine.weights.layout import LayerLayout
 from engine.weights.shards import layout_of_shards
 from tests.bench.inflate import inflate
+from tests.engine.resident import load_resident
 
 CPU, DTYPE = torch.device("cpu"), torch.bfloat16
 PREFIX = list(range(100, 164))
@@ -86,7 +86,9 @@ def _row(
     layouts: Sequence[LayerLayout],
 ) -> dict[str, Any]:
     tokens, parents = list(range(200, 200 + rows)), [-1] + [0] * (rows - 1)
-    raws, reads, computes, streaks, rivals = [], [], [], [], []
+    raws: list[float] = []
+    reads: list[float] = []
+    computes, streaks, rivals = [], [], []
 
     def ours() -> None:
         # Pass upon pass, so that none finds its first layers there for nothing: the first of three does not count.

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from engine.model.checkpoint import open_checkpoint
-from engine.model.resident import load_resident
 from tests.bench.grown import SHAPES, Shape, grow
 from tests.bench.inflate import EMBEDDED
+from tests.engine.resident import load_resident
 
 CPU = torch.device("cpu")
 IDS = torch.arange(100, 164)[None]

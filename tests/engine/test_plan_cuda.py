@@ -7,7 +7,6 @@ import torch
 
 from engine.model.checkpoint import open_checkpoint
 from engine.model.layerwise import load_layerwise
-from engine.model.resident import load_resident
 from engine.options import EMBEDDED
 from engine.rates import bench_of
 from engine.stats import peak_rss_bytes
@@ -15,6 +14,7 @@ from tests.bench.inflate import inflate
 from tests.bench.plan_accuracy import peaks
 from tests.engine.model.test_layerwise import load
 from tests.engine.model.test_skeleton import assert_same
+from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 
 pytestmark = pytest.mark.gpu

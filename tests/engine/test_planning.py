@@ -14,8 +14,7 @@ from engine.model import context as context_room
 from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.model.device import choose_dtype
-from engine.model.resident import DTYPES, load_resident
+from engine.model.device import DTYPES, choose_dtype
 from engine.model.sizes import model_sizes
 from engine.options import SpeculationOptions
 from engine.planning import Question, context_for, expected_tokens_per_pass, needs_of, plan_pair
@@ -28,6 +27,7 @@ from engine.weights.needs import Workload
 from engine.weights.placement import Override
 from engine.weights.prepared import open_prepared
 from engine.weights.shards import layout_of_shards
+from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 
 CPU = torch.device("cpu")

@@ -11,10 +11,10 @@ import torch
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, InputError, ModelError
 from engine.model.checkpoint import Checkpoint, open_checkpoint
-from engine.model.resident import load_resident
 from engine.preparation import prepare_model, prepared_folder, source_fingerprint, storage
 from engine.weights.prepared import open_prepared
 from engine.weights.quantise import codec_named
+from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 from tests.engine.weights.reading import read
 

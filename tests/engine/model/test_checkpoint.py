@@ -13,7 +13,7 @@ from safetensors import safe_open
 
 from engine.errors import ModelError
 from engine.model.checkpoint import open_checkpoint
-from engine.model.resident import load_resident
+from engine.model.skeleton import build_skeleton
 from engine.model.source import ModelRole
 from tests.engine.model import broken_folders as make
 
@@ -150,7 +150,7 @@ def test_a_config_that_disagrees_with_the_tensors_is_refused_when_the_network_is
     make.with_disagreeing_config(folder)
     checkpoint = open_checkpoint(str(folder))
     with pytest.raises(ModelError, match="mlp"):
-        load_resident(checkpoint, torch.float32, torch.device("cpu"))
+        build_skeleton(checkpoint, torch.float32, torch.device("cpu"))
 
 
 def hub_model(cache: Path) -> Path:

@@ -11,9 +11,9 @@ import torch
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.layerwise import load_layerwise
 from engine.model.network import Network
-from engine.model.resident import load_resident
 from tests.bench.inflate import inflate
 from tests.engine.model.test_skeleton import assert_same
+from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 
 CPU = torch.device("cpu")

@@ -8,9 +8,9 @@ import torch
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.network import Network
-from engine.model.resident import load_resident
 from engine.model.shared_context import SharedContext
 from engine.model.twin import build_twin
+from tests.engine.resident import load_resident
 from tests.engine.speculation.pairs import random_prompt
 from tests.engine.tiny_models import tiny_model
 

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from engine.errors import Cancelled, ModelError
 from engine.model.context import Context
-from engine.model.resident import load_resident
 from engine.weights.arrangement import Tier
 from engine.weights.expert_choice import Situation
 from engine.weights.expert_layout import slot_shape, split_layout
@@ -20,6 +19,7 @@ from engine.weights.layer_stream import LayerStream
 from engine.weights.layout import LayerLayout
 from engine.weights.quantise import codec_named
 from tests.engine.model.test_context import PREFIX, random_tree
+from tests.engine.resident import load_resident
 from tests.engine.tiny_models import tiny_model
 from tests.engine.weights.stand_in import StandInLane
 from tests.engine.weights.test_layer_stream import CPU, TIERS, Streamed, assert_same, pack

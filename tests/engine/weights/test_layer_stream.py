@@ -13,7 +13,6 @@ from torch import Tensor
 from engine.errors import Cancelled, ModelError
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
-from engine.model.resident import load_resident
 from engine.model.skeleton import Skeleton, build_skeleton
 from engine.weights.arrangement import Tier
 from engine.weights.layer_stream import LayerStream, StreamOptions
@@ -22,6 +21,7 @@ from engine.weights.packing import write_layer
 from engine.weights.quantise import codec_named
 from engine.weights.shards import layout_of_shards
 from tests.engine.model.test_context import PREFIX, random_tree
+from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 from tests.engine.weights.stand_in import StandInLane
 

@@ -11,7 +11,6 @@ import torch
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.model.resident import load_resident
 from engine.model.skeleton import build_skeleton
 from engine.weights.arrangement import Tier
 from engine.weights.host_memory import HostArena
@@ -19,6 +18,7 @@ from engine.weights.lane import CudaLane
 from engine.weights.layer_stream import LayerStream, StreamOptions
 from engine.weights.quantise import codec_named
 from engine.weights.shards import layout_of_shards
+from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 from tests.engine.weights.test_layer_stream import PASSES, TIERS, assert_same, pack, passes
 
