@@ -3,10 +3,12 @@
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from pytestqt.wait_signal import SignalBlocker
 
 from app.engine_child import EngineProgram
 from app.engine_link import EngineLink
@@ -22,6 +24,25 @@ FAKE_ENGINE = HERE / "fake_engine.py"
 
 OpenWindow = Callable[..., MainWindow]
 
+PATIENCE_MS = 30_000  # what has not happened by then never will, on however busy a machine
+
+
+class PatientBot(QtBot):
+    """Waits longer than five seconds where a test does not say how long."""
+
+    def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = PATIENCE_MS) -> None:
+        super().waitUntil(callback, timeout=timeout)
+
+    def waitSignal(
+        self,
+        signal: Any,
+        *,
+        timeout: int = PATIENCE_MS,
+        raising: bool | None = None,
+        check_params_cb: Callable[..., bool] | None = None,
+    ) -> SignalBlocker:
+        return super().waitSignal(signal, timeout=timeout, raising=raising, check_params_cb=check_params_cb)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every window without a screen makes Qt say that it has no window manager."""
@@ -30,6 +51,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(
                 pytest.mark.qt_log_ignore(r"This plugin does not support (propagateSizeHints|raise|grabbing)")
             )
+            if {"qtbot", "qapp"} & set(getattr(item, "fixturenames", ())):
+                # Processes and threads of a busy machine: the summary names what passed only when it was run again.
+                item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
+    """Drives widgets, and waits for them with patience."""
+    return PatientBot(request)
 
 
 @pytest.fixture
