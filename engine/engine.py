@@ -214,7 +214,7 @@ class Engine:
             yield Prefilled(request, len(tokens), cached, clock["prefill"])
             with self._idle_work(strategy, clock):
                 steps = rounds(Speculation(target, strategy, answer, clock, limit, witness), tokens)
-                yield from events.follow(steps, answer.take_text)
+                yield from events.follow(steps, answer.take_written)
             reason = answer.reason
         except Cancelled:
             pass

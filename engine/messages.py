@@ -12,7 +12,7 @@ from engine.residence import Residence
 from engine.watching import Drafted, Inspect, Inspected, Verdicts, Watch
 from engine.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
-PROTOCOL = 2
+PROTOCOL = 3
 
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["loaded", "stop", "length", "cancelled"]
@@ -172,6 +172,9 @@ class Round:
     `bonus_piece` its text. `new_tokens` counts what the answer grew by; `text` is what is safe to show now (it can
     lag behind the tokens: a broken character or the beginning of a stop string is held back). `method` and `budget`
     are what was chosen for this round. `verdicts` are there if `Watch` asked for them.
+
+    Of every new token in turn: `lengths` (little-endian uint32), how many characters of `text` it wrote, and
+    `log_probs` (float32), the target's own, as in `Verdicts`. Recordings of older versions have neither.
     """
 
     id: int
@@ -187,6 +190,8 @@ class Round:
     budget: int = 0
     bytes_streamed: int = 0
     verdicts: Verdicts | None = None
+    lengths: bytes = b""
+    log_probs: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

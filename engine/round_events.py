@@ -1,6 +1,7 @@
 """Turns the rounds of one answer into events, and counts what they did."""
 
 import time
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from statistics import median_low
@@ -8,6 +9,7 @@ from typing import Protocol
 
 from engine.messages import Round, Seconds
 from engine.packing import pack_tree
+from engine.speculation.answer import Written
 from engine.speculation.strategy import RoundResult
 from engine.stats import Stopwatch
 from engine.watching import Verdicts
@@ -62,7 +64,7 @@ class RoundEvents:
         """The median of what that method was given."""
         return median_low(self._chosen.get(self.method, [0]))
 
-    def follow(self, results: Iterable[RoundResult], take_text: Callable[[], str]) -> Iterator[Round]:
+    def follow(self, results: Iterable[RoundResult], take_written: Callable[[], Written]) -> Iterator[Round]:
         """One `Round` per result, each with the text that became safe to show."""
         iterator = iter(results)
         while True:
@@ -78,7 +80,7 @@ class RoundEvents:
             self.drafted_nodes += result.tree.drafted
             self._chosen.setdefault(result.choice.method.name, []).append(result.choice.budget)
             spent, streamed = _difference(self._clock.seconds(), before), self._bytes_streamed - bytes_before
-            yield self._round(result, take_text(), spent, streamed)
+            yield self._round(result, take_written(), spent, streamed)
 
     @property
     def _bytes_streamed(self) -> int:
@@ -95,7 +97,7 @@ class RoundEvents:
         waited, drafted = self._stream.waited_seconds - waited, self._clock["hidden_draft"] - drafted
         self._clock.add("stream_wait", max(0.0, waited - drafted))
 
-    def _round(self, result: RoundResult, text: str, seconds: Seconds, bytes_streamed: int) -> Round:
+    def _round(self, result: RoundResult, written: Written, seconds: Seconds, bytes_streamed: int) -> Round:
         return Round(
             id=self._request,
             index=self.passes - 1,
@@ -104,12 +106,14 @@ class RoundEvents:
             bonus=result.path.bonus,
             bonus_piece=self._piece(result.path.bonus),
             new_tokens=len(result.tokens),
-            text=text,
+            text=written.text,
             seconds=seconds,
             method=result.choice.method.name,
             budget=result.choice.budget,
             bytes_streamed=bytes_streamed,
             verdicts=self._take_verdicts(),
+            lengths=array("I", written.lengths).tobytes(),
+            log_probs=array("f", result.log_probs).tobytes(),
         )
 
 

@@ -1,6 +1,7 @@
 """The answer being written: its text, and when it ends."""
 
 from collections.abc import Set
+from dataclasses import dataclass
 from typing import Protocol
 
 from engine.messages import FinishReason
@@ -20,6 +21,14 @@ class TextSink(Protocol):
         """Return what was held back."""
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Text that can be shown, and how many of its characters came with each token; some came with none, or later."""
+
+    text: str
+    lengths: tuple[int, ...]
+
+
 class Answer:
     """Ends at an end token, at a stop string, or when `max_new_tokens` are written, whichever comes first."""
 
@@ -32,6 +41,7 @@ class Answer:
         self._max_new_tokens = max_new_tokens
         self._ended = False
         self._unseen = ""
+        self._lengths: list[int] = []  # of what each token wrote of `_unseen`
 
     @property
     def room(self) -> int:
@@ -42,19 +52,23 @@ class Answer:
         """Take the next token of the answer; True if it is the last one."""
         assert self.room, "an answer that has ended takes no more tokens"
         self.tokens.append(token)
+        self._lengths.append(0)
         if token in self._end_tokens:
             self._ended, self.reason = True, "stop"
             return True
-        self._unseen += self._sink.push(token)
+        text = self._sink.push(token)
+        self._unseen += text
+        self._lengths[-1] = len(text)
         if self._sink.stopped:
             self._ended, self.reason = True, "stop"
         return not self.room
 
-    def take_text(self) -> str:
-        """What can be shown and was not taken yet."""
-        text, self._unseen = self._unseen, ""
-        return text
+    def take_written(self) -> Written:
+        """What can be shown and was not taken yet, of the tokens since then."""
+        written = Written(self._unseen, tuple(self._lengths))
+        self._unseen, self._lengths = "", []
+        return written
 
     def take_rest(self) -> str:
-        """Like `take_text`, with what was held back; for the end."""
-        return self.take_text() + self._sink.flush()
+        """The text that was not taken yet, with what was held back; for the end."""
+        return self.take_written().text + self._sink.flush()

@@ -11,6 +11,7 @@ import torch
 from engine.speculation.method import Scorer
 from engine.speculation.strategy import RoundResult, Strategy
 from engine.speculation.tree_limit import TreeLimit
+from engine.speculation.verdicts import said_log_probs
 from engine.speculation.witness import Nobody, Witness
 from engine.stats import Stopwatch
 
@@ -71,6 +72,8 @@ def next_round(speculation: Speculation, prompt: Sequence[int], answer: Sequence
     speculation.witness.verified(tree, logits, path)
     choice.method.keep(path)
     target.keep(path.nodes)
-    result = RoundResult(choice, tree, path, drafting.seconds, scoring.seconds, time.perf_counter() - begin)
+    log_probs = said_log_probs(tree, logits, path)
+    seconds = time.perf_counter() - begin
+    result = RoundResult(choice, tree, path, drafting.seconds, scoring.seconds, seconds, log_probs)
     strategy.learn(result)
     return result

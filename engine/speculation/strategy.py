@@ -22,6 +22,7 @@ class RoundResult:
     """One round: what was chosen, the tree, and what the target accepted of it.
 
     `draft_seconds`: waiting for the tree; `target_seconds`: the target's pass; `seconds`: the whole round.
+    `log_probs`: the target's own, of every one of the `tokens`.
     """
 
     choice: Choice
@@ -30,6 +31,7 @@ class RoundResult:
     draft_seconds: float
     target_seconds: float
     seconds: float
+    log_probs: tuple[float, ...] = ()
 
     @property
     def tokens(self) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.speculation.tree import Path, Tree
-from engine.speculation.verdicts import ALTERNATIVES, judge
+from engine.speculation.verdicts import ALTERNATIVES, judge, said_log_probs
 
 
 @pytest.mark.parametrize("nodes", [1, 5, 200])
@@ -32,3 +32,11 @@ def test_every_node_is_judged_behind_its_parent(nodes: int) -> None:
 def test_small_vocabulary_has_fewer_alternatives() -> None:
     judged = judge(Tree((0,), (-1,), (0.0,)), torch.zeros(1, 3), Path((0,), bonus=2))
     assert judged.best_tokens.shape == (1, 3)
+
+
+def test_what_was_said_is_as_likely_as_its_row_says() -> None:
+    logits = torch.randn(4, 50, generator=torch.Generator().manual_seed(4)) * 3
+    tree, path = Tree((9, 3, 4, 5), (-1, 0, 0, 2), (0.0,) * 4), Path((0, 2, 3), bonus=7)
+    known = logits.log_softmax(-1)
+    wanted = [float(known[0, 4]), float(known[2, 5]), float(known[3, 7])]
+    assert said_log_probs(tree, logits, path) == pytest.approx(wanted, abs=1e-5)
