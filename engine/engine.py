@@ -37,6 +37,7 @@ from engine.model.shared_context import SharedContext
 from engine.options import GenerateOptions, LoadOptions
 from engine.pair import Pair
 from engine.pair_measurement import PairMeasurements
+from engine.passing import layers_seen
 from engine.planning import DEFAULT_CONTEXT_TOKENS
 from engine.preparation import COMPRESSED
 from engine.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
@@ -54,6 +55,7 @@ from engine.speculation.rounds import Speculation, rounds
 from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Strategy
 from engine.speculation.tree_limit import TreeLimit
+from engine.speculation.witness import Witness
 from engine.stats import Stopwatch
 from engine.text.tokenizer import Tokenizer
 from engine.watcher import Watcher
@@ -191,34 +193,37 @@ class Engine:
         tokens = prompt.tokens
         require_readable(tokens, self.target.network.vocabulary, self._context_tokens)
         sampler = Sampler(options.sampling, tokens, Uniforms(options.sampling.seed), prompt.answer)
-        method, note = self._method(options, sampler)
+        witness = watcher or Watcher()
+        method, note = self._method(options, sampler, witness)
         if self.draft and options.speculation.method in SAMPLED:
-            sampled = sampled_method(options, sampler, tokens, self.target, self.draft, self.measurements)
+            sampled = sampled_method(options, sampler, tokens, self.target, self.draft, self.measurements, witness)
             method, options, note = sampled.method, sampled.options, sampled.note
         strategy = self._learned.strategy(method, options, sampler)
         clock = Stopwatch()
         room = min(options.max_new_tokens, self._context_tokens - len(tokens))
         sink = text_of_answer(self._tokenizer, prompt, options.stop)
         answer = Answer(sink, frozenset() if options.ignore_eos else self.end_tokens, room)
-        witness = (watcher or Watcher()).begin(request, self._tokenizer.piece)
         events = RoundEvents(request, self._tokenizer.piece, clock, self._loaded.stream, witness.take_verdicts)
         target = GuardedContext(self.target, "the target")
         limit = TreeLimit(self._good.setting.tree_nodes)
         streamed_before = self._bytes_streamed
         cached = 0
+        witness.begin(request, self._tokenizer.piece, self._loaded.stream)
         reason: FinishReason = "cancelled"
         try:
-            with clock.measure("prefill"):
-                cached = target.prefill(tokens[:-1])
-                strategy.prefill(tokens[:-1])
-            yield Prefilled(request, len(tokens), cached, clock["prefill"])
-            with self._idle_work(strategy, clock):
-                steps = rounds(Speculation(target, strategy, answer, clock, limit, witness), tokens)
-                yield from events.follow(steps, answer.take_written)
+            with layers_seen(self.target.network.layers, witness.come_to):
+                with clock.measure("prefill"):
+                    cached = target.prefill(tokens[:-1])
+                    strategy.prefill(tokens[:-1])
+                yield Prefilled(request, len(tokens), cached, clock["prefill"])
+                with self._idle_work(strategy, clock):
+                    steps = rounds(Speculation(target, strategy, answer, clock, limit, witness), tokens)
+                    yield from events.follow(steps, answer.take_written)
             reason = answer.reason
         except Cancelled:
             pass
         finally:
+            witness.end()
             self._good.remember(replace(self._good.setting, tree_nodes=limit.nodes))
         statistics = Statistics(
             method=events.method or method.name,
@@ -258,7 +263,7 @@ class Engine:
         finally:
             stream.idle = None
 
-    def _method(self, answer: GenerateOptions, sampling: Sampling) -> tuple[Method, str]:
+    def _method(self, answer: GenerateOptions, sampling: Sampling, witness: Witness) -> tuple[Method, str]:
         """The method for one answer, and why there is no speculation if there is none."""
         options = answer.speculation
         if options.method == "none":
@@ -276,7 +281,7 @@ class Engine:
         calibration = self._learned.lessons(answer).calibration if options.calibrate else None
         draft, vocabulary = GuardedContext(self.draft, "the draft"), self.target.network.vocabulary
         kind = BorrowingSpecExec if self._loaded.copies else SpecExec
-        method = kind(draft, sampling, options, vocabulary, calibration)
+        method = kind(draft, sampling, options, vocabulary, calibration, witness)
         return (Lookup(method, method.name) if options.lookup else method), ""
 
 

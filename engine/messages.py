@@ -9,7 +9,7 @@ from typing import Literal
 
 from engine.options import GenerateOptions, LoadOptions
 from engine.residence import Residence
-from engine.watching import Drafted, Inspect, Inspected, Verdicts, Watch
+from engine.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
 from engine.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
 PROTOCOL = 3
@@ -294,4 +294,5 @@ class Counted:
     texts: tuple[int, ...] = ()
 
 
-Event = Ready | Loading | Loaded | Prefilled | Drafted | Round | Inspected | Finished | Failed | Appraised | Counted
+Told = Drafted | Passing | Inspected  # about trees and passes, to those who ask
+Event = Ready | Loading | Loaded | Prefilled | Round | Finished | Failed | Appraised | Counted | Told

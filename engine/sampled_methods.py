@@ -17,6 +17,7 @@ from engine.speculation.sequoia import Sequoia
 from engine.speculation.specinfer import SpecInfer
 from engine.speculation.tree_programme import MOST_LEVELS, programme_for
 from engine.speculation.tree_size import best_tree
+from engine.speculation.witness import Witness
 
 SAMPLED: tuple[str, ...] = ("sequoia", "specinfer", "chain")
 MOST_AUTOMATIC = 512  # nodes of a tree that the optimiser may choose
@@ -38,11 +39,15 @@ def sampled_method(
     target: Context,
     draft: Context,
     measurements: PairMeasurements,
+    witness: Witness | None = None,
 ) -> SampledMethod:
-    """The method that `options` name, one of `SAMPLED`. Raises `InputError` for a measurement that cannot be used."""
+    """The method that `options` name, one of `SAMPLED`; `witness` sees its trees grow.
+
+    Raises `InputError` for a measurement that cannot be used.
+    """
     chance = Chance(options.sampling.seed, draft.network.device)
     guarded, vocabulary = GuardedContext(draft, "the draft"), target.network.vocabulary
-    drafting = Drafting(guarded, sampling, options.sampling, prompt, vocabulary, chance)
+    drafting = Drafting(guarded, sampling, options.sampling, prompt, vocabulary, chance, witness)
     speculation = options.speculation
     if speculation.method == "sequoia":
         return _sequoia(drafting, options, measurements)

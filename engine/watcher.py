@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from engine.messages import Event
 from engine.packing import pack_tree
-from engine.watching import Drafted, Inspect, Inspected, Verdicts, Watch
+from engine.passing import Passes, Stream
+from engine.speculation.merging import enlarge
+from engine.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from engine.speculation.verdicts import Judgement
 
 DRAFTS_APART = 0.05  # seconds: nobody sees more than 20 trees a second
+SLOW_ROUND = 0.25  # seconds; a tree of a round that takes less is verified before one could see it grow
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,8 @@ class _Judged:
 class Watcher:
     """A witness of the rounds. `watch` and `answer` may be called from another thread than the rounds'.
 
-    An event about a tree cannot wait for the next one that is yielded: the target's pass may take seconds.
+    An event about a tree cannot wait for the next one that is yielded: the target's pass may take seconds. A tree that
+    has grown too soon after the one before is told of at one of the pass's layers.
     """
 
     def __init__(self, post: Callable[[Event], None] = lambda _: None) -> None:
@@ -40,7 +44,13 @@ class Watcher:
         self._wanted = Watch()
         self._request = self._index = 0
         self._piece: Callable[[int], str] = str
-        self._last_draft = 0.0
+        self._stream: Stream | None = None
+        self._last_draft = self._round_began = 0.0
+        self._was_slow = False
+        self._untold: Callable[[], Tree] | None = None
+        self._checked: Tree | None = None  # what the target's pass is about; None between passes
+        self._is_passing = False
+        self._passes = Passes()
         self._judged: _Judged | None = None
         self._verdicts: Verdicts | None = None
 
@@ -50,21 +60,53 @@ class Watcher:
         if not wanted.verdicts:
             self._judged = None
 
-    def begin(self, request: int, piece: Callable[[int], str]) -> "Watcher":
-        """An answer begins; `piece` gives the text of one token for display."""
-        self._request, self._index, self._piece = request, 0, piece
-        self._verdicts = None
+    def begin(self, request: int, piece: Callable[[int], str], stream: Stream | None = None) -> "Watcher":
+        """An answer begins, with a pass over the prompt; `piece` gives the text of one token for display.
+
+        `stream` brings the target's weights, if something has to.
+        """
+        self.end()
+        self._request, self._index, self._piece, self._stream = request, 0, piece, stream
+        self._is_passing = True
+        self._round_began, self._was_slow = time.monotonic(), False
         return self
 
+    def end(self) -> None:
+        """The answer is over, however: hold on to nothing that would keep a model in memory."""
+        self._untold = self._checked = self._stream = self._verdicts = None
+        self._is_passing = False
+        self._passes.forget()
+
+    def grown(self, tree: "Callable[[], Tree]") -> None:
+        """Tell of the tree as it is by now where rounds are slow; if one was told of a moment ago, a little later."""
+        if self._checked is None:
+            self._is_passing = False
+        if self._wanted.drafts:
+            self._untold = tree
+            self._tell_draft()
+
     def drafted(self, tree: "Tree") -> None:
-        """Tell of the tree, unless the one before was told of a moment ago."""
-        now = time.monotonic()
-        if self._wanted.drafts and tree.drafted and now - self._last_draft >= DRAFTS_APART:
-            self._last_draft = now
-            self._post(Drafted(self._request, self._index, pack_tree(tree, self._piece)))
+        """The target's pass over this tree begins."""
+        self._checked, self._is_passing = tree, True
+        if self._wanted.drafts:
+            self._untold = (lambda: tree) if tree.drafted else None
+            self._tell_draft()
+
+    def come_to(self, layer: int, waits: bool) -> None:
+        """A pass over the target's layers has come to this one, and may have to wait for its weights."""
+        if not self._is_passing:
+            return
+        self._tell_draft()
+        if self._wanted.layers and self._passes.come_to(layer):
+            self._post(Passing(self._request, layer, waits, self._stream.arriving if self._stream else ()))
 
     def verified(self, tree: "Tree", logits: "Tensor", path: "Path") -> None:
         """Keep what the target thinks of the nodes: a few numbers of each, never the logits."""
+        self._untold = self._checked = None
+        self._is_passing = False
+        self._passes.end()
+        now = time.monotonic()
+        self._was_slow, self._round_began = now - self._round_began >= SLOW_ROUND, now
         if self._wanted.verdicts:
             from engine.speculation.verdicts import judge  # noqa: PLC0415  # torch is there once there are logits
 
@@ -90,3 +132,16 @@ class Watcher:
         log_probs = best.best_log_probs[question.node].tolist()
         pieces = tuple(judged.piece(token) for token in tokens)
         return Inspected(question.id, question.index, question.node, tuple(tokens), tuple(log_probs), pieces)
+
+    def _tell_draft(self) -> None:
+        now = time.monotonic()
+        if self._untold is None or now - self._last_draft < DRAFTS_APART:
+            return
+        if not self._was_slow and now - self._round_began < SLOW_ROUND:
+            return
+        tree, self._untold, self._last_draft = self._untold(), None, now
+        checked = self._checked
+        if checked is not None and tree is not checked:
+            tree = enlarge(checked, tree)
+        packed = pack_tree(tree, self._piece)
+        self._post(Drafted(self._request, self._index, packed, len(checked) if checked is not None else 0))

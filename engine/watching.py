@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What the engine is to tell of its rounds beside the text, from now on; as it starts it tells neither.
+    """What the engine is to tell of its rounds beside the text, from now on; as it starts it tells nothing.
 
-    `verdicts`: every `Round` has its `verdicts`, and `Inspect` is answered. `drafts`: a `Drafted` comes before the
-    target's pass, though at most 20 a second.
+    `verdicts`: every `Round` has its `verdicts`, and `Inspect` is answered. Where rounds are slow: `drafts`, a
+    `Drafted` whenever the draft has guessed on; `layers`, a `Passing` at the layers; of either at most 20 a second.
     """
 
     verdicts: bool = False
     drafts: bool = False
+    layers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,30 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """The tree of the round `index` has grown; the target has yet to verify it. Only if `Watch` asked for it."""
+    """The tree of the round `index` as far as it has grown. Only if `Watch` asked for it.
+
+    `checking`: so many of its nodes, the first ones with the root, are what the target verifies at the moment; those
+    behind them are guesses for the time after that. 0: the draft is still at work on what is to be verified.
+    """
 
     id: int
     index: int
     tree: Tree
+    checking: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """A pass of the target that takes long has come to `layer`. Only if `Watch` asked for it.
+
+    `waits`: the layer's weights are not there yet, and nothing is computed. `arriving`: the layers whose weights are on
+    their way, the one that is needed first ahead; none where all of them are where they are computed.
+    """
+
+    id: int
+    layer: int
+    waits: bool
+    arriving: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from engine.speculation.method import Ends, Sampling, Scorer
 from engine.speculation.rejection import Decisions
 from engine.speculation.sprout import Sprout
 from engine.speculation.tree import Path, Tree
+from engine.speculation.witness import Nobody, Witness
 
 Rule = Callable[[Tensor, Tensor, Sequence[int], Decisions], int]
 """(target, draft, drawn, chance) -> the next token; one of `engine.speculation.rejection`."""
@@ -34,8 +35,12 @@ class Drafting:
         prompt: Sequence[int],
         vocabulary: int,
         chance: Chance,
+        witness: Witness | None = None,
     ) -> None:
-        """`sampling` draws from the target by `options`; `vocabulary` is the target's, which the draft's may exceed."""
+        """`sampling` draws from the target by `options`; `vocabulary` is the target's, which the draft's may exceed.
+
+        `witness` sees the trees grow.
+        """
         self.chance = chance
         self._draft = draft
         self._sampling = sampling
@@ -44,6 +49,7 @@ class Drafting:
         self._prompt = sorted(set(prompt))
         self._prompt_tokens = len(prompt)
         self._vocabulary = vocabulary
+        self._witness = witness or Nobody()
         self._text: Sequence[int] = ()
         self._sprout = Sprout(-1)
         self._pending: dict[int, int] = {}  # node of the tree -> the draft's pending node
@@ -55,7 +61,7 @@ class Drafting:
 
     def plant(self, tokens: Sequence[int]) -> Sprout:
         """A tree that is only its root yet, the last of `tokens`."""
-        self._text, self._sprout = tokens, Sprout(tokens[-1])
+        self._text, self._sprout = tokens, Sprout(tokens[-1], self._witness)
         self._pending, self._unread = {}, 0
         return self._sprout
 

@@ -45,6 +45,22 @@ def merge(drafted: Tree, branches: Tree, budget: int) -> Merged:
     return Merged(tree, tuple(node if node < len(drafted) else None for node in kept))
 
 
+def enlarge(tree: Tree, further: Tree) -> Tree:
+    """All of `tree` with its numbers, and behind it what only `further` has below the same root."""
+    tokens, parents, log_probs = list(tree.tokens), list(tree.parents), list(tree.log_probs)
+    place = [0]
+    for token, parent, log_prob in zip(further.tokens[1:], further.parents[1:], further.log_probs[1:], strict=True):
+        above = place[parent]
+        same = tree.child(above, token) if above < len(tree) else None
+        if same is None:
+            same = len(tokens)
+            tokens.append(token)
+            parents.append(above)
+            log_probs.append(log_prob)
+        place.append(same)
+    return Tree(tuple(tokens), tuple(parents), tuple(log_probs))
+
+
 def _best(scores: Sequence[float], budget: int) -> list[int]:
     """The root and the `budget` best nodes, in the order of their numbers.
 

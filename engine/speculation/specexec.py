@@ -11,6 +11,7 @@ from engine.speculation.best_first import BestFirst
 from engine.speculation.calibration import Calibration
 from engine.speculation.method import Ends, Sampling, Scorer
 from engine.speculation.tree import Path, Tree
+from engine.speculation.witness import Nobody, Witness
 
 REACH = 4  # idle work looks for so many times the budget: likely bonus tokens, and what follows them
 
@@ -48,16 +49,18 @@ class SpecExec:
         options: SpeculationOptions,
         vocabulary: int,
         calibration: Calibration | None = None,
+        witness: Witness | None = None,
     ) -> None:
         """`vocabulary`: the target's; a draft with a larger, padded one must not propose what the target lacks.
 
-        Without `calibration` the draft's own probability ranks the nodes, as published.
+        Without `calibration` the draft's own probability ranks the nodes, as published. `witness` sees them come.
         """
         self._draft = draft
         self._sampling = sampling
         self._options = options
         self._vocabulary = vocabulary
         self._calibration = calibration
+        self._witness = witness or Nobody()
         self._search: BestFirst | None = None  # the tree's, or what is left of it below the bonus token
         self._pending: dict[int, Read] = {}  # expanded nodes of the search
         self._appended = 0  # pending nodes of the draft
@@ -149,6 +152,7 @@ class SpecExec:
         self._appended += len(frontier)
         scores = self._calibration.log_acceptance(log_probs) if self._calibration else None
         search.expand(frontier, log_probs, candidates, budget, scores)
+        self._witness.grown(lambda: search.tree(search.best(budget, self._depth)))
 
     def _learn(self, calibration: Calibration, nodes: Sequence[int], followers: Sequence[int]) -> None:
         """Of what the draft proposed behind every accepted node: which did the target say?"""

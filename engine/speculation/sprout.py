@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.speculation.tree import Tree
+from engine.speculation.witness import Nobody, Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,9 @@ class Drawn:
 class Sprout:
     """Grows by the draws behind some of its nodes at a time. Node 0 is the root, the last committed token."""
 
-    def __init__(self, root_token: int) -> None:
+    def __init__(self, root_token: int, witness: Witness | None = None) -> None:
+        """`witness` is told of every growth."""
+        self._witness = witness or Nobody()
         self.tokens = [root_token]
         self.parents = [-1]
         self.drawn: dict[int, Drawn] = {}
@@ -44,6 +47,7 @@ class Sprout:
             self._log_probs.append(self._log_probs[nodes[row]] + log_prob)
         for node, distribution, tokens in zip(nodes, distributions, drawn, strict=True):
             self.drawn[node] = Drawn(distribution, tuple(tokens))
+        self._witness.grown(self.tree)
         return children
 
     def path(self, node: int) -> list[int]:

@@ -110,6 +110,11 @@ class LayerStream:
         return self._stock.waited_seconds + (self._experts.waited_seconds if self._experts else 0.0)
 
     @property
+    def arriving(self) -> tuple[int, ...]:
+        """The layers of which something is on its way now, as far as one can tell; what is needed first ahead."""
+        return tuple(dict.fromkeys([*self._stock.arriving, *self._bulks.arriving]))
+
+    @property
     def expert_hits(self) -> int:
         """Experts that the cache held when a pass that takes them one by one needed them, since the start."""
         return self._experts.hits if self._experts else 0

@@ -70,6 +70,11 @@ class Stage:
         """Whether the thread has something to do, as far as one can tell from outside."""
         return self._has_room()
 
+    @property
+    def filling(self) -> int | None:
+        """The layer that is on its way, as far as one can tell from outside; None if there is none."""
+        return self._order[(self._loaded + self._shift) % len(self._order)] if self._has_room() else None
+
     def close(self) -> None:
         """End the thread; returns when it has finished the fill it is in."""
         with self._changed:

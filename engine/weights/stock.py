@@ -89,6 +89,11 @@ class Stock:
         """Whether any of them is on its way now."""
         return any(ring.is_filling for ring in self._rings)
 
+    @property
+    def arriving(self) -> tuple[int, ...]:
+        """The layers that are on their way now: the one nearest to where it is used first."""
+        return tuple(dict.fromkeys(ring.filling for ring in reversed(self._rings) if ring.filling is not None))
+
     def _on(self, tier: Tier) -> list[int]:
         return [index for index, own in self._tiers.items() if own == tier]
 

@@ -77,6 +77,11 @@ class DiskRing:
         """Whether a layer is on its way."""
         return self._stage.is_filling
 
+    @property
+    def filling(self) -> int | None:
+        """That layer."""
+        return self._stage.filling
+
     def close(self) -> None:
         """End the thread."""
         self._stage.close()
@@ -128,6 +133,11 @@ class DeviceRing:
     def is_filling(self) -> bool:
         """Whether a layer is on its way."""
         return self._stage.is_filling
+
+    @property
+    def filling(self) -> int | None:
+        """That layer."""
+        return self._stage.filling
 
     def close(self) -> None:
         """End the thread; a ring that it takes from must be closed before."""

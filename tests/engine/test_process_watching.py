@@ -2,11 +2,15 @@
 
 from array import array
 
-from engine.messages import Cancel, Round
+from engine.messages import Cancel, Generate, Round
+from engine.options import GenerateOptions, SpeculationOptions
 from engine.watching import Drafted, Inspect, Inspected, Watch
-from tests.engine.test_process import Child, child
+from tests.engine.test_process import STORY, Child, child
 
 __all__ = ["child"]
+
+SLOW = GenerateOptions(speculation=SpeculationOptions(budget=2048), max_new_tokens=1900, ignore_eos=True)
+"""Trees so large that one can see them grow, whatever the machine."""
 
 
 def next_round(child: Child, watched: bool) -> Round:
@@ -19,7 +23,7 @@ def next_round(child: Child, watched: bool) -> Round:
 
 def test_nothing_is_told_unasked_and_everything_when_asked(child: Child) -> None:
     child.load(1)
-    child.start_endless(2)
+    child.connection.send(Generate(2, STORY, SLOW))
     assert next_round(child, watched=False).verdicts is None
     child.connection.send(Watch(verdicts=True, drafts=True))
     drafts: list[Drafted] = []

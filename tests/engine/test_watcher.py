@@ -9,7 +9,7 @@ import torch
 from engine.messages import Event
 from engine.speculation.tree import Path, Tree
 from engine.watcher import DRAFTS_APART, Watcher
-from engine.watching import Drafted, Inspect, Watch
+from engine.watching import Drafted, Inspect, Passing, Watch
 
 TREE = Tree((5, 6, 7), (-1, 0, 0), (0.0, -0.5, -1.0))
 PATH = Path((0, 1), bonus=3)
@@ -22,7 +22,15 @@ def posted() -> list[Event]:
 
 
 @pytest.fixture
-def watcher(posted: list[Event]) -> Watcher:
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, to be changed."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def watcher(posted: list[Event], now: list[float]) -> Watcher:
     return Watcher(posted.append).begin(9, lambda token: f"<{token}>")
 
 
@@ -35,10 +43,9 @@ def test_nothing_is_told_unasked(watcher: Watcher, posted: list[Event]) -> None:
 
 
 def test_drafts_are_told_with_their_round_and_not_too_often(
-    watcher: Watcher, posted: list[Event], monkeypatch: pytest.MonkeyPatch
+    watcher: Watcher, posted: list[Event], now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("engine.watcher.SLOW_ROUND", 0.0)
     watcher.watch(Watch(drafts=True))
     for _ in range(3):
         watcher.drafted(TREE)
@@ -48,6 +55,95 @@ def test_drafts_are_told_with_their_round_and_not_too_often(
     first = posted[0]
     assert isinstance(first, Drafted)
     assert first.tree.pieces == ("<5>", "<6>", "<7>")
+
+
+def test_a_tree_that_grew_too_soon_is_told_of_at_one_of_the_next_layers(
+    watcher: Watcher, posted: list[Event], now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.watcher.SLOW_ROUND", 0.0)
+    watcher.watch(Watch(drafts=True))
+    watcher.grown(lambda: Tree((5, 6), (-1, 0), (0.0, -0.5)))
+    watcher.drafted(TREE)
+    watcher.come_to(0, waits=True)
+    assert sizes(posted) == [(2, 0)]
+    now[0] += 2 * DRAFTS_APART
+    watcher.come_to(1, waits=True)
+    watcher.come_to(1, waits=False)
+    assert sizes(posted) == [(2, 0), (3, 3)]
+    now[0] += 2 * DRAFTS_APART
+    watcher.grown(lambda: Tree((5, 8, 9), (-1, 0, 1), (0.0, -0.5, -1.0)))
+    assert sizes(posted) == [(2, 0), (3, 3), (5, 3)]
+    watcher.grown(lambda: pytest.fail("nobody asked for this tree before it was gone"))
+    watcher.verified(TREE, LOGITS, PATH)
+    now[0] += 2 * DRAFTS_APART
+    watcher.come_to(2, waits=True)
+    watcher.end()
+
+
+def test_trees_of_fast_rounds_are_not_told_of(watcher: Watcher, posted: list[Event], now: list[float]) -> None:
+    watcher.watch(Watch(drafts=True))
+    for seconds in (0.2, 0.2, 0.4, 0.2, 0.2):
+        watcher.grown(lambda: TREE)
+        watcher.drafted(TREE)
+        now[0] += seconds
+        watcher.come_to(3, waits=True)
+        watcher.verified(TREE, LOGITS, PATH)
+    told = [(each.index, each.checking) for each in posted if isinstance(each, Drafted)]
+    assert told == [(2, 3), (3, 3)]
+
+
+def sizes(posted: list[Event]) -> list[tuple[int, int]]:
+    return [(len(each.tree.pieces), each.checking) for each in posted if isinstance(each, Drafted)]
+
+
+def test_nobody_pays_for_a_tree_that_nobody_sees_grow(watcher: Watcher) -> None:
+    watcher.watch(Watch(verdicts=True, layers=True))
+    watcher.grown(lambda: pytest.fail("a tree was made"))
+    watcher.drafted(TREE)
+    watcher.come_to(0, waits=True)
+
+
+class Bringing:
+    """A stream with two layers on their way."""
+
+    arriving = (3, 5)
+
+
+def test_layers_are_told_of_only_where_passes_are_slow_and_not_too_often(posted: list[Event], now: list[float]) -> None:
+    watcher = Watcher(posted.append).begin(9, str, Bringing())
+    watcher.watch(Watch(layers=True))
+
+    def run_a_pass(seconds: float, layers: int = 40) -> int:
+        before = len(posted)
+        watcher.drafted(TREE)
+        for layer in range(layers):
+            watcher.come_to(layer, waits=True)
+            watcher.come_to(layer, waits=False)
+            now[0] += seconds / layers
+        watcher.verified(TREE, LOGITS, PATH)
+        return len(posted) - before
+
+    assert run_a_pass(0.2) == 0
+    assert run_a_pass(2.0) > 0, "a pass that has become slow"
+    assert posted[0] == Passing(9, posted[0].layer, posted[0].waits, (3, 5))  # type: ignore[union-attr]
+    at = len(posted)
+    assert run_a_pass(0.2) > 0, "the one before was slow"
+    assert run_a_pass(0.2) == 0
+    assert len(posted) - at <= 20
+    run_a_pass(0.4)
+    for _ in range(10):
+        assert 8 <= run_a_pass(1.0) <= 20
+
+
+def test_layers_of_a_draft_that_shares_them_are_not_told_of(posted: list[Event], now: list[float]) -> None:
+    watcher = Watcher(posted.append).begin(9, str)
+    watcher.watch(Watch(layers=True))
+    watcher.drafted(TREE)
+    watcher.come_to(0, waits=True)
+    now[0] += 5
+    watcher.verified(TREE, LOGITS, PATH)
+    watcher.come_to(0, waits=True)
+    assert posted == []
 
 
 def test_verdicts_are_taken_once(watcher: Watcher) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.speculation.merging import merge
+from engine.speculation.merging import enlarge, merge
 from engine.speculation.tree import Tree
 from tests.engine.speculation.test_recall import paths_of
 
@@ -57,3 +57,12 @@ def test_every_node_knows_what_it_was_in_the_first_tree(data: st.DataObject) -> 
 def test_without_branches_nothing_changes(data: st.DataObject) -> None:
     drafted = data.draw(trees(12))
     assert merge(drafted, Tree((9,), (-1,), (0.0,)), 12).tree == drafted
+
+
+@given(data=st.data())
+def test_an_enlarged_tree_keeps_its_numbers_and_lacks_nothing_of_the_other(data: st.DataObject) -> None:
+    tree, further = data.draw(trees(20)), data.draw(trees(20))
+    whole = enlarge(tree, further)  # `Tree` itself refuses a child before its parent
+    assert paths_of(whole)[: len(tree)] == paths_of(tree)
+    assert sorted(paths_of(whole)) == sorted({*paths_of(tree), *paths_of(further)})
+    assert whole.log_probs[: len(tree)] == tree.log_probs
