@@ -5,12 +5,16 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code. Downloads need no window, so they work where Qt does not."""
+    """Run one command; returns the exit code. What needs no window works where Qt does not."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["download"]:
         from app.download_command import run  # noqa: PLC0415
 
         return run(words[1:])
+    if words[:1] == ["runtime"]:
+        from app.runtime_command import run as run_runtime  # noqa: PLC0415
+
+        return run_runtime(words[1:])
     from app.main import main as open_window  # noqa: PLC0415
 
     return open_window(words)

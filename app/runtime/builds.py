@@ -1,0 +1,143 @@
+"""Which builds of torch there are for a computer, which one is proposed, and why another is not; pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from app.runtime.hardware import Hardware
+from app.runtime.lock import Lock
+from app.wording import mark
+
+CUDA_DRIVER = (580,)
+"""What CUDA 13.0 asks for, on Linux and on Windows."""
+
+CUDA_CAPABILITY = (7, 5)
+"""CUDA 13 left Maxwell, Pascal and Volta behind."""
+
+TYPICAL_BYTES_PER_SECOND = 6.25e6  # 50 Mbit/s
+_UNPACKED_BYTES_PER_SECOND = 60e6
+_VERIFYING_SECONDS = 15.0
+
+
+class Build(StrEnum):
+    """What torch computes on. The values are the names of the locks."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    ROCM = "rocm"
+    METAL = "metal"
+
+
+NAMES = {
+    Build.CPU: mark("Processor only"),
+    Build.CUDA: mark("NVIDIA (CUDA)"),
+    Build.ROCM: mark("AMD (ROCm)"),
+    Build.METAL: mark("Apple (Metal)"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence to be translated, and what goes into its {places}."""
+
+    text: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One build that can be installed. `doubt` says why it would not help on this computer; None where it would."""
+
+    build: Build
+    lock: Lock
+    doubt: Remark | None = None
+
+    @property
+    def download_bytes(self) -> int:
+        """What comes over the network."""
+        return self.lock.bytes
+
+    @property
+    def disk_bytes(self) -> int:
+        """What is needed while it is installed: wheels and what is unpacked; the wheels go when it is done."""
+        return self.lock.bytes + self.lock.installed_bytes
+
+    def seconds(self, is_local: bool = False, bytes_per_second: float = TYPICAL_BYTES_PER_SECOND) -> float:
+        """About how long it takes; from a folder of wheels nothing is downloaded."""
+        fetching = 0.0 if is_local else self.lock.bytes / bytes_per_second
+        return fetching + self.lock.installed_bytes / _UNPACKED_BYTES_PER_SECOND + _VERIFYING_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Everything that can be installed, the proposed one first, and what was found."""
+
+    offers: tuple[Offer, ...]
+    found: Remark
+    advice: Remark | None = None
+
+    @property
+    def best(self) -> Offer | None:
+        """The proposed one; None where there is none for this system at all."""
+        return self.offers[0] if self.offers else None
+
+
+def propose(hardware: Hardware, locks: Mapping[Build, Lock]) -> Proposal:
+    """Order the builds that there are locks for: what uses the computer best comes first, what would not help last."""
+    offers = [Offer(build, lock, _doubt(build, hardware)) for build, lock in locks.items()]
+    rank = (Build.CUDA, Build.METAL, Build.ROCM, Build.CPU)
+    offers.sort(key=lambda offer: (offer.doubt is not None, rank.index(offer.build)))
+    return Proposal(tuple(offers), _found(hardware), _advice(hardware, locks))
+
+
+def _doubt(build: Build, hardware: Hardware) -> Remark | None:
+    if build is Build.CUDA:
+        return _cuda_doubt(hardware)
+    if build is Build.ROCM and not hardware.has_amd:
+        return Remark(mark("No AMD card that ROCm knows was found."))
+    if build is Build.METAL and not hardware.is_apple:
+        return Remark(mark("This is not a Mac with an Apple processor."))
+    return None
+
+
+def _cuda_doubt(hardware: Hardware) -> Remark | None:
+    if not hardware.nvidia:
+        return Remark(mark("No NVIDIA card was found."))
+    card = hardware.nvidia[0]
+    if all(each.capability and each.capability < CUDA_CAPABILITY for each in hardware.nvidia):
+        words = mark("The {card} is too old for CUDA 13: it has compute capability {has}, and {needed} is needed.")
+        return Remark(words, {"card": card.name, "has": _dotted(card.capability), "needed": _dotted(CUDA_CAPABILITY)})
+    if hardware.driver and hardware.driver < CUDA_DRIVER:
+        words = mark(
+            "The {card} needs the NVIDIA driver {needed} or newer, and driver {has} is installed. "
+            "Install a newer driver, start the computer again, then choose NVIDIA here."
+        )
+        return Remark(words, {"card": card.name, "has": _dotted(hardware.driver), "needed": _dotted(CUDA_DRIVER)})
+    if not hardware.driver:
+        words = mark("The {card} has no NVIDIA driver. Install driver {needed} or newer, then choose NVIDIA here.")
+        return Remark(words, {"card": card.name, "needed": _dotted(CUDA_DRIVER)})
+    return None
+
+
+def _found(hardware: Hardware) -> Remark:
+    if hardware.nvidia:
+        return Remark(mark("Found: {card}."), {"card": ", ".join(card.name for card in hardware.nvidia)})
+    if hardware.is_apple:
+        return Remark(mark("Found: a Mac with an Apple processor."))
+    if hardware.has_amd:
+        return Remark(mark("Found: an AMD card that ROCm knows."))
+    return Remark(mark("No graphics card was found that models can compute on. The processor can do it, more slowly."))
+
+
+def _advice(hardware: Hardware, locks: Mapping[Build, Lock]) -> Remark | None:
+    """What a person could do to get more out of the computer."""
+    if hardware.nvidia and Build.CUDA in locks:
+        return _cuda_doubt(hardware)
+    if hardware.has_amd and Build.ROCM not in locks:
+        return Remark(mark("This Coppice brings no engine for AMD cards on this system; the processor is used."))
+    return None
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

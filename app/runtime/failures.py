@@ -1,0 +1,29 @@
+"""How the making of a runtime can fail, in words a person can act on."""
+
+from engine.errors import CoppiceError
+
+
+class MissingWheelsError(CoppiceError):
+    """A folder or an index lacks what the lock names."""
+
+
+class DamagedWheelError(CoppiceError):
+    """A file is not the one that the lock names."""
+
+
+class UnpackError(CoppiceError):
+    """The wheels could not be unpacked into the runtime."""
+
+
+class UnfitError(CoppiceError):
+    """The runtime is complete, and yet it does not work here."""
+
+
+class OccupiedError(CoppiceError):
+    """Another Coppice of the same person is making the runtime."""
+
+
+def names_text(names: list[str], most: int = 3) -> str:
+    """Some names, and how many more there are: `a, b, c and 4 more`."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

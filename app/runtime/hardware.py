@@ -1,0 +1,136 @@
+"""What this computer computes with, as its drivers and its system tell; torch is not asked, it may not be there."""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.runtime.environment import clean_environment
+
+Run = Callable[[Sequence[str]], str]
+"""Runs a program and returns what it printed; empty where it is not there or fails."""
+
+_FIELDS = ("name,compute_cap,memory.total,driver_version", "name,memory.total,driver_version")
+_SECONDS = 10.0
+_VERSION = re.compile(r"\b(\d{3,4}(?:\.\d+)+)\b")
+_MODEL = re.compile(r"^Model:\s*(.+)$", re.MULTILINE)
+_AMD_VENDOR = "0x1002"
+
+
+@dataclass(frozen=True, slots=True)
+class NvidiaCard:
+    """`capability` is (major, minor), or () where the driver does not tell; `memory_bytes` 0 likewise."""
+
+    name: str
+    capability: tuple[int, ...] = ()
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """`system` is linux, windows or macos; `machine` x86_64 or arm64. `driver` is NVIDIA's version, () without one."""
+
+    system: str
+    machine: str
+    nvidia: tuple[NvidiaCard, ...] = ()
+    driver: tuple[int, ...] = ()
+    has_amd: bool = False
+
+    @property
+    def is_apple(self) -> bool:
+        """Whether it is a Mac with a processor of Apple's own."""
+        return self.system == "macos" and self.machine == "arm64"
+
+    @property
+    def platform(self) -> str:
+        """The name of the folder that holds the locks for it."""
+        return f"{self.system}-{self.machine}"
+
+
+def look(run: Run | None = None, root: Path = Path("/")) -> Hardware:
+    """Ask the system; takes up to seconds, for a driver that wakes up a card."""
+    system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
+    machine = {"amd64": "x86_64", "aarch64": "arm64"}.get(platform.machine().lower(), platform.machine().lower())
+    ask = run or _run
+    cards: tuple[NvidiaCard, ...] = ()
+    driver: tuple[int, ...] = ()
+    if system != "macos":
+        for fields in _FIELDS:
+            cards, driver = parse_smi(ask(("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits")))
+            if cards:
+                break
+    if system == "linux" and not cards:
+        cards, driver = _from_proc(root / "proc" / "driver" / "nvidia")
+    return Hardware(system, machine, cards, driver, system == "linux" and _has_amd(root / "sys"))
+
+
+def parse_smi(text: str) -> tuple[tuple[NvidiaCard, ...], tuple[int, ...]]:
+    """The cards and the driver in the comma-separated answer of `nvidia-smi`; nothing for anything else."""
+    cards: list[NvidiaCard] = []
+    driver: tuple[int, ...] = ()
+    for line in text.splitlines():
+        parts = [part.strip() for part in line.split(",")]
+        if len(parts) not in (3, 4) or not _VERSION.fullmatch(parts[-1]):
+            continue
+        driver = numbers(parts[-1])
+        capability = numbers(parts[1]) if len(parts) == 4 else ()
+        megabytes = parts[-2].split(".")[0]
+        cards.append(NvidiaCard(parts[0], capability, (int(megabytes) << 20) if megabytes.isdecimal() else 0))
+    return tuple(cards), driver
+
+
+def parse_proc_version(text: str) -> tuple[int, ...]:
+    """The driver in `/proc/driver/nvidia/version`."""
+    match = _VERSION.search(text.splitlines()[0]) if text else None
+    return numbers(match[1]) if match else ()
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """A version as numbers that compare: `580.65.06` is (580, 65, 6); () for what is none."""
+    parts = version.split(".")
+    return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else ()
+
+
+def _from_proc(folder: Path) -> tuple[tuple[NvidiaCard, ...], tuple[int, ...]]:
+    """What the kernel module tells where `nvidia-smi` is not installed."""
+    driver = parse_proc_version(_read(folder / "version"))
+    found = [_MODEL.search(_read(path)) for path in sorted(folder.glob("gpus/*/information"))]
+    return tuple(NvidiaCard(match[1].strip()) for match in found if match), driver
+
+
+def _has_amd(sys_folder: Path) -> bool:
+    """Whether there is a card that ROCm can compute with: the kernel lists those apart from processors."""
+    nodes = sys_folder.glob("class/kfd/kfd/topology/nodes/*/properties")
+    computes = any(re.search(r"^gfx_target_version [1-9]", _read(path), re.MULTILINE) for path in nodes)
+    vendors = sys_folder.glob("class/drm/card*/device/vendor")
+    return computes and any(_read(path).strip() == _AMD_VENDOR for path in vendors)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _run(arguments: Sequence[str]) -> str:
+    flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+    try:
+        done = subprocess.run(
+            arguments,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=True,
+            env=clean_environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            creationflags=flags,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout

@@ -1,0 +1,224 @@
+"""Makes a runtime from beginning to end, in the thread that runs it; it can be stopped from any other and run again."""
+
+import logging
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from app.downloads.control import Control, Stopped, Wish
+from app.downloads.destination import remove_if_empty
+from app.downloads.disk import is_full, out_of_space
+from app.downloads.equipment import Equipment
+from app.downloads.failures import OutOfSpaceError
+from app.downloads.progress import Request
+from app.downloads.tracker import Tracker
+from app.runtime.child import Ending, run_child
+from app.runtime.environment import clean_environment
+from app.runtime.failures import UnpackError
+from app.runtime.lock import Lock
+from app.runtime.place import Installed, RuntimePlace, Wanted
+from app.runtime.progress import Progress, Stage
+from app.runtime.tools import Tools
+from app.runtime.verification import Verification
+from app.runtime.wheels import Fetching, bytes_missing, gather_from_folder
+from engine.errors import CoppiceError, InputError
+
+_log = logging.getLogger(__name__)
+
+PYTHON_BYTES = 80 << 20  # the Python that is copied
+_FULL_WORDS = ("no space left on device", "os error 28", "os error 112", "disk quota exceeded", "not enough space")
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What runtimes are made with, and where; tests replace the parts. `wheels` keeps what has arrived."""
+
+    place: RuntimePlace
+    wheels: Path
+    tools: Tools
+    equipment: Equipment = field(default_factory=Equipment)
+    verification: Verification = field(default_factory=Verification)
+
+
+class Installation:
+    """Makes what `wanted` asks for, as `lock` has it. Run it once more to go on after a pause or a failure."""
+
+    def __init__(self, workshop: Workshop, lock: Lock, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self._shop = workshop
+        self._lock = lock
+        self._control = Control()
+        self._tracker = Tracker(0, Request(lock.build), workshop.equipment.clock)
+        self._progress = Progress(build=lock.build)
+        self._guard = threading.Lock()
+        self._leaving = False
+
+    @property
+    def progress(self) -> Progress:
+        """What it is doing now; for any thread."""
+        with self._guard:
+            progress = self._progress
+        if progress.stage is Stage.DOWNLOADING:
+            fetched = self._tracker.snapshot()
+            return replace(progress, fetched=fetched, part=fetched.fraction)
+        return progress
+
+    def stop(self, wish: Wish) -> None:
+        """Pause it, keeping what has arrived, or cancel it, forgetting that it was wanted; for any thread."""
+        self._control.stop(wish)
+
+    def leave(self) -> None:
+        """Pause it because the program ends: the next start goes on by itself."""
+        self._leaving = True
+        self._control.stop(Wish.PAUSE)
+
+    def run(self) -> None:
+        """Go on until it is done, failed or stopped, as `progress` says."""
+        try:
+            with self._shop.place.occupied():
+                self._shop.place.want(replace(self.wanted, paused=False))
+                self._make()
+                self._shop.place.want(None)
+        except Stopped as stopped:
+            self._end_stopped(stopped.wish)
+        except OutOfSpaceError as error:
+            self._enter(Stage.PAUSED, error)
+        except CoppiceError as error:
+            self._enter(Stage.FAILED, error)
+        except OSError as error:
+            self._enter(*self._verdict(error))
+        except Exception:
+            self._enter(Stage.FAILED, CoppiceError("The installation has ended because of an error in this program."))
+            raise
+        else:
+            self._enter(Stage.DONE)
+
+    def _end_stopped(self, wish: Wish) -> None:
+        place = self._shop.place
+        place.want(None if wish is Wish.CANCEL else replace(self.wanted, paused=not self._leaving))
+        if wish is Wish.CANCEL:
+            self._forget_wheels()
+        self._control.clear()
+        self._enter(Stage.CANCELLED if wish is Wish.CANCEL else Stage.PAUSED)
+
+    def _make(self) -> Installed:
+        place, control = self._shop.place, self._control
+        self._enter(Stage.CHECKING)
+        found = place.adopt(self._lock.fingerprint)
+        if found is not None:
+            self._forget_wheels()
+            return found
+        place.sweep()
+        self._require_space()
+        wheels = self._gather()
+        staging = place.stage()
+        try:
+            self._enter(Stage.INSTALLING)
+            python = self._unpack(staging, wheels)
+            self._enter(Stage.VERIFYING)
+            torch = self._shop.verification.run(python, staging, control)
+            control.check()
+            done = place.commit(staging, self._lock.build, self._lock.fingerprint, torch, python)
+        finally:
+            if staging.exists():
+                place.sweep()
+        self._forget_wheels()
+        return done
+
+    def _forget_wheels(self) -> None:
+        """Ours alone, also partial ones; a folder that somebody gave is theirs."""
+        for wheel in self._lock.wheels:
+            for path in self._shop.wheels.glob(f"{wheel.file}*"):
+                path.unlink(missing_ok=True)
+        remove_if_empty(self._shop.wheels)
+
+    def _require_space(self) -> None:
+        """Where wheels and runtime lie on different disks, asking one for both is too careful by the smaller part."""
+        missing = 0 if self.wanted.wheels else bytes_missing(self._lock, self._shop.wheels)
+        needed = missing + self._lock.installed_bytes + PYTHON_BYTES
+        self._shop.equipment.disk.require(self._shop.place.folder, needed)
+
+    def _gather(self) -> list[Path]:
+        if self.wanted.wheels:
+            return gather_from_folder(self._lock, Path(self.wanted.wheels), self._control.check)
+        index = self._shop.tools.default_index()
+        self._tracker.begin()
+        self._enter(Stage.DOWNLOADING)
+        shop = self._shop
+        return Fetching(self._lock, shop.wheels, index, shop.equipment, self._control, self._tracker).run()
+
+    def _unpack(self, staging: Path, wheels: list[Path]) -> Path:
+        """The wheels go by short names below the working folder: what a path may hold does not matter then."""
+        shelf = staging / "wheels"
+        shelf.mkdir()
+        for wheel in wheels:
+            _link(wheel, shelf / wheel.name)
+        try:
+            python = self._shop.tools.make_python(staging / "python", self._control.check)
+        except subprocess.SubprocessError as error:
+            message = f"The engine's Python could not be made ({error})."
+            raise UnpackError(message, "Try again, or install Coppice again.") from error
+        environment = clean_environment(os.environ) | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(staging))
+        command = self._shop.tools.install_command(python, [f"./wheels/{wheel.name}" for wheel in wheels])
+        ending = run_child(command, staging, environment, self._control, self._unpacking_watch(staging))
+        if ending.code:
+            raise self._unpack_failure(ending)
+        _discard(shelf, staging / "uv-cache")
+        return python
+
+    def _unpacking_watch(self, staging: Path) -> Callable[[], None]:
+        """Follows by the disk's free space how far it is, and ends it before the disk is full."""
+        disk = self._shop.equipment.disk
+        free = disk.free_bytes(staging)
+
+        def look() -> None:
+            used = free - disk.free_bytes(staging)
+            self._tell(part=max(0.0, min(1.0, used / self._lock.installed_bytes)))
+            disk.require(staging, 0)
+
+        return look
+
+    def _unpack_failure(self, ending: Ending) -> CoppiceError:
+        _log.warning("Unpacking the wheels ended with %d: %s", ending.code, ending.printed)
+        if any(words in ending.printed.casefold() for words in _FULL_WORDS):
+            return out_of_space(self._shop.place.folder, self._lock.installed_bytes)
+        lines = [line.strip() for line in ending.printed.splitlines() if line.strip()]
+        why = lines[0][:300] if lines else f"exit code {ending.code}"
+        return UnpackError(f"The engine's packages could not be unpacked: {why}", "Try again; the log tells more.")
+
+    def _verdict(self, error: OSError) -> tuple[Stage, CoppiceError]:
+        """What a failure of the operating system means."""
+        if is_full(error):
+            return Stage.PAUSED, out_of_space(self._shop.place.folder, self._lock.installed_bytes)
+        where = error.filename or self._shop.place.folder
+        hint = "Check the folder and its permissions, then try again; --data-dir names another."
+        return Stage.FAILED, InputError(f"{where} cannot be written: {error.strerror or error}.", hint)
+
+    def _enter(self, stage: Stage, error: CoppiceError | None = None) -> None:
+        message, hint = (error.message, error.hint) if error else ("", "")
+        with self._guard:
+            self._progress = replace(self._progress, stage=stage, part=0.0, message=message, hint=hint, error=error)
+
+    def _tell(self, part: float) -> None:
+        with self._guard:
+            self._progress = replace(self._progress, part=part)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Another name costs nothing; where the system has none to give, a copy."""
+    for way in (os.link, os.symlink):
+        try:
+            way(source, target)
+        except OSError:
+            continue
+        return
+    shutil.copyfile(source, target)
+
+
+def _discard(*folders: Path) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)

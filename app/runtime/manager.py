@@ -1,0 +1,114 @@
+"""Everything about the runtime of one person in one place: what is there, what can be installed, and doing it."""
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.bundle import RuntimeParts, runtime_parts
+from app.downloads.equipment import Equipment
+from app.paths import Folders
+from app.runtime.builds import Build, Proposal, propose
+from app.runtime.environment import engine_environment
+from app.runtime.hardware import Hardware, look
+from app.runtime.installation import Installation, Workshop
+from app.runtime.lock import Lock, LockError, read_lock
+from app.runtime.place import Installed, RuntimePlace, Wanted
+from app.runtime.tools import tools_of
+from engine.errors import CoppiceError
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How an engine of the runtime is started: its Python, and the whole environment it sees."""
+
+    python: Path
+    environment: Mapping[str, str]
+
+
+class MissingRuntimeError(CoppiceError):
+    """There is no engine yet; the window offers to install one."""
+
+
+class RuntimeManager:
+    """Made where a Coppice provisions its engine; where it runs from a checkout with torch, there is none."""
+
+    def __init__(self, parts: RuntimeParts, workshop: Workshop) -> None:
+        self._parts = parts
+        self._shop = workshop
+
+    @property
+    def place(self) -> RuntimePlace:
+        """Where runtimes lie."""
+        return self._shop.place
+
+    @property
+    def locks(self) -> dict[Build, Lock]:
+        """What this Coppice can install."""
+        found = {}
+        for build in Build:
+            try:
+                found[build] = read_lock(self._parts.lock(build.value))
+            except LockError as error:
+                if self._parts.lock(build.value).is_file():
+                    _log.warning("%s", error)
+        return found
+
+    def propose(self, hardware: Hardware | None = None) -> Proposal:
+        """Ask the computer what suits it; takes up to seconds."""
+        return propose(hardware or look(), self.locks)
+
+    def installed(self) -> Installed | None:
+        """The runtime that engines are started from."""
+        return self.place.installed()
+
+    def is_outdated(self) -> bool:
+        """Whether this Coppice brings another lock for the build that is installed."""
+        here = self.installed()
+        lock = self.locks.get(Build(here.build)) if here and here.build in set(Build) else None
+        return here is not None and lock is not None and lock.fingerprint != here.fingerprint
+
+    def start(self) -> Start:
+        """How to start an engine now; raises `MissingRuntimeError`."""
+        here = self.installed()
+        if here is None:
+            raise MissingRuntimeError("The engine is not installed yet.", "Chats can be read, and models downloaded.")
+        return Start(here.python, engine_environment(os.environ))
+
+    def to_resume(self) -> Wanted | None:
+        """What an earlier start has not finished, whoever or whatever ended it."""
+        return self.place.wanted()
+
+    def install(self, wanted: Wanted) -> Installation:
+        """An installation that is not yet run; raises `LockError` where there is no such build."""
+        lock = read_lock(self._parts.lock(wanted.build))
+        shop = self._shop
+        if not wanted.wheels:
+            return Installation(shop, lock, wanted)
+        return Installation(shop, lock, replace(wanted, wheels=str(Path(wanted.wheels).expanduser().absolute())))
+
+    def repair(self, wheels: str = "") -> Installation:
+        """The same build made anew beside the old one, which is used until the new one is verified."""
+        here, wanted = self.installed(), self.to_resume()
+        build = here.build if here else wanted.build if wanted else Build.CPU.value
+        return self.install(Wanted(build, wheels))
+
+    def remove(self) -> None:
+        """Take the runtime away; raises `OccupiedError` and `OSError`."""
+        with self.place.occupied():
+            self.place.remove()
+            for path in self._shop.wheels.glob("*.whl*"):
+                path.unlink(missing_ok=True)
+
+
+def runtime_manager(folders: Folders, equipment: Equipment | None = None) -> RuntimeManager | None:
+    """None where the engine is that of this very Python."""
+    parts = runtime_parts()
+    if parts is None:
+        return None
+    place = RuntimePlace(folders.data / "runtime")
+    shop = Workshop(place, folders.cache / "engine-wheels", tools_of(parts), equipment or Equipment())
+    return RuntimeManager(parts, shop)

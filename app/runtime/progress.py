@@ -1,0 +1,55 @@
+"""What the making of a runtime is doing, as a record that travels between threads."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from app.downloads.progress import Progress as Fetched
+from app.downloads.progress import Request
+
+
+class Stage(StrEnum):
+    """Where it is. The values are also what `coppice engine --json` prints."""
+
+    IDLE = "idle"
+    CHECKING = "checking"
+    DOWNLOADING = "downloading"
+    INSTALLING = "installing"
+    VERIFYING = "verifying"
+    PAUSED = "paused"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a thread is at work."""
+        return self in (Stage.CHECKING, Stage.DOWNLOADING, Stage.INSTALLING, Stage.VERIFYING)
+
+
+SHARES = {Stage.CHECKING: (0.0, 0.02), Stage.DOWNLOADING: (0.02, 0.7), Stage.INSTALLING: (0.7, 0.95)}
+"""Which part of the whole bar a stage has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The making of a runtime at one moment. `part` is how much of the stage is done, from 0 to 1.
+
+    `fetched` counts bytes while wheels arrive. `message` and `hint` say why it failed or paused by itself; `error` is
+    that failure itself.
+    """
+
+    stage: Stage = Stage.IDLE
+    build: str = ""
+    part: float = 0.0
+    fetched: Fetched = field(default_factory=lambda: Fetched(0, Request("")))
+    message: str = ""
+    hint: str = ""
+    error: Exception | None = field(default=None, compare=False)
+
+    @property
+    def fraction(self) -> float:
+        """How much of everything is done, from 0 to 1."""
+        if self.stage is Stage.DONE:
+            return 1.0
+        first, last = SHARES.get(self.stage, (0.95, 0.99) if self.stage is Stage.VERIFYING else (0.0, 0.0))
+        return first + (last - first) * min(1.0, self.part)

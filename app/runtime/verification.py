@@ -1,0 +1,61 @@
+"""The proof that a runtime works: it imports torch, and the embedded pair answers a few words with it."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.downloads.control import Control
+from app.runtime.child import Ending, run_child
+from app.runtime.environment import engine_environment
+from app.runtime.failures import UnfitError
+
+_IMPORTS = "import json, torch, transformers; print(json.dumps(torch.__version__))"
+_PROMPT = "Hello!"
+_TOKENS = 4
+_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """`arguments` make the engine answer; what it prints on standard output is a JSON object with a `text`."""
+
+    imports: str = _IMPORTS
+    arguments: tuple[str, ...] = ("-m", "engine", "generate", "--prompt", _PROMPT, "--json")
+    limits: tuple[str, ...] = ("--max-new-tokens", str(_TOKENS), "--temperature", "0")
+
+    def run(self, python: Path, folder: Path, control: Control) -> str:
+        """The version of torch. Raises `UnfitError` with the reason, `Stopped`, and `OSError`."""
+        environment = engine_environment(os.environ) | {"HF_HUB_OFFLINE": "1"}
+        told = self._run([python, "-c", self.imports], folder, environment, control)
+        try:
+            version = json.loads(told)
+        except ValueError as error:
+            raise UnfitError("The new engine does not tell its version.", "Install it again.") from error
+        answer = self._run([python, *self.arguments, *self.limits], folder, environment, control)
+        if not _text(answer).strip():
+            raise UnfitError("The new engine answered nothing.", "Install it again.")
+        return str(version)
+
+    def _run(self, arguments: list[str | Path], folder: Path, environment: dict[str, str], control: Control) -> str:
+        try:
+            ending = run_child(arguments, folder, environment, control, seconds=_SECONDS)
+        except TimeoutError as error:
+            raise UnfitError("The new engine did not answer in time.", "Try again when less is going on.") from error
+        if ending.code:
+            raise _unfit(ending)
+        return ending.output
+
+
+def _text(answer: str) -> str:
+    try:
+        return str(json.loads(answer)["text"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _unfit(ending: Ending) -> UnfitError:
+    last = ending.printed.splitlines()[-1] if ending.printed else f"exit code {ending.code}"
+    return UnfitError(
+        f"The new engine does not work on this computer: {last[:300]}", "Install it again, or another build."
+    )

@@ -1,0 +1,127 @@
+"""Gathers the wheels of a lock: from a folder that somebody gave, from what has arrived before, from the network."""
+
+import hashlib
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from app.downloads.control import Control
+from app.downloads.disk import Check
+from app.downloads.equipment import Equipment
+from app.downloads.failures import DamagedError, Passing, UnsuitableError
+from app.downloads.patience import Patience
+from app.downloads.plain_folder import FolderDestination
+from app.downloads.plan import Plan, RemoteFile
+from app.downloads.tracker import Tracker
+from app.downloads.transfer import Transfer
+from app.runtime.failures import DamagedWheelError, MissingWheelsError, names_text
+from app.runtime.index import IndexConnection
+from app.runtime.lock import Lock, Wheel
+
+_PIECE_BYTES = 4 << 20
+
+
+def gather_from_folder(lock: Lock, folder: Path, check: Check) -> list[Path]:
+    """The lock's wheels in a folder, each checked. Raises `MissingWheelsError` and `DamagedWheelError`."""
+    if not folder.is_dir():
+        raise MissingWheelsError(f"There is no folder {folder}.", "Choose the folder that holds the wheels.")
+    missing = [each.file for each in lock.wheels if not (folder / each.file).is_file()]
+    if missing:
+        message = f"{folder} lacks {len(missing)} of the {len(lock.wheels)} wheels: {names_text(missing)}."
+        raise MissingWheelsError(message, "Put them there, or choose another folder, or install from the network.")
+    for wheel in lock.wheels:
+        if wheel.sha256 and sha256_of(folder / wheel.file, check) != wheel.sha256:
+            message = f"{wheel.file} in {folder} is not the file that was meant: its checksum differs."
+            raise DamagedWheelError(message, "Copy it anew, or install from the network.")
+    return [folder / wheel.file for wheel in lock.wheels]
+
+
+def sha256_of(path: Path, check: Check) -> str:
+    """The checksum of a file; may take seconds, and stops when `check` raises."""
+    checksum = hashlib.sha256()
+    with path.open("rb") as content:
+        while piece := content.read(_PIECE_BYTES):
+            check()
+            checksum.update(piece)
+    return checksum.hexdigest()
+
+
+def bytes_missing(lock: Lock, cache: Path) -> int:
+    """About how much is still to be downloaded, by names and sizes alone."""
+    return sum(max(0, wheel.bytes - _there(wheel, cache)) for wheel in lock.wheels)
+
+
+def _there(wheel: Wheel, cache: Path) -> int:
+    parts = (cache / wheel.file, cache / f"{wheel.file}.{wheel.sha256}.incomplete")
+    return next((path.stat().st_size for path in parts if path.is_file()), 0)
+
+
+class Fetching:
+    """Brings the wheels of one lock into a folder, every byte once; what has arrived is kept whatever happens."""
+
+    def __init__(self, lock: Lock, cache: Path, index: str, equipment: Equipment, control: Control, tracker: Tracker):
+        self._lock = lock
+        self._destination = FolderDestination(cache)
+        self._index = index
+        self._equipment = equipment
+        self._control = control
+        self._tracker = tracker
+
+    def run(self) -> list[Path]:
+        """The wheels. Raises `Stopped`, a `CoppiceError` or `OSError`."""
+        self._destination.prepare()
+        with closing(IndexConnection(self._index, self._equipment.stall_seconds)) as connection:
+            self._control.on_stop(connection.hang_up)
+            try:
+                return self._run(connection)
+            finally:
+                self._control.on_stop(None)
+
+    def _run(self, connection: IndexConnection) -> list[Path]:
+        wheels = list(self._lock.wheels)
+        known = [each.remote() for each in wheels if each.sha256]
+        self._tracker.expect(Plan("", "", tuple(known)))
+        there = {each.name for each in known if self._destination.has(each, self._control.check)}
+        for each in known:
+            if each.name in there:
+                self._tracker.found(each, each.bytes)
+        files = [each.remote() if each.file in there else self._find(connection, each) for each in wheels]
+        plan = Plan("the engine", "", tuple(files))
+        self._tracker.expect(plan)
+        transfer = Transfer(plan, self._destination, connection, self._equipment, self._control, self._tracker)
+        for file in files:
+            self._fetch(transfer, file)
+        return [self._destination.folder / file.name for file in files]
+
+    def _find(self, connection: IndexConnection, wheel: Wheel) -> RemoteFile:
+        """Ask the index until it answers; what the lock leaves open is what the index says."""
+        patience = Patience(self._equipment, self._control, self._tracker)
+        while True:
+            try:
+                self._control.check()
+                listed = connection.find(wheel)
+                if wheel.sha256 and listed.sha256 and listed.sha256 != wheel.sha256:
+                    raise _another(wheel)
+                sha256 = wheel.sha256 or listed.sha256
+                if not sha256:
+                    message = f"The package index names no checksum of {wheel.file}."
+                    raise UnsuitableError(message, "Use a folder of wheels.")
+                exact = wheel.bytes if wheel.sha256 else listed.bytes or connection.measure(wheel)
+                return replace(wheel, sha256=sha256, bytes=exact).remote()
+            except Passing as passing:
+                self._control.check()  # it may have been our own hanging up
+                patience.endure(passing)
+
+    def _fetch(self, transfer: Transfer, file: RemoteFile) -> None:
+        try:
+            transfer.fetch(file)
+        except DamagedError as error:
+            message = f"{file.name} arrived damaged twice: its checksum is not the one that was meant."
+            raise DamagedWheelError(
+                message, "Try again later, or use another network or a folder of wheels."
+            ) from error
+
+
+def _another(wheel: Wheel) -> DamagedWheelError:
+    message = f"The package index has another {wheel.file} than this Coppice was tested with: its checksum differs."
+    return DamagedWheelError(message, "Update Coppice, or use a folder of wheels.")

@@ -1,0 +1,160 @@
+"""`coppice runtime`: the engine's runtime without a window, with the same code as the assistant."""
+
+import argparse
+import json
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from app.downloads.disk import size_text
+from app.paths import Folders, folders_below, platform_folders
+from app.runtime.installation import Installation
+from app.runtime.manager import RuntimeManager, runtime_manager
+from app.runtime.place import Wanted
+from app.runtime.progress import Progress, Stage
+from engine.errors import CoppiceError
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+_LOOK_SECONDS = 0.2
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2."""
+        self.exit(BAD_INPUT, f"error: {message}\n")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit code: 0 when it is as asked for, 1 where `status` finds no engine, 2 for a failure, 130 interrupted."""
+    options = _build_parser().parse_args(arguments)
+    folders = folders_below(options.data_dir) if options.data_dir else platform_folders()
+    manager = runtime_manager(folders)
+    if manager is None:
+        return _fail("This Coppice uses the engine of its own Python; there is nothing to install.")
+    try:
+        folders.create()
+        if options.action == "status":
+            return _status(manager, folders)
+        if options.action == "remove":
+            manager.remove()
+            return 0
+        return _install(manager, options)
+    except (CoppiceError, OSError) as error:
+        return _fail(str(error))
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="coppice runtime", description="Install, repair or remove the engine that models run in.")
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=_Parser)
+    for name, about in (
+        ("status", "say which engine is installed, and what could be"),
+        ("install", "install the engine, or go on with it; the build that suits this computer, or --build"),
+        ("repair", "install the same build anew"),
+        ("remove", "take the engine away; chats and models stay"),
+    ):
+        action = actions.add_parser(name, help=about, description=about)
+        action.add_argument("--data-dir", metavar="DIR", type=Path, help="holds everything the application writes")
+        if name in ("install", "repair"):
+            action.add_argument("--json", action="store_true", help="one JSON object a line on stdout")
+            action.add_argument("--wheels", metavar="DIR", default="", help="a folder of wheels instead of the network")
+        if name == "install":
+            action.add_argument(
+                "--build", choices=("cpu", "cuda", "rocm", "metal"), default="", help="what to compute on"
+            )
+    return parser
+
+
+def _status(manager: RuntimeManager, folders: Folders) -> int:
+    here, proposal, wanted = manager.installed(), manager.propose(), manager.to_resume()
+    offers = [
+        {"build": each.build.value, "bytes": each.download_bytes, "disk": each.disk_bytes} for each in proposal.offers
+    ]
+    about = {
+        "installed": here.build if here else None,
+        "torch": here.torch if here else None,
+        "python": str(here.python) if here else None,
+        "outdated": manager.is_outdated(),
+        "unfinished": wanted.build if wanted else None,
+        "folder": str(folders.data / "runtime"),
+        "offers": offers,
+    }
+    _print(json.dumps(about, indent=1))
+    return 0 if here else 1
+
+
+def _install(manager: RuntimeManager, options: argparse.Namespace) -> int:
+    installation = manager.repair(options.wheels) if options.action == "repair" else _asked_for(manager, options)
+    if _follow(installation, options.json):
+        _say("Interrupted. What has arrived is kept: the same command goes on from there.")
+        return INTERRUPTED
+    progress = installation.progress
+    if progress.stage is Stage.DONE:
+        return _status_line(manager, options.json)
+    return _fail(f"{progress.message} {progress.hint}".rstrip())
+
+
+def _asked_for(manager: RuntimeManager, options: argparse.Namespace) -> Installation:
+    best = manager.propose().best
+    build = options.build or (best.build.value if best else "cpu")
+    return manager.install(Wanted(build, options.wheels))
+
+
+def _follow(installation: Installation, as_json: bool) -> bool:
+    """Run it in a thread, so that Ctrl+C is heard at once; whether that was pressed."""
+    thread = threading.Thread(target=installation.run, name="runtime", daemon=True)
+    thread.start()
+    said = ""
+    try:
+        while thread.is_alive():
+            thread.join(_LOOK_SECONDS)
+            line = _json(installation.progress) if as_json else describe(installation.progress)
+            if line != said and installation.progress.stage.is_running:
+                said = line
+                (_print if as_json else _say)(line)
+    except KeyboardInterrupt:
+        installation.leave()
+        thread.join()
+        return True
+    return False
+
+
+def _json(progress: Progress) -> str:
+    fetched = progress.fetched
+    about = {"stage": progress.stage.value, "fraction": round(progress.fraction, 3)}
+    return json.dumps(about | {"file": fetched.file, "bytes": fetched.bytes_done, "total": fetched.bytes_total})
+
+
+def describe(progress: Progress) -> str:
+    """One line, such as `downloading  31%  80.1 MB of 249.0 MB  (the connection has stalled)`."""
+    parts = [progress.stage.value, f"{progress.fraction:4.0%}"]
+    if progress.stage is Stage.DOWNLOADING:
+        parts.append(f"{size_text(progress.fetched.bytes_done)} of {size_text(progress.fetched.bytes_total)}")
+        if progress.fetched.message:
+            parts.append(f"({progress.fetched.message})")
+    return "  ".join(parts)
+
+
+def _status_line(manager: RuntimeManager, as_json: bool) -> int:
+    here = manager.installed()
+    assert here is not None
+    about = {"stage": Stage.DONE.value, "build": here.build, "torch": here.torch, "python": str(here.python)}
+    _print(json.dumps(about) if as_json else str(here.python))
+    return 0
+
+
+def _fail(words: str) -> int:
+    _say(f"error: {words}")
+    return BAD_INPUT
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)  # noqa: T201  # a terminal's job
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job

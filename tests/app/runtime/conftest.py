@@ -1,0 +1,71 @@
+"""What the tests of the runtime share: a package index, and a workshop that makes tiny runtimes without waiting."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.downloads.control import Control
+from app.downloads.equipment import Equipment
+from app.downloads.retry import RetryPolicy
+from app.runtime.installation import Installation, Workshop
+from app.runtime.lock import Lock
+from app.runtime.place import RuntimePlace, Wanted
+from app.runtime.tools import INDEX_VARIABLE, Tools
+from app.runtime.verification import Verification
+from tests.app.downloads.conftest import SmallDisk, Waits
+from tests.app.runtime.packages import PackageIndex, lock_of, tiny_wheels
+
+ANSWER = ("-c", "import json, torch; print(json.dumps({'text': torch.answer()}))")
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIndex]:
+    """A package index with the tiny wheels; it is the one that is asked."""
+    served = PackageIndex(tiny_wheels())
+    monkeypatch.setenv(INDEX_VARIABLE, served.address)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def lock() -> Lock:
+    """The tiny wheels' lock."""
+    return lock_of(tiny_wheels())
+
+
+@pytest.fixture
+def waits() -> Waits:
+    """What was waited for between attempts."""
+    return Waits()
+
+
+@pytest.fixture
+def shop(tmp_path: Path, waits: Waits) -> Workshop:
+    """A workshop in a folder whose name has a space and letters that not every alphabet knows."""
+    return workshop(tmp_path / "Jürgen Müller 数据", waits)
+
+
+def workshop(folder: Path, wait: Callable[[Control, float], None] = Control.wait) -> Workshop:
+    """The real one but for its patience, its disk's reserve, and what the engine is asked."""
+    place = RuntimePlace(folder / "runtime", sync=lambda: None)
+    retry = RetryPolicy(random=lambda: 1.0)
+    equipment = Equipment(disk=SmallDisk(), retry=retry, stall_seconds=0.5, wait=wait)
+    verification = Verification(arguments=ANSWER, limits=())
+    return Workshop(place, folder / "wheels", Tools(), equipment, verification)
+
+
+def install(shop: Workshop, lock: Lock, wheels: Path | str = "") -> Installation:
+    """Run an installation to its end, whichever that is."""
+    installation = Installation(shop, lock, Wanted(lock.build, str(wheels)))
+    installation.run()
+    return installation
+
+
+def with_disk(shop: Workshop, disk: SmallDisk) -> Workshop:
+    """The same workshop on another disk."""
+    return replace(shop, equipment=replace(shop.equipment, disk=disk))
