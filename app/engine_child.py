@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from app.paths import ROOT
+from app.runtime.manager import RuntimeManager
+from engine.errors import CoppiceError
 
 ADDRESS_VARIABLE = "COPPICE_ENGINE_ADDRESS"
 KEY_VARIABLE = "COPPICE_ENGINE_KEY"
@@ -34,15 +36,40 @@ class EngineProgram:
     arguments: tuple[str, ...]
     log: Path
 
+    def find(self) -> tuple[tuple[str, ...], dict[str, str]]:
+        """The command line and the environment of the next engine."""
+        environment = dict(os.environ)
+        environment["PYTHONSAFEPATH"] = "1"  # a folder named `engine` where the person happens to be is not ours
+        if (ROOT / "pyproject.toml").is_file():  # run from a checkout: the engine need not be installed
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        return self.arguments, environment
 
-def engine_program(log: Path) -> EngineProgram:
-    """The engine in this Python, or in the one that `COPPICE_ENGINE_PYTHON` names."""
-    python = os.environ.get(PYTHON_VARIABLE) or sys.executable
-    return EngineProgram((python, "-m", "engine.process"), log)
+
+@dataclass(frozen=True, slots=True)
+class RuntimeProgram(EngineProgram):
+    """The engine in the runtime that is installed when it is started; raises `MissingRuntimeError` without one."""
+
+    manager: RuntimeManager
+
+    def find(self) -> tuple[tuple[str, ...], dict[str, str]]:
+        """The runtime's Python, and nothing in its environment that is the window's."""
+        start = self.manager.start()
+        return (str(start.python), *self.arguments), dict(start.environment)
+
+
+_MODULE = ("-m", "engine.process")
+
+
+def engine_program(log: Path, manager: RuntimeManager | None = None) -> EngineProgram:
+    """The engine in the Python that `COPPICE_ENGINE_PYTHON` names, or in the runtime, or else in this Python."""
+    named = os.environ.get(PYTHON_VARIABLE)
+    if manager is not None and not named:
+        return RuntimeProgram(_MODULE, log, manager)
+    return EngineProgram((named or sys.executable, *_MODULE), log)
 
 
 class EngineChild:
-    """A running engine. Raises `OSError` when it cannot be started.
+    """A running engine. Raises `OSError` when it cannot be started, `CoppiceError` when there is none to start.
 
     The key travels in the environment, never on the command line, and the socket lies in a folder
     that only this user can enter.
@@ -55,7 +82,7 @@ class EngineChild:
         self._address = str(self._listener.address)
         try:
             self._process = _start(program, self._address, self._key)
-        except OSError:
+        except (OSError, CoppiceError):
             self._close_door()
             raise
         threading.Thread(target=self._watch, name="engine-watch", daemon=True).start()
@@ -122,13 +149,11 @@ def _listen(folder: str, key: bytes) -> Listener:
 
 def _start(program: EngineProgram, address: str, key: bytes) -> "subprocess.Popen[bytes]":
     _rotate(program.log)
-    environment = os.environ | {ADDRESS_VARIABLE: address, KEY_VARIABLE: key.hex(), "PYTHONUNBUFFERED": "1"}
-    environment["PYTHONSAFEPATH"] = "1"  # a folder named `engine` where the person happens to be is not ours
-    if (ROOT / "pyproject.toml").is_file():  # run from a checkout: the engine need not be installed
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    arguments, environment = program.find()
+    environment |= {ADDRESS_VARIABLE: address, KEY_VARIABLE: key.hex(), "PYTHONUNBUFFERED": "1"}
     with program.log.open("ab") as log:
         return subprocess.Popen(
-            program.arguments,
+            arguments,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -13,6 +13,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QThread, Signal
 
 from app.engine_child import BROKEN, EngineChild, EngineProgram, describe_exit
+from engine.errors import CoppiceError
 from engine.messages import (
     PROTOCOL,
     Appraise,
@@ -146,6 +147,8 @@ class EngineLink(QThread):
         self._restarting.clear()
         try:
             child = EngineChild(self._program)
+        except CoppiceError as error:
+            return Failed(0, error.message, error.hint)
         except OSError as error:
             return Failed(0, f"The engine could not be started: {error}.", "Check the installation, then restart it.")
         self._child = child

@@ -17,7 +17,17 @@ sys.path.insert(0, str(ROOT))
 
 from app.runtime.lock import Lock, Wheel  # noqa: E402  # after the path is set
 
-PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "huggingface-hub", "jinja2", "psutil", "numpy")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "huggingface-hub",
+    "jinja2",
+    "psutil",
+    "numpy",
+    "platformdirs",
+)
 ON_NVIDIA = ("bitsandbytes",)
 TORCH = "https://download.pytorch.org/whl/"
 SYSTEMS = {

@@ -97,6 +97,14 @@ class Installation:
         else:
             self._enter(Stage.DONE)
 
+    def discard(self) -> None:
+        """Cancel it while no thread runs it."""
+        try:
+            with self._shop.place.occupied():
+                self._end_stopped(Wish.CANCEL)
+        except (CoppiceError, OSError) as error:
+            _log.warning("What has arrived of the engine could not be removed: %s", error)
+
     def _end_stopped(self, wish: Wish) -> None:
         place = self._shop.place
         place.want(None if wish is Wish.CANCEL else replace(self.wanted, paused=not self._leaving))

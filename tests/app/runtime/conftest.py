@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.downloads.control import Control
+from app.downloads.disk import Disk
 from app.downloads.equipment import Equipment
 from app.downloads.retry import RetryPolicy
 from app.runtime.installation import Installation, Workshop
@@ -66,6 +67,6 @@ def install(shop: Workshop, lock: Lock, wheels: Path | str = "") -> Installation
     return installation
 
 
-def with_disk(shop: Workshop, disk: SmallDisk) -> Workshop:
+def with_disk(shop: Workshop, disk: Disk) -> Workshop:
     """The same workshop on another disk."""
     return replace(shop, equipment=replace(shop.equipment, disk=disk))

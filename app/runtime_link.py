@@ -1,0 +1,210 @@
+"""The engine's runtime as the window sees it: what is being made of it, in signals, at most ten times a second."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.downloads.control import Wish
+from app.runtime.installation import Installation
+from app.runtime.manager import RuntimeManager
+from app.runtime.place import Installed, Wanted
+from app.runtime.progress import Progress, Stage
+from engine.errors import CoppiceError
+
+_log = logging.getLogger(__name__)
+
+INTERVAL_MS = 100
+_SECONDS_TO_PART = 5.0
+
+
+class RuntimeLink(QObject):
+    """Belongs to the window's thread. `changed` carries what is being done; `ended` comes when that is over or pauses.
+
+    `proposed` answers `look`; `removed` tells that the runtime is gone; `failed` that it could not be removed.
+    """
+
+    changed = Signal(Progress)
+    ended = Signal(Progress)
+    proposed = Signal(object)  # a Proposal
+    removed = Signal()
+    failed = Signal(str)
+
+    def __init__(self, manager: RuntimeManager, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.manager = manager
+        self._installation: Installation | None = None
+        self._thread: threading.Thread | None = None
+        self._shown = Progress()
+        self._timer = QTimer(self, interval=INTERVAL_MS)
+        self._timer.timeout.connect(self._look)
+        self._proposing = Task(manager.propose, self)
+        self._proposing.done.connect(self.proposed)
+        self._removing = Task(self._remove, self)
+        self._removing.done.connect(self._on_removed)
+
+    @property
+    def progress(self) -> Progress:
+        """What `changed` carried last."""
+        return self._shown
+
+    @property
+    def installed(self) -> Installed | None:
+        """The runtime that engines are started from."""
+        return self.manager.installed()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a runtime is being made."""
+        return self._thread is not None
+
+    def look(self) -> None:
+        """Ask the computer what suits it, beside the window."""
+        self._proposing.start()
+
+    def restore(self) -> bool:
+        """Go on with what an earlier start has not finished, unless its owner paused it; whether there was anything."""
+        wanted = self.manager.to_resume()
+        if wanted is None:
+            return False
+        if not wanted.paused:
+            self.install(wanted)
+            return True
+        try:
+            self._installation = self.manager.install(wanted)
+        except CoppiceError as error:
+            _log.warning("An installation cannot be taken up: %s", error)
+            return False
+        self._show(Progress(Stage.PAUSED, wanted.build))
+        return True
+
+    def install(self, wanted: Wanted) -> None:
+        """Make a runtime, beside the one that may be there."""
+        self._begin(lambda: self.manager.install(wanted))
+
+    def repair(self) -> None:
+        """Make the same runtime anew."""
+        self._begin(self.manager.repair)
+
+    def pause(self) -> None:
+        """Stop it and keep what has arrived."""
+        self._stop(Wish.PAUSE)
+
+    def cancel(self) -> None:
+        """Stop it and forget that it was wanted."""
+        if self._thread is None and self._installation is not None:
+            self._installation.discard()
+            self._show(self._installation.progress)
+            self._installation = None
+        else:
+            self._stop(Wish.CANCEL)
+
+    def resume(self) -> None:
+        """Go on after a pause or a failure."""
+        if self._installation is not None and self._thread is None:
+            self._run()
+
+    def remove(self) -> None:
+        """Take the runtime away; a moment later `removed` or `failed`."""
+        self._removing.start()
+
+    def close(self) -> None:
+        """Pause for the end of the application; the next start goes on by itself."""
+        self._timer.stop()
+        if self._installation is not None and self._thread is not None:
+            self._installation.leave()
+            self._thread.join(_SECONDS_TO_PART)
+
+    def _begin(self, make: Callable[[], Installation]) -> None:
+        if self._thread is not None:
+            return
+        try:
+            self._installation = make()
+        except CoppiceError as error:
+            self._installation = None
+            self._show(Progress(Stage.FAILED, message=error.message, hint=error.hint, error=error))
+            self.ended.emit(self._shown)
+            return
+        self._run()
+
+    def _run(self) -> None:
+        assert self._installation is not None
+        self._thread = threading.Thread(target=_work, args=(self._installation,), name="runtime", daemon=True)
+        self._thread.start()
+        self._timer.start()
+
+    def _stop(self, wish: Wish) -> None:
+        if self._installation is not None and self._thread is not None:
+            self._installation.stop(wish)
+
+    def _look(self) -> None:
+        assert self._installation is not None
+        is_over = self._thread is None or not self._thread.is_alive()
+        progress = self._installation.progress
+        if is_over:
+            self._timer.stop()
+            self._thread = None
+        if progress != self._shown:
+            self._show(progress)
+        if is_over:
+            if progress.stage in (Stage.DONE, Stage.CANCELLED):
+                self._installation = None
+            self.ended.emit(progress)
+
+    def _show(self, progress: Progress) -> None:
+        self._shown = progress
+        self.changed.emit(progress)
+
+    def _remove(self) -> object:
+        try:
+            self.manager.remove()
+        except (CoppiceError, OSError) as error:
+            return f"The engine could not be removed: {error}"
+        return ""
+
+    def _on_removed(self, words: str) -> None:
+        if words:
+            self.failed.emit(words)
+        else:
+            self._show(Progress())
+            self.removed.emit()
+
+
+class Task(QObject):
+    """One thing done at a time in a thread of its own; `done` brings its result to the window's thread."""
+
+    done = Signal(object)
+
+    def __init__(self, work: Callable[[], object], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._work = work
+        self._results: list[object] = []
+        self._thread: threading.Thread | None = None
+        self._timer = QTimer(self, interval=INTERVAL_MS // 4)
+        self._timer.timeout.connect(self._look)
+
+    def start(self) -> None:
+        """Do it, unless that goes on already."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._do, daemon=True)
+            self._thread.start()
+            self._timer.start()
+
+    def _do(self) -> None:
+        self._results.append(self._work())
+
+    def _look(self) -> None:
+        if self._thread is not None and not self._thread.is_alive():
+            self._timer.stop()
+            self._thread = None
+            results, self._results = self._results, []
+            for result in results:
+                self.done.emit(result)
+
+
+def _work(installation: Installation) -> None:
+    try:
+        installation.run()
+    except Exception:  # noqa: BLE001  # it has become a state of the installation
+        _log.exception("The installation has ended because of an error in this program")

@@ -1,0 +1,186 @@
+"""Whatever ends the making of a runtime, and whenever: the next start finishes it, and half a runtime is never used."""
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from io import FileIO
+from pathlib import Path
+
+import pytest
+
+from app.downloads.control import Wish
+from app.runtime.environment import clean_environment
+from app.runtime.installation import Installation, Workshop
+from app.runtime.lock import Lock
+from app.runtime.place import Installed, Wanted
+from app.runtime.progress import Stage
+from tests.app.downloads.test_disk_full import TinyDisk
+from tests.app.runtime.conftest import install, with_disk, workshop
+from tests.app.runtime.packages import BLOB, PackageIndex
+from tests.hub import slow, stall
+
+ROOT = Path(__file__).parents[3]
+KILLS = 20
+
+
+def works(here: Installed) -> bool:
+    """Whether a runtime can really do what it was verified for."""
+    told = subprocess.run(
+        [here.python, "-c", "import torch; print(torch.answer())"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean_environment({}),
+    )
+    return told.stdout.strip() == "300000 bytes"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGKILL is POSIX's")
+def test_killed_at_random_moments_it_is_finished_by_the_next_start(index: PackageIndex, tmp_path: Path) -> None:
+    """What is there after a kill is whole, or is not used."""
+    folder = tmp_path / "Büro 1"
+    shop = workshop(folder)
+    chance = random.Random(20)
+    command = [sys.executable, "-m", "tests.app.runtime.driver", str(folder)]
+    whole = 0
+    for _ in range(KILLS):
+        index.fail(BLOB, slow(60_000, 0.01))  # some of them are to end in the middle of the network
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True)
+        try:
+            process.wait(chance.uniform(0.3, 2.2))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        here = shop.place.installed()
+        if here is not None:
+            whole += 1
+            assert works(here)
+            (shop.place.folder / "active.json").unlink()
+            (here.folder / "runtime.json").unlink()  # begin anew: nothing is to be adopted
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    here = shop.place.installed()
+    assert here is not None
+    assert works(here)
+    assert sorted(path.name for path in shop.place.folder.iterdir()) == ["active.json", here.folder.name, "lock"]
+    assert whole < KILLS, "no start was killed in time"
+
+
+class _EndsBefore(BaseException):
+    """Stands for a power cut at one step."""
+
+
+STEPS = ("want", "stage", "sweep", "commit", "_activate", "adopt")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_an_end_before_any_step_leaves_nothing_that_counts(
+    index: PackageIndex, shop: Workshop, lock: Lock, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def end(*arguments: object) -> None:
+        raise _EndsBefore
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shop.place, step, end)
+        with pytest.raises(_EndsBefore):
+            install(shop, lock)
+    assert shop.place.installed() is None
+    assert install(shop, lock).progress.stage is Stage.DONE
+    here = shop.place.installed()
+    assert here is not None
+    assert works(here)
+
+
+def test_a_pause_in_the_middle_of_a_wheel_keeps_what_has_arrived(
+    index: PackageIndex, shop: Workshop, lock: Lock
+) -> None:
+    index.fail(BLOB, stall(after=150_000))
+    installation = Installation(replace(shop, equipment=replace(shop.equipment, stall_seconds=60)), lock, Wanted("cpu"))
+    thread = threading.Thread(target=installation.run)
+    thread.start()
+    arrived = threading.Event()
+    while installation.progress.fetched.file_bytes < 150_000:
+        arrived.wait(0.01)
+    installation.stop(Wish.PAUSE)
+    thread.join()
+    assert installation.progress.stage is Stage.PAUSED
+    assert shop.place.wanted() == Wanted("cpu", paused=True)
+    index.release()
+    installation.run()
+    assert shop.place.installed() is not None
+    sent = sum(each.sent_bytes for each in index.asked(BLOB)[1:])
+    assert sent == len(index.shelves.wheels[BLOB]) - 150_000
+
+
+def test_leaving_the_program_is_no_pause_of_its_owner(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
+    installation = Installation(shop, lock, Wanted("cpu"))
+    installation.leave()
+    installation.run()
+    assert installation.progress.stage is Stage.PAUSED
+    assert shop.place.wanted() == Wanted("cpu", paused=False)
+
+
+def test_cancelling_forgets_it_and_what_has_arrived(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
+    index.fail(BLOB, stall(after=0), times=99)
+    assert install(shop, lock).progress.stage is Stage.FAILED
+    assert list(shop.wheels.iterdir())
+    index.heal()
+    again = Installation(shop, lock, Wanted("cpu"))
+    again.stop(Wish.CANCEL)
+    again.run()
+    assert again.progress.stage is Stage.CANCELLED
+    assert shop.place.wanted() is None
+    assert not shop.wheels.exists()
+    assert [path.name for path in shop.place.folder.iterdir()] == ["lock"]
+
+
+def test_a_disk_that_fills_up_while_wheels_arrive_pauses_it(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
+    disk = TinyDisk(room=120_000)
+    paused = install(with_disk(shop, disk), lock).progress
+    assert paused.stage is Stage.PAUSED
+    assert "more are needed" in paused.message
+    assert shop.place.wanted() == Wanted("cpu")
+    assert shop.place.installed() is None
+    disk.room = 1 << 30
+    assert install(with_disk(shop, disk), lock).progress.stage is Stage.DONE
+
+
+class _ShrinkingDisk(TinyDisk):
+    """Somebody else takes everything as soon as wheels are unpacked."""
+
+    def free_bytes(self, folder: Path) -> int:
+        return -1 if ".staging-" in folder.name and (folder / "python" / "pyvenv.cfg").exists() else self.claimed
+
+    def open(self, path: Path) -> FileIO:
+        return super().open(path)
+
+
+def test_a_disk_that_fills_up_while_wheels_are_unpacked_pauses_it(
+    index: PackageIndex, shop: Workshop, lock: Lock
+) -> None:
+    paused = install(with_disk(shop, _ShrinkingDisk(room=1 << 30)), lock).progress
+    assert paused.stage is Stage.PAUSED
+    assert shop.place.installed() is None
+    assert not list(shop.place.folder.glob(".staging-*"))
+    asked = len(index.asked(BLOB))
+    assert install(shop, lock).progress.stage is Stage.DONE
+    assert len(index.asked(BLOB)) == asked, "what was complete is not fetched again"
+
+
+def test_a_full_disk_that_the_system_tells_of_pauses_it(
+    index: PackageIndex, shop: Workshop, lock: Lock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shop.place, "commit", full)
+        paused = install(shop, lock).progress
+    assert paused.stage is Stage.PAUSED
+    assert shop.place.installed() is None
+    assert install(shop, lock).progress.stage is Stage.DONE
