@@ -17,7 +17,8 @@ __all__ = ["DARK", "LIGHT", "Colors", "Theme", "application_icon", "icon", "mono
 _READING_SCALE = 1.15
 _ICON_SIZES = (16, 20, 24, 32, 40, 48)
 _SCHEMES = {"system": Qt.ColorScheme.Unknown, "light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
-_APP_ICON_SIZES = (16, 24, 32, 48, 64, 128, 256)
+_SMALL_APP_ICON_SIZES = (16, 24, 32)  # too few pixels for every shoot
+_APP_ICON_SIZES = (48, 64, 128, 256)
 
 
 class Theme(QObject):
@@ -99,12 +100,13 @@ def icon(name: str, color: str) -> QIcon:
 
 def application_icon() -> QIcon:
     """The icon of the application, at every size a desktop asks for."""
-    return _drawn(resource("icons", "coppice.svg").read_bytes(), _APP_ICON_SIZES)
+    small = _drawn(resource("icons", "coppice-small.svg").read_bytes(), _SMALL_APP_ICON_SIZES)
+    return _drawn(resource("icons", "coppice.svg").read_bytes(), _APP_ICON_SIZES, small)
 
 
-def _drawn(svg: bytes, sizes: tuple[int, ...]) -> QIcon:
+def _drawn(svg: bytes, sizes: tuple[int, ...], onto: QIcon | None = None) -> QIcon:
     renderer = QSvgRenderer(QByteArray(svg))
-    icon = QIcon()
+    icon = onto or QIcon()
     for size in sizes:
         image = QImage(QSize(size, size), QImage.Format.Format_ARGB32_Premultiplied)
         image.fill(Qt.GlobalColor.transparent)

@@ -1,7 +1,7 @@
 """Copies the Python that runs this script into a folder from where it works wherever it is moved.
 
 On Windows such a copy works as it is. On Linux the libraries that its modules need are copied along, and every program
-finds them beside itself. On macOS only a Python that is relocatable already will do, such as that of `uv python install`.
+finds them beside itself. On macOS only a Python that is relocatable already will do, such as uv installs.
 """
 
 import os
@@ -23,8 +23,8 @@ _NOT_CARRIED = shutil.ignore_patterns(
 )
 _OF_THE_SYSTEM = re.compile(r"(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl))\.so")
 _TEST = (
-    "import bz2, ctypes, encodings.idna, hashlib, lzma, mmap, multiprocessing.connection, socket, ssl, sqlite3, uuid, zlib;"
-    "import sys; print(sys.prefix, ssl.create_default_context().verify_mode, end='')"
+    "import bz2, ctypes, encodings.idna, hashlib, lzma, mmap, multiprocessing.connection, socket, ssl, sqlite3, uuid;"
+    "import sys, zlib; print(sys.prefix, ssl.create_default_context().verify_mode, end='')"
 )
 
 
