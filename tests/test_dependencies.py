@@ -17,6 +17,7 @@ REQUIREMENTS = [
     for line in [
         *PYPROJECT["project"]["dependencies"],
         *PYPROJECT["project"]["optional-dependencies"]["dev"],
+        *PYPROJECT["project"]["optional-dependencies"]["bundle"],
         *PYPROJECT["build-system"]["requires"],
     ]
 ]
