@@ -5,22 +5,20 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
+from app.chat.answering import grown
 from app.chat.attachments.attachment import Attachment
 from app.chat.context.room import first_turn_that_fits, room_for_answer
 from app.chat.conversation import Conversation, Ending, Message
 from app.chat.demonstration import demonstrating
-from app.chat.sums import added
 from app.engine_link import EngineLink
 from app.engine_state import EngineState, Phase
 from app.notices import Notice
 from app.settings import DROP, GenerationSettings, SettingsFile
 from app.translation import tr
 from engine.errors import InputError
-from engine.messages import Counted, Event, Failed, Finished, Prefilled, Ready, Round, Statistics
+from engine.messages import Counted, Event, Failed, Ready, Round
 
 FAILED_NOTICE = "request-failed"
-
-_ENDINGS = {"stop": Ending.COMPLETE, "length": Ending.LENGTH, "cancelled": Ending.STOPPED}
 
 
 class ChatController(QObject):
@@ -173,15 +171,14 @@ class ChatController(QObject):
         answer = self.conversation.last_answer
         if not mine or answer is None:
             return
-        text = "".join(each.text for each in mine if isinstance(each, Round | Finished))
-        for event in mine:
-            answer = _after(answer, event, self._resumed.statistics if self._resumed else None)
+        before = len(answer.text)
+        answer = grown(answer, mine, self._resumed.statistics if self._resumed else None)
         if isinstance(mine[-1], Failed):
             answer = self._failed(answer, mine[-1])
         rounds = [each for each in mine if isinstance(each, Round)]
         if rounds:
             self.rounds_arrived.emit(rounds)
-        self._change(replace(answer, text=answer.text + text), text)
+        self._change(answer, answer.text[before:])
         if rounds:
             self.round_arrived.emit(rounds[-1])
 
@@ -265,26 +262,3 @@ class ChatController(QObject):
             self._request = self._count = 0
             self._resumed = None
             self.answering_changed.emit(False)
-
-
-def _after(answer: Message, event: Event, before: Statistics | None) -> Message:
-    """The answer's ending and figures after one event; until it has finished the figures are a running count.
-
-    `before` are the figures of the answer that is continued.
-    """
-    count = answer.statistics or Statistics()
-    match event:
-        case Prefilled() if before is None:
-            return replace(answer, statistics=replace(count, prompt_tokens=event.prompt_tokens))
-        case Round():
-            count = replace(
-                count,
-                new_tokens=count.new_tokens + event.new_tokens,
-                passes=count.passes + 1,
-                seconds=replace(count.seconds, decode=count.seconds.decode + event.seconds.decode),
-            )
-            return replace(answer, statistics=count)
-        case Finished():
-            return replace(answer, ending=_ENDINGS[event.reason], statistics=added(before, event.statistics))
-        case _:
-            return answer

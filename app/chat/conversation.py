@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from app.chat.archive.records import new_id
 from app.chat.attachments.attachment import Attachment, with_attachments
+from app.chat.chances import Chances
 from app.settings import GenerationSettings
 from engine.messages import ChatMessage, Role, Statistics
 
@@ -41,7 +42,9 @@ class Ending(Enum):
 class Message:
     """One turn as it is shown. `ending` and `statistics` speak of answers; a person's turn is complete.
 
-    `attachments` are files that a person put into a question.
+    `attachments` are files that a person put into a question; `beginning` are the words that a person had an answer
+    start with, `thought_seconds` how long it took the model to think before it, `chances` how likely the target found
+    what it says.
     `parent` is the message it follows, 0 for a first one; `created` in seconds since 1970. Two messages that say the
     same are equal.
     """
@@ -54,6 +57,9 @@ class Message:
     id: int = field(default_factory=new_id, compare=False)
     created: float = field(default_factory=time.time, compare=False)
     attachments: tuple[Attachment, ...] = ()
+    beginning: str = ""
+    thought_seconds: float = 0.0
+    chances: Chances | None = field(default=None, compare=False)
 
     @property
     def content(self) -> str:
@@ -147,9 +153,10 @@ class Conversation:
         return self._ask_behind(self._all[message].parent, question, self._all[message].attachments)
 
     def answer_again(self) -> Message:
-        """Put a new answer, still empty, beside the last one, and show it."""
+        """Put a new answer, with no more than the beginning of the last one, beside that, and show it."""
         assert self._path, "there is no answer yet"
-        return self._show_new(Message("assistant", "", Ending.WAITING, parent=self._all[self.leaf].parent))
+        last = self._all[self.leaf]
+        return self._show_new(_begun(last.parent, last.beginning))
 
     def answer_differently(self, message: int, text: str) -> Message:
         """Put an answer in a person's own words beside one of the path, and show it; what followed stays behind."""
@@ -199,7 +206,7 @@ class Conversation:
         self, parent: int, question: str, attachments: Iterable[Attachment], beginning: str = ""
     ) -> tuple[Message, Message]:
         asked = self._show_new(Message("user", question, parent=parent, attachments=tuple(attachments)))
-        return asked, self._show_new(Message("assistant", beginning, Ending.WAITING, parent=asked.id))
+        return asked, self._show_new(_begun(asked.id, beginning))
 
     def _show_new(self, message: Message) -> Message:
         self._add(message)
@@ -225,6 +232,10 @@ class Conversation:
             here = self._shown.get(here, self._children[here][-1])
             path.append(here)
         return path
+
+
+def _begun(parent: int, beginning: str) -> Message:
+    return Message("assistant", beginning, Ending.WAITING, parent=parent, beginning=beginning)
 
 
 def settled(message: Message) -> Message:

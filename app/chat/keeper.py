@@ -3,10 +3,11 @@
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.chat import chances
 from app.chat.archive.archive import Archive
 from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.attachments.attachment import as_details, from_details
@@ -14,6 +15,8 @@ from app.chat.controller import ChatController
 from app.chat.conversation import Conversation, Ending, Message, settled
 from app.settings import read_generation
 from engine.messages import Seconds, Statistics
+
+_Detail = TypeVar("_Detail", str, float)
 
 _SAVE_MS = 400  # at most so long is text on screen that is not on disk
 _TITLE_LENGTH = 60
@@ -174,6 +177,12 @@ def title_of(question: str) -> str:
 def message_record(conversation: int, message: Message) -> MessageRecord:
     """A message as it is kept."""
     details: dict[str, Any] = {"statistics": asdict(message.statistics)} if message.statistics else {}
+    if message.beginning:
+        details["beginning"] = message.beginning
+    if message.thought_seconds:
+        details["thought_seconds"] = round(message.thought_seconds, 3)
+    if message.chances and message.ending.is_final:
+        details["chances"] = chances.as_details(message.chances)
     if message.attachments:
         details["attachments"] = as_details(message.attachments)
     return MessageRecord(
@@ -222,8 +231,17 @@ def _message(record: MessageRecord) -> Message:
             id=record.id,
             created=record.created,
             attachments=from_details(record.details.get("attachments")),
+            beginning=_kept(record, "beginning", ""),
+            thought_seconds=_kept(record, "thought_seconds", 0.0),
+            chances=chances.from_details(record.details.get("chances")),
         )
     )
+
+
+def _kept(record: MessageRecord, name: str, default: _Detail) -> _Detail:
+    """A detail of a message, if it is of the kind that it should be."""
+    value = record.details.get(name)
+    return value if isinstance(value, type(default)) else default
 
 
 def _statistics(kept: object) -> Statistics | None:

@@ -9,6 +9,8 @@ MARKS = (
     *((each.begin, each.end) for each in reasoning.MARKS if each != reasoning.CHANNELS),
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )
+LONGEST_MARK = max(len(first) for first, _ in MARKS)
+_ENDS = ("</think>", "</thinking>", "</thought>", "</reasoning>", "[/THINK]")  # that are looked for without a first one
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +47,15 @@ def split(text: str) -> Split:
 
 
 def _split_at_end(text: str) -> Split:
-    for first, last in MARKS:
+    start = text[: 2 * LONGEST_MARK].lstrip()
+    if start and len(text) < LONGEST_MARK and any(first.startswith(start) for first, _ in MARKS):
+        return Split("", "", len(text), False)  # perhaps the beginning of a mark
+    for last in _ENDS:
         end = text.find(f"{last}\n")
         if end >= 0 and text[:end].rpartition("\n")[2].strip() == "":
             begin = end + len(last)
             begin += len(text[begin:]) - len(text[begin:].lstrip())
             return Split(text[:end].strip(), text[begin:], begin, False)
-        if text and first.startswith(text.lstrip()):
-            return Split("", "", len(text), False)  # perhaps the beginning of a mark
     return Split("", text, 0, False)
 
 

@@ -1,0 +1,137 @@
+"""An answer keeps how long was thought before it, how likely its tokens were, and how it was told to begin."""
+
+import math
+from array import array
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.chat.answering import grown
+from app.chat.archive.records import ConversationRecord
+from app.chat.chances import UNKNOWN, Chances, as_details, from_details, level_of, probability, with_round
+from app.chat.conversation import Conversation, Ending, Message
+from app.chat.keeper import conversation_of, message_record
+from engine.messages import Round
+from tests.app.chat.test_controller import Room, room
+from tests.app.fake_engine import finished, round_of
+
+__all__ = ["room"]
+
+
+def said(index: int, text: str, *tokens: tuple[int, float]) -> Round:
+    """A round of this text; of each token how long it is, and its probability."""
+    lengths, log_probs = array("I", [each[0] for each in tokens]), array("f", [math.log(each[1]) for each in tokens])
+    return replace(round_of(1, index, text), lengths=lengths.tobytes(), log_probs=log_probs.tobytes())
+
+
+OPEN = Message("assistant", "", Ending.OPEN)
+
+
+def test_rounds_are_thinking_until_the_one_that_begins_the_answer() -> None:
+    rounds = [round_of(1, n, text) for n, text in enumerate(["<think>a", " b", "c</think>", "\n\nYes", ".", " More."])]
+    answer = OPEN
+    for each in rounds:
+        answer = grown(answer, [each], None)
+    seconds = rounds[0].seconds.decode
+    assert answer.thought_seconds == pytest.approx(4 * seconds)
+    assert grown(OPEN, rounds, None).thought_seconds == pytest.approx(4 * seconds)
+    plain = grown(OPEN, [round_of(1, n, f"word {n}") for n in range(9)], None)
+    assert plain.thought_seconds == 0
+
+
+def test_thinking_that_is_continued_goes_on_being_counted() -> None:
+    stopped = grown(OPEN, [round_of(1, 0, "<think>a"), finished(1, "cancelled", 1)], None)
+    resumed = grown(stopped, [round_of(2, 0, "b</think>Yes")], stopped.statistics)
+    assert resumed.thought_seconds == pytest.approx(2 * stopped.thought_seconds)
+
+
+def test_every_piece_has_its_chance_and_what_a_person_wrote_has_none() -> None:
+    begun = replace(OPEN, text="Sure: ")
+    answer = grown(begun, [said(0, "a fox", (1, 0.5), (0, 0.1), (4, 1.0)), said(1, " ran", (4, 0.25))], None)
+    assert answer.chances is not None
+    assert (answer.chances.begin, answer.chances.end) == (6, len(answer.text))
+    assert list(answer.chances.lengths) == [1, 4, 4]
+    assert [probability(each) for each in answer.chances.levels] == [0.5, 1.0, 0.25]
+
+
+def test_an_engine_that_says_nothing_leaves_gaps() -> None:
+    chances = with_round(Chances(), round_of(1, 0, "word"))
+    assert list(chances.levels) == [UNKNOWN]
+    assert chances.end == 4
+    assert probability(UNKNOWN) is None
+
+
+def test_a_continued_answer_keeps_its_places() -> None:
+    chances = Chances(2, bytes([3, 3]), bytes([0, 16]))
+    assert chances.fit(8) == chances
+    assert list(chances.fit(10).lengths) == [3, 3, 2]
+    assert list(chances.fit(7).lengths) == [3, 2]
+    assert chances.fit(4).end == 4
+    assert Chances().fit(9) == Chances(9)
+
+
+@given(st.floats(0, 1, exclude_min=True))
+def test_a_level_is_near_its_probability(chance: float) -> None:
+    kept = probability(level_of(math.log(chance)))
+    assert kept is not None
+    assert kept == pytest.approx(chance, rel=0.03) or (chance < 2e-5 and kept < 2e-5)
+
+
+def test_levels_of_numbers_that_are_none() -> None:
+    assert level_of(-math.inf) == UNKNOWN - 1
+    assert level_of(math.nan) == UNKNOWN
+    assert level_of(1e-9) == 0
+
+
+def test_long_pieces_are_cut_and_what_is_kept_comes_back() -> None:
+    chances = Chances(1).put(600, 9).put(0, 4).put(2, 200)
+    assert list(chances.lengths) == [255, 255, 90, 2]
+    assert from_details(as_details(chances)) == chances
+    many = Chances(0, bytes([4]) * 32_000, bytes(range(250)) * 128)
+    assert len(str(as_details(many))) < 3 * 32_000
+
+
+@pytest.mark.parametrize(
+    "kept", [None, 3, {}, {"begin": 0, "pieces": "?"}, {"begin": -1, "pieces": "eJxjZAAAAAUAAw=="}]
+)
+def test_what_was_damaged_is_as_good_as_nothing(kept: object) -> None:
+    assert from_details(kept) is None
+
+
+def test_it_all_outlives_the_window() -> None:
+    question = Message("user", "Why?")
+    answer = Message(
+        "assistant", "Sure: yes", beginning="Sure:", thought_seconds=12.0, parent=question.id,
+        chances=Chances(5, bytes([4]), bytes([7])),
+    )  # fmt: skip
+    kept = Conversation([question, answer])
+    read = conversation_of(
+        ConversationRecord(kept.id, leaf=answer.id), [message_record(kept.id, each) for each in kept.messages]
+    )
+    again = read.messages[1]
+    assert (again.beginning, again.thought_seconds, again.chances) == ("Sure:", 12.0, answer.chances)
+
+
+def test_details_of_another_kind_are_left_out() -> None:
+    record = message_record(1, Message("user", "Why?"))
+    record.details.update(beginning=4, thought_seconds="long", chances=[])
+    read = conversation_of(ConversationRecord(1), [record]).messages[0]
+    assert (read.beginning, read.thought_seconds, read.chances) == ("", 0.0, None)
+
+
+def test_regenerating_repeats_the_beginning(room: Room) -> None:
+    room.controller.ask("Tell me", (), "Sure:")
+    room.link.say(" a story")
+    room.link.finish()
+    room.controller.regenerate()
+    assert [each.content for each in room.link.last_question.chat] == ["Tell me", "Sure:"]
+    assert room.answer.text == "Sure:"
+    room.link.say(" another")
+    room.link.finish()
+    assert room.answer.text == "Sure: another"
+    room.controller.ask("And?")
+    room.link.finish()
+    room.controller.regenerate()
+    assert room.link.last_question.chat[-1].role == "user"
