@@ -3,14 +3,19 @@
 import sqlite3
 import time
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 
-VERSION = 1
+from app.translation import tr
+
+VERSION = 2
+_MADE = 2  # the version that `_TABLES` makes; what came later is added to a new file as to an old one
 _APPLICATION_ID = 0x436F7070  # "Copp": this is no other program's database
 _COMPANIONS = ("", "-wal", "-shm")
 
 # Texts are searched through an index that holds no copy of them. An answer enters it when it has ended: the index of
-# one that still grows would be written anew with every save.
+# one that still grows would be written anew with every save. Beginnings of one and two letters have entries of their
+# own: who types a word asks for them first, and without entries every word of the language would be looked through.
 _TABLES = """
 CREATE TABLE conversations (
     id INTEGER PRIMARY KEY,
@@ -36,7 +41,7 @@ CREATE TABLE messages (
 );
 CREATE INDEX messages_of_conversation ON messages(conversation, created);
 CREATE VIRTUAL TABLE texts USING fts5(
-    text, content='messages', content_rowid='id', tokenize="unicode61 remove_diacritics 2"
+    text, content='messages', content_rowid='id', tokenize="unicode61 remove_diacritics 2", prefix='1 2'
 );
 CREATE TRIGGER text_added AFTER INSERT ON messages WHEN new.ending NOT IN ('open', 'waiting') BEGIN
     INSERT INTO texts(rowid, text) VALUES (new.id, new.text);
@@ -54,8 +59,26 @@ WHEN new.ending NOT IN ('open', 'waiting') BEGIN
 END;
 """
 
-# From one version to the next: _STEPS[n] brings a file of version n to n + 1. There is no other version yet.
-_STEPS: dict[int, str] = {}
+# From one version to the next: _STEPS[n] brings a file of version n to n + 1.
+_STEPS = {
+    1: """
+DROP TABLE texts;
+CREATE VIRTUAL TABLE texts USING fts5(
+    text, content='messages', content_rowid='id', tokenize="unicode61 remove_diacritics 2", prefix='1 2'
+);
+INSERT INTO texts(rowid, text) SELECT id, text FROM messages WHERE ending NOT IN ('open', 'waiting');
+""",
+}
+
+
+# Says nothing of the file: another time, or with a free disk, it may be read well.
+_PASSING = frozenset(
+    (
+        sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_INTERRUPT,
+    )
+)  # fmt: skip
+_NEEDED = {"conversations", "messages", "texts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +95,22 @@ def open_database(path: Path) -> Opened:
 
     A file that is damaged, foreign or from a newer version of the program is renamed, and a new one made in its place.
     """
-    reason = _reason_against(path) if path.exists() else ""
+    reason = _reason_against(path)
     moved = _set_aside(path) if reason else None
     connection = _connect(path)
-    with connection:
-        connection.execute("BEGIN IMMEDIATE")
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        if version == 0:
-            _run(connection, _TABLES)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        for step in range(max(version, 1), VERSION):
-            _run(connection, _STEPS[step])
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+    try:
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+            if version == 0:
+                _run(connection, _TABLES)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            for step in range(version or _MADE, VERSION):
+                _run(connection, _STEPS[step])
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+    except BaseException:
+        connection.close()
+        raise
     return Opened(connection, moved, reason)
 
 
@@ -98,40 +125,51 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _reason_against(path: Path) -> str:
-    """Why the file cannot be used; empty if it can."""
+    """Why the file cannot be used; empty if it can, or if there is none."""
+    if not path.exists() or not path.stat().st_size:
+        log = path.with_name(path.name + "-wal")
+        left = log.exists() and log.stat().st_size
+        return tr("only the log that belongs to it is left") if left else ""
     try:
-        connection = sqlite3.connect(path, timeout=10)
-        try:
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            (check,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        finally:
-            connection.close()
+        return _reason_against_content(path)
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+        if error.sqlite_errorcode & 0xFF in _PASSING:
             raise
-        return f"it is damaged ({error})"
-    if tables and application != _APPLICATION_ID:
-        return "it is another program's database"
-    if version > VERSION:
-        return "a newer version of Coppice wrote it"
-    return "" if check == "ok" else f"it is damaged ({check})"
+        return tr("it is damaged ({detail})").format(detail=error)
+
+
+def _reason_against_content(path: Path) -> str:
+    """Read only: whoever wrote the file finds it, and the log beside it, as it was."""
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
+    try:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and application != _APPLICATION_ID:
+            return tr("it is another program's database")
+        if version > VERSION:
+            return tr("a newer version of Coppice wrote it")
+        (check,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if check == "ok" and tables and not tables >= _NEEDED:
+            check = ", ".join(sorted(_NEEDED - tables))
+        return "" if check == "ok" else tr("it is damaged ({detail})").format(detail=check)
+    finally:
+        connection.close()
 
 
 def _set_aside(path: Path) -> Path:
     """Rename the file and what belongs to it; returns the new path."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    target = path.with_name(f"{path.stem}.set-aside-{stamp}{path.suffix}")
-    number = 1
-    while target.exists():
-        number += 1
-        target = path.with_name(f"{path.stem}.set-aside-{stamp}-{number}{path.suffix}")
-    for companion in _COMPANIONS:
-        old = path.with_name(path.name + companion)
+    names = (f"{path.stem}.set-aside-{stamp}{end}{path.suffix}" for end in chain([""], (f"-{n}" for n in count(2))))
+    target = next(each for each in map(path.with_name, names) if not any(map(Path.exists, _with_companions(each))))
+    for old, new in zip(_with_companions(path), _with_companions(target), strict=True):
         if old.exists():
-            old.rename(target.with_name(target.name + companion))
+            old.rename(new)
     return target
+
+
+def _with_companions(path: Path) -> list[Path]:
+    return [path.with_name(path.name + each) for each in _COMPANIONS]
 
 
 def _run(connection: sqlite3.Connection, script: str) -> None:

@@ -11,13 +11,27 @@ from typing import Any
 from app.chat.archive.records import HIT_BEGIN, HIT_END, ConversationRecord, MessageRecord, SearchHit, new_id
 from app.chat.archive.schema import open_database
 
-_LIST = """
-    SELECT id, title, auto_title, folder, is_pinned, leaf, settings, created, updated FROM conversations
+_FIELDS = "SELECT id, title, auto_title, folder, is_pinned, leaf, settings, created, updated FROM conversations"
+_LIST = _FIELDS + " WHERE deleted IS NULL ORDER BY is_pinned DESC, updated DESC, id"
+_SOME = _FIELDS + " WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608  # all of it is ours
+_TITLES = """
+    SELECT id, title, auto_title FROM conversations
     WHERE deleted IS NULL ORDER BY is_pinned DESC, updated DESC, id
 """
-_SEARCH = """
-    SELECT messages.conversation, messages.id, snippet(texts, 0, ?, ?, '…', ?) FROM texts
-    JOIN messages ON messages.id = texts.rowid WHERE texts MATCH ? ORDER BY bm25(texts) LIMIT ?
+# The best message of every conversation. A word that is in thousands of messages tells nothing: of those, so many are
+# compared, and the rest is not looked at.
+_RANKED = """
+    SELECT messages.conversation, hits.id, min(hits.score) AS best FROM (
+        SELECT rowid AS id, bm25(texts) AS score FROM texts WHERE texts MATCH ? LIMIT ?
+    ) AS hits
+    JOIN messages ON messages.id = hits.id
+    JOIN conversations ON conversations.id = messages.conversation AND conversations.deleted IS NULL
+    GROUP BY messages.conversation ORDER BY best LIMIT ?
+"""
+# The + keeps SQLite from asking the index anew for every row.
+_EXCERPTS = """
+    SELECT rowid, snippet(texts, 0, ?, ?, '…', ?) FROM texts
+    WHERE texts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
 """
 _MESSAGES = """
     SELECT id, conversation, parent, role, text, ending, details, created FROM messages
@@ -36,6 +50,7 @@ _SAVE_MESSAGE = """
 """
 _KEPT_SECONDS = 30 * 24 * 3600  # what was deleted can be brought back for so long
 _EXCERPT_WORDS = 14
+_MOST_COMPARED = 2000
 
 
 class Store:
@@ -68,16 +83,29 @@ class Store:
         return [_conversation(row) for row in rows]
 
     def search(self, words: str, limit: int = 200) -> list[SearchHit]:
-        """Conversations with all these words in their title, then messages with words that begin so, best first."""
+        """Conversations with all these words in their title, then those with a message that has words beginning so.
+
+        At most `limit` of either; of the second the best first, each with its best message.
+        """
         wanted = words.replace("\0", " ").split()
         if not wanted:
             return []
         folded = [word.casefold() for word in wanted]
-        everyone = {each.id: each for each in self.conversations()}
-        titled = [SearchHit(each) for each in everyone.values() if _has_all(each.shown_title, folded)]
-        rows = self._connection.execute(_SEARCH, (HIT_BEGIN, HIT_END, _EXCERPT_WORDS, _match(wanted), limit))
-        found = [SearchHit(everyone[where], message, text) for where, message, text in rows if where in everyone]
-        return [*titled, *found][:limit]
+        titles = self._connection.execute(_TITLES)
+        titled = [identity for identity, *names in titles if _has_all(next(filter(None, names), ""), folded)][:limit]
+        ranked = self._connection.execute(_RANKED, (_match(wanted), _MOST_COMPARED, limit)).fetchall()
+        excerpts = self._excerpts(wanted, [message for _, message, _ in ranked])
+        known = self._some({*titled, *(conversation for conversation, _, _ in ranked)})
+        found = [SearchHit(known[where], message, excerpts.get(message, "")) for where, message, _ in ranked]
+        return [*(SearchHit(known[identity]) for identity in titled), *found]
+
+    def _excerpts(self, wanted: Sequence[str], messages: Sequence[int]) -> dict[int, str]:
+        values = (HIT_BEGIN, HIT_END, _EXCERPT_WORDS, _match(wanted), json.dumps(messages))
+        return dict(self._connection.execute(_EXCERPTS, values).fetchall())
+
+    def _some(self, conversations: Iterable[int]) -> dict[int, ConversationRecord]:
+        rows = self._connection.execute(_SOME, (json.dumps(list(conversations)),))
+        return {record.id: record for record in map(_conversation, rows)}
 
     # ---- one conversation -------------------------------------------------------------------------------------------
 

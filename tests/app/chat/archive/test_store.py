@@ -73,6 +73,26 @@ def test_search_finds_titles_and_the_beginnings_of_words_in_texts(path: Path) ->
     assert store.search("oaks-and-nothing") == []
 
 
+def test_search_shows_the_best_message_of_every_conversation_and_none_of_a_deleted_one(path: Path) -> None:
+    store = Store(path)
+    trees, messages = chat(store, "An oak and much else that was said of many things", "Oak, oak and oak again.")
+    gone, _ = chat(store, "An oak that is gone")
+    store.delete(gone.id)
+    assert [(hit.conversation.id, hit.message) for hit in store.search("oak")] == [
+        (trees.id, 0),  # its automatic title
+        (trees.id, messages[1].id),
+    ]
+
+
+def test_a_word_that_is_everywhere_still_finds_as_many_conversations_as_asked_for(path: Path) -> None:
+    store = Store(path)
+    for number in range(30):
+        chat(store, *(f"common {number} {turn}" for turn in range(4)), title="x")
+    hits = store.search("common", limit=12)
+    assert len({hit.conversation.id for hit in hits}) == len(hits) == 12
+    assert all(f"{HIT_BEGIN}common{HIT_END}" in hit.excerpt for hit in hits)
+
+
 @pytest.mark.parametrize("words", ['"', "a AND", "NEAR(", "*", "text:oak", "oak OR", "'; DROP TABLE texts; --", "\x00"])
 def test_search_takes_every_word_as_it_is(path: Path, words: str) -> None:
     store = Store(path)
