@@ -36,6 +36,8 @@ def unpack(packed: bytes, request: int) -> Round:
     try:
         reader = zlib.decompressobj()
         head, _, body = reader.decompress(packed[1:], _LARGEST).partition(b"\n")
+        if not reader.eof:
+            raise DamagedRoundError("what was kept of this round is not whole")
         values, lengths, pieces = json.loads(head)
         tokens, parents, log_probs, target, ranks = _cut(body, lengths)
         known = {each.name for each in fields(Round)} - set(_APART)

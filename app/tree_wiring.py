@@ -3,8 +3,12 @@
 from dataclasses import replace
 
 from app.chat.controller import ChatController
+from app.chat.conversation_view import ConversationView
+from app.chat.reading import Reading
+from app.chat.round_keeper import RoundKeeper
 from app.engine_link import EngineLink
 from app.settings import SettingsFile
+from app.translation import tr
 from app.tree.panel import TreePanel
 
 
@@ -23,3 +27,20 @@ def connect_tree(panel: TreePanel, link: EngineLink, chat: ChatController, setti
     panel.command_wanted.connect(link.look)
     panel.way_chosen.connect(lambda way: settings.change(tree_way=way))
     panel.budget_wanted.connect(change_budget)
+
+
+def connect_rounds(panel: TreePanel, rounds: RoundKeeper, view: ConversationView, reading: Reading) -> None:
+    """Bring the rounds of a stored conversation into the panel, and lead from a round to its text and back."""
+
+    def show_round(request: int, index: int) -> None:
+        if not view.show_round(request, index):
+            panel.tell(tr("This round wrote another version of the answer."))
+
+    rounds.listed.connect(panel.player.put_before)
+    rounds.brought.connect(panel.player.bring)
+    rounds.origins_found.connect(view.restore_origins)
+    panel.player.wanted.connect(rounds.bring)
+    panel.round_shown.connect(view.mark_round)
+    panel.answer_wanted.connect(show_round)
+    reading.token_hovered.connect(panel.glance_at)
+    reading.token_chosen.connect(panel.show_round_of)

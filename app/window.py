@@ -25,7 +25,7 @@ from app.telemetry.room import TelemetryRoom
 from app.theme import Colors, Theme, application_icon, icon
 from app.translation import tr
 from app.tree.panel import TreePanel
-from app.tree_wiring import connect_tree
+from app.tree_wiring import connect_rounds, connect_tree
 from app.window_tools import WindowTools
 from engine import __version__
 from engine.messages import Failed
@@ -161,9 +161,9 @@ class MainWindow(QMainWindow):
         chat.answering_changed.connect(self.status_area.show_answering)
         chat.answering_changed.connect(self._on_answering_changed)
         connect_tree(self.tree_panel, link, chat, self._settings)
+        connect_rounds(self.tree_panel, self.conversations.rounds, self.chat_panel.view, self.reading)
         chat.asked.connect(self.telemetry.on_asked)
         chat.conversation_replaced.connect(self.telemetry.clear)
-        self.reading.token_hovered.connect(self.tree_panel.show_round_of)
         chat.notice_raised.connect(self.notices.add)
         chat.notice_withdrawn.connect(self.notices.dismiss)
         self.conversations.notice_raised.connect(self.notices.add)

@@ -2,7 +2,7 @@
 
 import time
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -33,7 +33,8 @@ class AnswerView(QWidget):
     regenerate_requested = Signal()
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
     version_chosen = Signal(object, int)  # id, index
-    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse came from
+    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
+    token_chosen = Signal(int, int)  # the same of text that was clicked
 
     def __init__(
         self, message: Message, look: Look, formulas: Formulas | None = None, parent: QWidget | None = None
@@ -54,6 +55,7 @@ class AnswerView(QWidget):
         self.text.follow(self.markdown)
         self.origins = OriginDisplay(self.text, self.markdown, look)
         self.origins.token_hovered.connect(self.token_hovered)
+        self.origins.token_chosen.connect(self.token_chosen)
         self.figures = FiguresRow(look.colors, self)
         self.versions = VersionSwitch(self)
         self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
@@ -105,6 +107,16 @@ class AnswerView(QWidget):
     def set_origins(self, origins: TokenOrigins) -> None:
         """Know which round the text comes from; more rounds can be added to it later."""
         self.origins.set_origins(origins)
+
+    def mark(self, stretch: tuple[int, int] | None) -> None:
+        """Mark these characters of what the model wrote; None for none."""
+        self.origins.mark(stretch)
+
+    @property
+    def mark_place(self) -> QRect | None:
+        """Where the mark begins in this widget; None if there is nothing to be seen of it."""
+        place = self.origins.mark_place
+        return None if place is None else place.translated(self.text.pos())
 
     def edit(self) -> None:
         """Write the answer in other words, in its place."""

@@ -1,6 +1,6 @@
 """The list of questions and answers: a column of readable width that follows the answer as it grows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -15,6 +15,7 @@ from app.chat.message_column import MessageColumn, MessageView
 from app.chat.message_selection import MessageSelection
 from app.chat.question_view import QuestionView
 from app.chat.reasoning import split
+from app.chat.round_marks import RoundMarks
 from app.chat.token_origins import TokenOrigins
 from app.theme import Colors, icon
 from engine.messages import Round
@@ -31,7 +32,8 @@ class ConversationView(QScrollArea):
     regenerate_requested = Signal()
     edited = Signal(object, str)  # id (a number too long for a C int) of a message, another wording
     version_chosen = Signal(object, int)  # id of a message, index
-    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse came from
+    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
+    token_chosen = Signal(int, int)  # the same of text that was clicked
     zoom_requested = Signal(int)  # steps
 
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
@@ -42,7 +44,7 @@ class ConversationView(QScrollArea):
         self._answering = False
         self._first_read = 0
         self._versions: dict[int, Version] = {}
-        self._origins: dict[int, TokenOrigins] = {}
+        self._marks = RoundMarks()
         self.autoscroll = True
         self.setAccessibleName("Conversation")
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -85,7 +87,7 @@ class ConversationView(QScrollArea):
 
     def show_conversation(self, conversation: Conversation) -> None:
         """Show another conversation from its end."""
-        self._origins.clear()
+        self._marks.clear()
         self.show_path(conversation, 0)
 
     def show_path(self, conversation: Conversation, first: int) -> None:
@@ -109,12 +111,29 @@ class ConversationView(QScrollArea):
 
     def take_rounds(self, rounds: Sequence[Round]) -> None:
         """Know where the text of the last answer comes from; called before the text is there."""
-        answer = self.column.messages[-1]
-        if answer.id not in self._origins:
-            self._origins[answer.id] = TokenOrigins(len(answer.text))
-            self.answers[-1].set_origins(self._origins[answer.id])
-        for each in rounds:
-            self._origins[answer.id].add(each)
+        self._marks.take(self.answers[-1], rounds, len(self.column.messages[-1].text))
+
+    def restore_origins(self, found: Mapping[int, TokenOrigins]) -> None:
+        """Know where the texts of answers come from that were written another day."""
+        self._marks.restore(found, self.answers)
+
+    def mark_round(self, request: int, number: int) -> None:
+        """Mark what a round gave to its answer; numbers below 0: nothing."""
+        self._marks.mark(request, number, self.answers)
+
+    def show_round(self, request: int, number: int) -> bool:
+        """Mark what a round gave, and bring it into view; False if its answer is not among those that are shown."""
+        message = self._marks.message_of(request, number)
+        index = next((place for place, each in enumerate(self.column.messages) if each.id == message), None)
+        if index is None:
+            return False
+        self.verticalScrollBar().setValue(self.column.top(index))
+        self._show_near()
+        self.mark_round(request, number)
+        view = self.column.view(index)
+        if isinstance(view, AnswerView) and (place := view.mark_place) is not None:
+            self.ensureVisible(0, view.y() + place.center().y(), 0, self.viewport().height() // 3)
+        return True
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, nothing above it can be changed."""
@@ -188,8 +207,8 @@ class ConversationView(QScrollArea):
             view.set_last(index == len(self.column.messages) - 1)
             view.regenerate_requested.connect(self.regenerate_requested)
             view.token_hovered.connect(self.token_hovered)
-            if message.id in self._origins:
-                view.set_origins(self._origins[message.id])
+            view.token_chosen.connect(self.token_chosen)
+            self._marks.attach(view)
         view.edited.connect(self.edited)
         view.version_chosen.connect(self.version_chosen)
         view.set_answering(self._answering)

@@ -11,6 +11,7 @@ from app.chat.controller import ChatController
 from app.chat.conversation import Conversation
 from app.chat.exchange import as_json, as_markdown
 from app.chat.keeper import Keeper, conversation_of
+from app.chat.round_keeper import RoundKeeper
 from app.chat.sidebar.panel import ConversationsPanel
 from app.notices import Notice, Tone
 from app.theme import Colors
@@ -38,6 +39,7 @@ class Conversations(QObject):
         self._exporting: tuple[Path, int] | None = None
         self.archive = Archive(file, self)
         self.keeper = Keeper(chat, self.archive, self)
+        self.rounds = RoundKeeper(chat, self.archive, self.keeper, self)
         self.panel = ConversationsPanel(colors, parent)
         self._connect()
 

@@ -30,6 +30,7 @@ class Keeper(QObject):
 
     conversations_changed = Signal(list)  # of ConversationRecord, as the list shows them
     current_changed = Signal(object)  # id of the conversation that is shown
+    saved = Signal()  # what was new is on its way to the file
 
     def __init__(self, chat: ChatController, archive: Archive, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -59,6 +60,10 @@ class Keeper(QObject):
 
     def save(self) -> None:
         """Write what is new since the last time, now."""
+        self._save()
+        self.saved.emit()
+
+    def _save(self) -> None:
         self._timer.stop()
         changes = self._current.take_changes()
         record = self._records.get(self._current.id) or ConversationRecord(self._current.id)

@@ -28,6 +28,7 @@ class MessageText(QTextBrowser):
 
     copy_requested = Signal()  # by key; whoever knows the other messages copies their selections too
     hovered = Signal(int)  # place in the document under the mouse, -1 for none
+    pointed = Signal(int)  # the same of a click that neither selects nor follows a link
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -93,6 +94,19 @@ class MessageText(QTextBrowser):
         super().mouseMoveEvent(event)
         if not event.buttons():
             self.hovered.emit(self.document().documentLayout().hitTest(event.position(), Qt.HitTestAccuracy.ExactHit))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Tell what was clicked."""
+        super().mouseReleaseEvent(event)
+        is_plain = event.button() == Qt.MouseButton.LeftButton and not self.textCursor().hasSelection()
+        if is_plain and not self.anchorAt(event.position().toPoint()):
+            layout = self.document().documentLayout()
+            self.pointed.emit(layout.hitTest(event.position(), Qt.HitTestAccuracy.ExactHit))
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
+        """Nothing is under the mouse any more."""
+        super().leaveEvent(event)
+        self.hovered.emit(-1)
 
     def createMimeDataFromSelection(self) -> QMimeData:  # noqa: N802
         """What is copied or dragged: plain text, formulas as they were written."""

@@ -1,6 +1,6 @@
 """Shows where the tokens of an answer come from: a tint for the draft's, and the round under the mouse."""
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextFrame, QTextLayout
 
 from app.chat.code_header import CODE
@@ -8,6 +8,7 @@ from app.chat.document import MarkdownDocument, place_of
 from app.chat.document_style import is_code
 from app.chat.look import Look
 from app.chat.message_text import MessageText
+from app.chat.round_mark import RoundMark
 from app.chat.source_places import source_place, source_places
 from app.chat.token_origins import Origin, TokenOrigins
 
@@ -17,7 +18,8 @@ _STRENGTH = 46  # of 255, of the tint
 class OriginDisplay(QObject):
     """The tint lies over the text and is no part of it: copies and exports know nothing of it. Code is never tinted."""
 
-    token_hovered = Signal(int, int)  # request and number of a round
+    token_hovered = Signal(int, int)  # request and number of a round; 0 and -1: of none any more
+    token_chosen = Signal(int, int)  # the same of a click
 
     def __init__(self, text: MessageText, markdown: MarkdownDocument, look: Look) -> None:
         super().__init__(text)
@@ -28,7 +30,10 @@ class OriginDisplay(QObject):
         self._begin = 0  # of the answer in what the model wrote
         self._tinted = 0  # blocks of the document that keep their tint
         self._hovered: tuple[int, int] | None = None
+        self._mark = RoundMark(text, markdown, look.colors)
+        self._stretch: tuple[int, int] | None = None  # that is marked, in what the model wrote
         text.hovered.connect(self._on_hovered)
+        text.pointed.connect(self._on_pointed)
 
     def set_origins(self, origins: TokenOrigins) -> None:
         """Know where the text comes from."""
@@ -38,11 +43,27 @@ class OriginDisplay(QObject):
     def set_look(self, look: Look) -> None:
         """Tint in other colours, or no longer."""
         self._look = look
+        self._mark.set_colors(look.colors)
         self._tint_all()
+
+    def mark(self, stretch: tuple[int, int] | None) -> None:
+        """Mark these characters of what the model wrote; None for none."""
+        self._stretch = stretch
+        shown = stretch and (stretch[0] - self._begin, stretch[1] - self._begin)
+        self._mark.show(shown if shown and shown[1] > 0 else None)
+
+    @property
+    def mark_place(self) -> QRect | None:
+        """Where the mark begins in the text's widget; None if there is nothing to be seen of it."""
+        return self._mark.place
 
     def show_written(self, begin: int) -> None:
         """Text was written; `begin`: where the answer begins in what the model wrote."""
-        self._begin = begin
+        if begin != self._begin:
+            self._begin = begin
+            self.mark(self._stretch)
+        elif self._stretch is not None:
+            self._mark.refresh()
         self._tint()
 
     def origin_at(self, position: int) -> Origin | None:
@@ -127,5 +148,9 @@ class OriginDisplay(QObject):
         named = None if origin is None else (origin.request, origin.round)
         if named != self._hovered:
             self._hovered = named
-            if named is not None:
-                self.token_hovered.emit(*named)
+            self.token_hovered.emit(*(named or (0, -1)))
+
+    def _on_pointed(self, position: int) -> None:
+        origin = self.origin_at(position)
+        if origin is not None:
+            self.token_chosen.emit(origin.request, origin.round)

@@ -13,7 +13,10 @@ from app.settings import SettingsFile
 class Reading(QObject):
     """Connects the actions with the view, and remembers what was chosen."""
 
-    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse came from
+    token_hovered = Signal(
+        int, int
+    )  # request and number of the round that the text under the mouse is from, or 0, -1
+    token_chosen = Signal(int, int)  # the same of text that was clicked
 
     def __init__(self, view: ConversationView, settings: SettingsFile, parent: QObject) -> None:
         super().__init__(parent)
@@ -21,6 +24,7 @@ class Reading(QObject):
         self._settings = settings
         view.zoom_requested.connect(self.zoom)
         view.token_hovered.connect(self.token_hovered)
+        view.token_chosen.connect(self.token_chosen)
         self.follow_settings()
 
     def follow_settings(self) -> None:

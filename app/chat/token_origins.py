@@ -29,16 +29,49 @@ class TokenOrigins:
         self._ends = array("L")
         self._bonuses = array("L")
         self._rounds = array("L")
-        self._requests = array("L")
+        self._requests = array("l")  # below 0 for those of other days
         self._shown = begin
 
     def __len__(self) -> int:
         return len(self._ends)
 
+    @property
+    def end(self) -> int:
+        """Where the text of the newest round ends."""
+        return self._ends[-1] if self._ends else self._begin
+
+    @property
+    def bonus(self) -> int:
+        """Where the bonus token of the newest round begins."""
+        return self._bonuses[-1] if self._bonuses else self._begin
+
+    def copy(self) -> "TokenOrigins":
+        """One that grows on its own."""
+        other = TokenOrigins(self._begin)
+        for numbers in zip(self._requests, self._rounds, self._bonuses, self._ends, strict=True):
+            other.extend(*numbers)
+        return other
+
+    def extend(self, request: int, number: int, bonus: int, end: int) -> None:
+        """Take a round of which it is known what it gave; damaged numbers are brought into order."""
+        begin = self.end
+        self._shown = max(begin, end)
+        self._ends.append(self._shown)
+        self._bonuses.append(min(max(begin, bonus), self._shown))
+        self._rounds.append(number)
+        self._requests.append(request)
+
+    def stretch(self, request: int, number: int) -> tuple[int, int] | None:
+        """The characters that a round gave, from and to; None if it is none of these."""
+        for index in range(len(self._ends) - 1, -1, -1):
+            if (self._requests[index], self._rounds[index]) == (request, number):
+                return (self._ends[index - 1] if index else self._begin), self._ends[index]
+        return None
+
     def add(self, event: Round) -> None:
         """Take a round, in the order they come."""
         drafted = sum(len(event.tree.pieces[node]) for node in event.accepted[1:])
-        begin = self._ends[-1] if self._ends else self._begin
+        begin = self.end
         self._shown += len(event.text)
         end = begin + drafted + len(event.bonus_piece)
         if event.text and event.text.endswith(event.bonus_piece):

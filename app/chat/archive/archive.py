@@ -9,13 +9,19 @@ from typing import Literal, NamedTuple
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from app.chat.archive.records import ConversationRecord, MessageRecord
+from app.chat.archive.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.chat.archive.store import Store
 from app.chat.exchange import ExchangeError, read_conversations
+from app.round_packing import pack
+from engine.messages import Round
 
 _log = logging.getLogger("coppice.archive")
 
-Order = Literal["list", "search", "open", "save", "delete", "restore", "duplicate", "import", "close"]
+Order = Literal[
+    "list", "search", "open", "save", "delete", "restore", "duplicate", "import", "close",
+    "save rounds", "list rounds", "read rounds",
+]  # fmt: skip
+_MOST_ROUNDS_BACK = 5_000  # that could not be written, and are tried again
 
 
 class _Job(NamedTuple):
@@ -24,6 +30,8 @@ class _Job(NamedTuple):
     messages: tuple[MessageRecord, ...] = ()
     words: str = ""
     number: int = 0
+    rounds: tuple[tuple[RoundPlace, Round], ...] = ()
+    keys: tuple[RoundKey, ...] = ()
 
 
 class Archive(QThread):
@@ -37,6 +45,8 @@ class Archive(QThread):
     found = Signal(int, list)  # number of the search, list of SearchHit
     opened = Signal(object, list)  # ConversationRecord, list of MessageRecord
     duplicated = Signal(object)  # ConversationRecord
+    rounds_listed = Signal(object, list)  # id of a conversation, list of RoundPlace
+    rounds_read = Signal(list)  # of (RoundKey, bytes or None)
     imported = Signal(object, list)  # path, list of (title, Conversation)
     import_failed = Signal(object, str)  # path, reason
     set_aside = Signal(str, str)  # where the unusable file lies now, and why
@@ -49,6 +59,7 @@ class Archive(QThread):
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._store: Store | None = None
         self._kept_back: dict[int, _Job] = {}  # conversation -> what could not be written yet
+        self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}  # the same of rounds
         self._latest_search = 0
 
     # ---- for the window's thread ------------------------------------------------------------------------------------
@@ -83,6 +94,18 @@ class Archive(QThread):
         """Ask for a copy, and for `duplicated`."""
         self._jobs.put(_Job("duplicate", conversation))
 
+    def save_rounds(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> None:
+        """Keep rounds of a conversation; its messages are ordered to be saved before."""
+        self._jobs.put(_Job("save rounds", number=conversation, rounds=tuple(rounds)))
+
+    def list_rounds(self, conversation: int) -> None:
+        """Ask for `rounds_listed`."""
+        self._jobs.put(_Job("list rounds", number=conversation))
+
+    def read_rounds(self, keys: Sequence[RoundKey]) -> None:
+        """Ask for `rounds_read`."""
+        self._jobs.put(_Job("read rounds", keys=tuple(keys)))
+
     def read_file(self, path: Path) -> None:
         """Read conversations from a file of others; ask for `imported` or `import_failed`."""
         self._jobs.put(_Job("import", words=str(path)))
@@ -99,6 +122,8 @@ class Archive(QThread):
             self._carry_out(job)
         for kept in list(self._kept_back.values()):
             self._carry_out(kept)
+        for conversation in list(self._rounds_back):
+            self._carry_out(_Job("save rounds", number=conversation))
         if self._store:
             self._store.close()
 
@@ -121,10 +146,7 @@ class Archive(QThread):
 
     def _serve(self, store: Store, job: _Job) -> None:
         if job.conversation is None:
-            if job.order == "list":
-                self.listed.emit(store.conversations())
-            elif job.number == self._latest_search:
-                self.found.emit(job.number, store.search(job.words))
+            self._serve_all(store, job)
             return
         match job.order:
             case "open":
@@ -137,6 +159,29 @@ class Archive(QThread):
                 store.restore(job.conversation.id)
             case "duplicate":
                 self.duplicated.emit(store.duplicate(job.conversation))
+
+    def _serve_all(self, store: Store, job: _Job) -> None:
+        """What is asked without a conversation's record."""
+        match job.order:
+            case "list":
+                self.listed.emit(store.conversations())
+            case "search" if job.number == self._latest_search:
+                self.found.emit(job.number, store.search(job.words))
+            case "save rounds":
+                self._save_rounds(store, job)
+            case "list rounds":
+                self.rounds_listed.emit(job.number, store.rounds(job.number))
+            case "read rounds":
+                self.rounds_read.emit(list(zip(job.keys, store.read_rounds(job.keys), strict=True)))
+
+    def _save_rounds(self, store: Store, job: _Job) -> None:
+        """What could not be written waits for the next ones, or for the end; of very many the oldest are lost."""
+        rounds = [*self._rounds_back.pop(job.number, ()), *job.rounds]
+        try:
+            store.save_rounds(job.number, [(place, pack(each)) for place, each in rounds])
+        except sqlite3.Error:
+            self._rounds_back[job.number] = rounds[-_MOST_ROUNDS_BACK:]
+            raise
 
     def _import(self, path: Path) -> None:
         try:
@@ -158,6 +203,10 @@ class Archive(QThread):
             self.write_recovered.emit()
 
     def _on_failed(self, job: _Job, error: Exception) -> None:
+        if job.order == "read rounds":
+            self.rounds_read.emit([(key, None) for key in job.keys])
+        if job.order.endswith("rounds"):
+            return  # the conversation itself is what a person has to hear of
         if job.order == "save":
             assert job.conversation
             self._kept_back.setdefault(job.conversation.id, job)

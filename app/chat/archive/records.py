@@ -58,6 +58,31 @@ class ConversationRecord:
         return self.title or self.auto_title or "New chat"
 
 
+RoundKey = tuple[int, int, int]
+"""A round's message, its run and its number in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlace:
+    """Which round of which answer, and what it gave to its text.
+
+    `run` tells requests apart, also those of different days; `number` counts the rounds of one from 0. Characters
+    `begin` to `end` of the answer are its text, from `bonus` on that of the bonus token.
+    """
+
+    message: int
+    run: int
+    number: int
+    begin: int
+    bonus: int
+    end: int
+
+    @property
+    def key(self) -> RoundKey:
+        """What it is found by."""
+        return self.message, self.run, self.number
+
+
 @dataclass(frozen=True, slots=True)
 class SearchHit:
     """A conversation that has what was searched for; `message` 0 and no `excerpt`: in its title.
