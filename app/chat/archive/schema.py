@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.translation import tr
 
-VERSION = 2
+VERSION = 3
 _MADE = 2  # the version that `_TABLES` makes; what came later is added to a new file as to an old one
 _APPLICATION_ID = 0x436F7070  # "Copp": this is no other program's database
 _COMPANIONS = ("", "-wal", "-shm")
@@ -59,6 +59,22 @@ WHEN new.ending NOT IN ('open', 'waiting') BEGIN
 END;
 """
 
+# Rounds go with their message, and messages with their conversation. `packed` stands last: who lists rounds never
+# reads it.
+_ROUNDS = """
+CREATE TABLE rounds (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    message INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+    run INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    begin INTEGER NOT NULL,
+    bonus INTEGER NOT NULL,
+    end INTEGER NOT NULL,
+    packed BLOB NOT NULL
+);
+CREATE UNIQUE INDEX rounds_of_message ON rounds(message, run, number);
+"""
+
 # From one version to the next: _STEPS[n] brings a file of version n to n + 1.
 _STEPS = {
     1: """
@@ -68,6 +84,7 @@ CREATE VIRTUAL TABLE texts USING fts5(
 );
 INSERT INTO texts(rowid, text) SELECT id, text FROM messages WHERE ending NOT IN ('open', 'waiting');
 """,
+    2: _ROUNDS,
 }
 
 

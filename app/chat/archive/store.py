@@ -1,6 +1,7 @@
 """Reads and writes conversations; one thread's own, and never the window's."""
 
 import json
+import sqlite3
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
@@ -8,7 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.chat.archive.records import HIT_BEGIN, HIT_END, ConversationRecord, MessageRecord, SearchHit, new_id
+from app.chat.archive.records import (
+    HIT_BEGIN,
+    HIT_END,
+    ConversationRecord,
+    MessageRecord,
+    RoundKey,
+    RoundPlace,
+    SearchHit,
+    new_id,
+)
+from app.chat.archive.rounds import RoundTable
 from app.chat.archive.schema import open_database
 
 _FIELDS = "SELECT id, title, auto_title, folder, is_pinned, leaf, settings, created, updated FROM conversations"
@@ -63,6 +74,7 @@ class Store:
         """
         opened = open_database(path)
         self._connection = opened.connection
+        self._rounds = RoundTable(opened.connection)
         self.set_aside, self.reason = opened.set_aside, opened.reason
         with self._connection:
             self._connection.execute("UPDATE messages SET ending = 'interrupted' WHERE ending IN ('open', 'waiting')")
@@ -149,7 +161,30 @@ class Store:
             for each in originals
         ]
         self.save(copy, copies)
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._rounds.copy(number)
         return copy
+
+    # ---- its rounds -------------------------------------------------------------------------------------------------
+
+    def save_rounds(self, conversation: int, rounds: Sequence[tuple[RoundPlace, bytes]]) -> None:
+        """Add rounds, packed, of messages that are there; beyond a limit the conversation's oldest ones go."""
+        try:
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._rounds.save(conversation, rounds)
+        except sqlite3.Error:
+            self._rounds.forget_sizes()
+            raise
+
+    def rounds(self, conversation: int) -> list[RoundPlace]:
+        """Every round of a conversation, with all its branches, oldest first."""
+        return self._rounds.places(conversation)
+
+    def read_rounds(self, keys: Sequence[RoundKey]) -> list[bytes | None]:
+        """The rounds as they were packed; None for one that is not kept."""
+        return self._rounds.read(keys)
 
 
 def _match(words: Sequence[str]) -> str:
