@@ -72,14 +72,19 @@ def prepare() -> Path:
 
 
 def freeze(carried: Path | None) -> None:
-    """The whole bundle, and what it weighs."""
-    import notices  # noqa: PLC0415  # these are installed only here
-    import runtime_parts  # noqa: PLC0415
-
+    """The whole bundle."""
     bundle = BUILD / "bundle" / "coppice"
     command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
     command += ["--distpath", str(bundle.parent), "--workpath", str(BUILD / "work"), str(HERE / "coppice.spec")]
     subprocess.run(command, check=True)
+    furnish(bundle, carried)
+
+
+def furnish(bundle: Path, carried: Path | None) -> None:
+    """Add to what PyInstaller made what it knows nothing of, and tell what all weighs."""
+    import notices  # noqa: PLC0415  # what they need is only in the environment
+    import runtime_parts  # noqa: PLC0415
+
     contents = contents_of(bundle)
     strip(contents)
     runtime_parts.make(contents / "runtime", carried)

@@ -136,7 +136,7 @@ def system_libraries(bundle: Path) -> Iterator[Component]:
     """The libraries of the build's system that were copied into the bundle, by Debian package."""
     known: dict[str, set[Path]] = {}
     for path in sorted(bundle.rglob("*.so*")):
-        if path.is_file() and not path.is_symlink():
+        if path.is_file() and not path.is_symlink() and not path.name.startswith("libpython"):
             for package in _packages_with(path.name):
                 known.setdefault(package, set()).add(path)
     for package in sorted(known):

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Builds the Linux packages: build/coppice_VERSION_ARCH.deb and build/coppice-VERSION-linux-MACHINE.run.
+# Needs Python 3.11, dpkg-dev and binutils. See ../README.md.
+set -euo pipefail
+unset CDPATH PYTHONHOME PYTHONPATH
+
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+root=$(cd -- "$here/../.." && pwd -P)
+build=$root/build
+python=${PYTHON:-python3.11}
+maintainer=${COPPICE_MAINTAINER:-The Coppice developers <packages@coppice.invalid>}
+
+fail() {
+    printf 'coppice: error: %s\n' "$*" >&2
+    exit 1
+}
+
+usage() {
+    cat <<'END'
+Usage: bash packaging/linux/build.sh [--no-freeze] [FREEZE OPTIONS]
+
+  --no-freeze   package the folder build/bundle/coppice as it is; otherwise it is frozen first (freeze.py takes the options)
+
+Environment: PYTHON (the Python 3.11 to freeze), COPPICE_MAINTAINER (in the .deb).
+END
+}
+
+# Everything but the program's own folder, below $1: what a desktop looks for.
+install_desktop_files() {
+    local share=$1 size
+    mkdir -p "$share"/{applications,metainfo,mime/packages,icons/hicolor/scalable/apps}
+    cp "$here/coppice.desktop" "$share/applications/"
+    cp "$here/org.coppice.coppice.metainfo.xml" "$share/metainfo/"
+    cp "$here/coppice-mime.xml" "$share/mime/packages/coppice.xml"
+    cp "$root/resources/icons/coppice.svg" "$share/icons/hicolor/scalable/apps/"
+    for size in 16 24 32 48 64 128 256 512; do
+        mkdir -p "$share/icons/hicolor/${size}x$size"/{apps,mimetypes}
+        cp "$root/packaging/icons/coppice-$size.png" "$share/icons/hicolor/${size}x$size/apps/coppice.png"
+        cp "$root/packaging/icons/coppice-recording-$size.png" \
+            "$share/icons/hicolor/${size}x$size/mimetypes/application-x-coppice-recording.png"
+    done
+}
+
+# The packages that hold the libraries the bundle does not, with the versions it was linked against. Only the window's:
+# the carried Python brings its own.
+dependencies() {
+    local work=$build/shlibs
+    rm -rf "$work" && mkdir -p "$work/debian"
+    printf 'Source: coppice\n\nPackage: coppice\nArchitecture: any\n' >"$work/debian/control"
+    (
+        cd "$work"
+        find "$bundle" -type f \( -name '*.so*' -o -name coppice \) ! -path '*/runtime/*' -print0 |
+            xargs -0 dpkg-shlibdeps -O --ignore-missing-info --warnings=0 -x coppice \
+                -l"$bundle/_internal" -l"$bundle/_internal/PySide6" -l"$bundle/_internal/PySide6/Qt/lib" -l"$bundle/_internal/numpy.libs"
+    ) | sed -n 's/^shlibs:Depends=//p'
+    rm -rf "$work"
+}
+
+make_deb() {
+    local tree=$build/deb size
+    rm -rf "$tree" && mkdir -p "$tree"/{DEBIAN,opt,usr/bin,usr/share/doc/coppice}
+    cp -a "$bundle" "$tree/opt/coppice"
+    ln -s /opt/coppice/coppice "$tree/usr/bin/coppice"
+    install_desktop_files "$tree/usr/share"
+    cp "$here/copyright" "$tree/usr/share/doc/coppice/copyright"
+    chmod -R u=rwX,go=rX "$tree"
+    size=$(du -sk "$tree/opt" "$tree/usr" | awk '{ sum += $1 } END { print sum }')
+    cat >"$tree/DEBIAN/control" <<END
+Package: coppice
+Version: $version
+Section: science
+Priority: optional
+Architecture: $(dpkg --print-architecture)
+Installed-Size: $size
+Maintainer: $maintainer
+Depends: $(dependencies), fontconfig, fonts-dejavu-core | fonts-noto-core | fonts-freefont-ttf
+Recommends: xdg-desktop-portal
+Description: chat with a language model that is bigger than your GPU
+ A small draft model grows a tree of likely continuations; one pass of the large
+ model, streamed from memory or disk, checks the whole tree at once. The engine
+ is installed by the application at its first start.
+END
+    dpkg-deb --root-owner-group -Zxz --build "$tree" "$deb" >/dev/null
+    rm -rf "$tree"
+}
+
+make_archive() {
+    local tree=$build/archive
+    rm -rf "$tree" && mkdir -p "$tree"
+    cp -a "$bundle" "$tree/coppice"
+    install_desktop_files "$tree/share"
+    cp "$here/uninstall.sh" "$tree/coppice/uninstall.sh"
+    sed "s/@VERSION@/$version/" "$here/extract.sh" >"$archive"
+    tar -C "$tree" --owner=0 --group=0 -cf - . | xz -T0 -6 >>"$archive"
+    chmod 755 "$archive"
+    rm -rf "$tree"
+}
+
+main() {
+    case ${1:-} in -h | --help) usage && exit ;; esac
+    local bundle version deb archive frozen=yes
+    if [ "${1:-}" = --no-freeze ]; then frozen=no && shift; fi
+    command -v dpkg-shlibdeps >/dev/null || fail "dpkg-dev is missing: apt-get install dpkg-dev"
+    [ $frozen = no ] || "$python" "$root/packaging/bundle/freeze.py" "$@"
+    bundle=$build/bundle/coppice
+    [ -x "$bundle/coppice" ] || fail "$bundle is not there"
+    version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' "$root/engine/__init__.py")
+    deb=$build/coppice_${version}_$(dpkg --print-architecture).deb
+    archive=$build/coppice-$version-linux-$(uname -m).run
+    make_deb
+    make_archive
+    ls -l "$deb" "$archive"
+}
+
+main "$@"
