@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
+from app.plain_text import unsteered
 from app.translation import tr
 
 
@@ -58,7 +59,7 @@ class NoticeBar(QFrame):
         row.addWidget(self._closer())
 
     def _words(self) -> QLabel:
-        words = QLabel(self.notice.text, self)
+        words = QLabel(unsteered(self.notice.text), self)
         words.setTextFormat(Qt.TextFormat.PlainText)
         words.setWordWrap(True)
         words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

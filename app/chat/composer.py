@@ -12,6 +12,7 @@ from app.chat.context.meter import ContextMeter
 from app.chat.question_field import QuestionField
 from app.chat.speculation_state import SpeculationState
 from app.chat.tool import quiet_tool
+from app.plain_text import tip
 from app.theme import Colors, icon
 from app.translation import tr
 
@@ -106,7 +107,7 @@ class Composer(QFrame):
         """Show whether the draft guesses ahead, and why not if not."""
         self.speculation.setText(state.words)
         self.speculation.setChecked(state.is_on)
-        self.speculation.setToolTip(f"{state.reason}\nClick to change it for this chat (Ctrl+Shift+P).".strip())
+        self.speculation.setToolTip(tip(f"{state.reason}\nClick to change it for this chat (Ctrl+Shift+P).".strip()))
         self.speculation.setAccessibleName(f"{state.words}. {state.reason}")
         self._color_tools()
 

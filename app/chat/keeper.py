@@ -13,6 +13,7 @@ from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.attachments.attachment import as_details, from_details
 from app.chat.controller import ChatController
 from app.chat.conversation import Conversation, Ending, Message, settled
+from app.plain_text import unsteered
 from app.settings import read_generation
 from engine.messages import Seconds, Statistics
 
@@ -106,7 +107,7 @@ class Keeper(QObject):
 
     def move(self, conversation: int, folder: str) -> None:
         """Put it into a folder; an empty name takes it out of any."""
-        self._edit(conversation, folder=" ".join(folder.split()))
+        self._edit(conversation, folder=unsteered(" ".join(folder.split())))
 
     def duplicate(self, conversation: int) -> None:
         """Add a copy to the list."""

@@ -14,6 +14,7 @@ from app.chat.message_text import MessageText
 from app.chat.tool import quiet_tool
 from app.chat.version_switch import VersionSwitch
 from app.labels import label
+from app.plain_text import tip
 from app.theme import icon
 from app.translation import tr
 
@@ -39,7 +40,7 @@ class QuestionView(QWidget):
         self.text.setVisible(bool(message.text))
         self.files = label("quiet-text", "\n".join(_describe(each) for each in message.attachments), self._bubble)
         self.files.setAccessibleName(tr("Attached files"))
-        self.files.setToolTip("\n".join(each.note for each in message.attachments if each.note))
+        self.files.setToolTip(tip("\n".join(each.note for each in message.attachments if each.note)))
         self.files.setVisible(bool(message.attachments))
         self.divider: ContextDivider | None = None
         self.versions = VersionSwitch(self)

@@ -15,6 +15,7 @@ from app.chat.blocks import MAX_NESTING, markdown_parser
 from app.chat.formulas import Latex
 from app.chat.math_syntax import DISPLAYED, INLINE
 from app.chat.pieces import Block
+from app.plain_text import marked
 from app.theme import Colors
 
 _LONGEST_COLOURED = 6_000  # characters; what is longer comes from nobody's editor
@@ -92,10 +93,14 @@ class BlockRenderer:
                 token.attrSet("bgcolor", self.colors.raised)
             case "code_block":
                 token.type = "fence"
+            case "inline":
+                for each in token.children or ():
+                    if each.type == "code_inline":
+                        each.content = marked(each.content)
 
     def _highlight(self, code: str, language: str, _attributes: str) -> str:
         """The code with colours; a language that pygments does not know stays plain."""
-        code = code.rstrip("\n")
+        code = marked(code.rstrip("\n"))
         lexer = _lexer(language) if len(code) <= _LONGEST_COLOURED else None
         return f"<pre>{escape(code) if lexer is None else highlight(code, lexer, self._formatter)}</pre>"
 

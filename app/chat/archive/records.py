@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.plain_text import can_be_seen, unsteered
 from engine.messages import Role
 
 _ID_BITS = 62  # fits SQLite's signed 64 bits, and two ids made apart never meet
@@ -55,7 +56,8 @@ class ConversationRecord:
     @property
     def shown_title(self) -> str:
         """What the list shows."""
-        return self.title or self.auto_title or "New chat"
+        title = unsteered(self.title or self.auto_title)
+        return title if can_be_seen(title) else "New chat"
 
 
 RoundKey = tuple[int, int, int]

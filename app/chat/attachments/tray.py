@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
 
 from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.reader import AttachmentReader
 from app.chat.flow_layout import FlowLayout
+from app.plain_text import tip, unsteered
 from app.translation import tr
 
 MOST_FILES = 20
@@ -112,6 +113,7 @@ class AttachmentChip(QFrame):
         self.path = path
         self.attachment: Attachment | None = None
         self.words = QLabel(self)
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
         self.remove = QToolButton(self)
         self.remove.setText("×")
         self.remove.setObjectName("dismiss")
@@ -138,12 +140,13 @@ class AttachmentChip(QFrame):
     def _show(self, size: str) -> None:
         note = self.attachment.note if self.attachment else ""
         self.words.setText(f"{shortened(self.path.name)} · {size}{' · in part' if note else ''}")
-        self.setToolTip(f"{self.path}: {note}" if note else str(self.path))
+        self.setToolTip(tip(f"{self.path}: {note}" if note else str(self.path)))
         self.setAccessibleName(f"Attached: {self.path.name}, {size} {note}".rstrip())
 
 
 def shortened(name: str) -> str:
-    """A name with its middle left out, where it is too long for a chip."""
+    """A name that shows what it is, with its middle left out where it is too long for a chip."""
+    name = unsteered(name)
     if len(name) <= _LONGEST_NAME:
         return name
     return f"{name[: _LONGEST_NAME // 2]}…{name[-_LONGEST_NAME // 2 + 1 :]}"

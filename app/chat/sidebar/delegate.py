@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 from app.chat.archive.records import HIT_BEGIN, HIT_END
 from app.chat.sidebar.model import ROW
 from app.chat.sidebar.rows import ChatRow, HeaderRow
+from app.plain_text import unsteered
 from app.theme import Colors
 from app.translation import tr
 
@@ -78,6 +79,7 @@ class ConversationDelegate(QStyledItemDelegate):
         """The words that were found stand out, and are moved into sight if they come late."""
         plain, strong = QFont(painter.font()), QFont(painter.font())
         strong.setWeight(QFont.Weight.DemiBold)
+        excerpt = unsteered(excerpt)
         first = excerpt.find(HIT_BEGIN)
         words = " ".join((excerpt if first < 24 else "…" + excerpt[first - 16 :]).split())
         at = line.left()

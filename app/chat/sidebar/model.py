@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QAbstractListModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from app.chat.sidebar.rows import ChatRow, HeaderRow, Row
+from app.plain_text import tip
 from app.translation import tr
 
 ROW = Qt.ItemDataRole.UserRole
@@ -56,7 +57,7 @@ class ConversationModel(QAbstractListModel):
         words = _header(row) if isinstance(row, HeaderRow) else row.record.shown_title
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole, Qt.ItemDataRole.AccessibleTextRole):
             return words
-        return words if role == Qt.ItemDataRole.ToolTipRole and isinstance(row, ChatRow) else None
+        return tip(words) if role == Qt.ItemDataRole.ToolTipRole and isinstance(row, ChatRow) else None
 
     def setData(self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """A title that was written in the list."""
