@@ -114,8 +114,8 @@ class Auto:
         return [*plans, known.plain(self._plain.name)] if self._plain else plans
 
     def _best(self, plans: Sequence[Plan]) -> Plan:
-        """What promises most; what is in use has the benefit of the doubt."""
-        best = max(plans, key=_rate)
+        """What promises most, of equals the deepest; what is in use has the benefit of the doubt."""
+        best = max(plans, key=lambda plan: (plan.rate, plan.depth))
         used = self._used
         same = [plan for plan in plans if used and plan.choice == used.choice]
         if not (used and same):
@@ -124,12 +124,12 @@ class Auto:
         return same[0] if best.rate < margin * same[0].rate else best
 
     def _unknown(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
-        """A size that nothing is known of or near, if it promises nearly as much as the best.
+        """A size that little is known of or near, if it promises nearly as much as the best.
 
         The first tree of a size goes as deep as it may: that tells what every smaller depth gives, too.
         """
         passes = self._prospects.passes
-        unknown = [plan for plan in plans if not passes.is_known_at(plan.budget + 1, around=True)]
+        unknown = [plan for plan in plans if not passes.is_sure_near(plan.budget + 1)]
         likeliest = max(unknown, key=_rate, default=None)
         if likeliest is None or likeliest.rate < WORTH_A_TRY * best.rate:
             return None

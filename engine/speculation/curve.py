@@ -16,12 +16,11 @@ SLOWER, FASTER, ABOUT = 0.25, 0.6, 0.05  # how far the level follows one deviati
 class Curve:
     """Measurements in bins, two to a doubling of the size; between them linear, made rising by isotonic regression.
 
-    A change that hits every size, such as a disk of half the rate, shows only at the sizes in use. With `drifts`, all
-    sizes have a level in common that follows such changes, and the bins tell the sizes apart.
+    A change that hits every size, such as a disk of half the rate, shows only at the sizes in use. So all sizes have a
+    level in common that follows such changes, and the bins tell the sizes apart.
     """
 
-    def __init__(self, drifts: bool = True) -> None:
-        self._drifts = drifts
+    def __init__(self) -> None:
         self.level = 1.0
         self.is_settled = True  # whether the last measurement of a size that is well known was as expected
         self._bins: dict[int, tuple[float, float, float]] = {}  # size, value at level 1, weight
@@ -32,7 +31,7 @@ class Curve:
         place = _bin(size)
         old_size, old, weight = self._bins.get(place, (size, value / self.level, FIRST - 1.0))
         weight = weight * FADING if weight > 0 else weight
-        if self._drifts and weight >= FAMILIAR:
+        if weight >= FAMILIAR:
             self._follow(value, old)
         shape = value / self.level
         if weight > FIRST:
@@ -41,9 +40,14 @@ class Curve:
         self._bins[place] = (old_size + (size - old_size) * share, old + (shape - old) * share, weight + 1.0)
         self._fit = None
 
-    def is_known_at(self, size: float, around: bool = False) -> bool:
-        """Whether something of about this size was measured, or, `around`, of the next smaller or larger one."""
-        return any(_bin(size) + step in self._bins for step in ((-1, 0, 1) if around else (0,)))
+    def is_known_at(self, size: float) -> bool:
+        """Whether something of about this size was measured."""
+        return _bin(size) in self._bins
+
+    def is_sure_near(self, size: float) -> bool:
+        """Whether this size and the next smaller and larger ones together were measured more than once."""
+        near = (self._bins.get(_bin(size) + step) for step in (-1, 0, 1))
+        return sum(measured[2] for measured in near if measured) > 2 * FIRST
 
     def forget_above(self, size: float) -> None:
         """What was measured of larger sizes no longer holds."""

@@ -1,83 +1,100 @@
 """How many tokens a pass will give, for trees of every size and depth, from the scores of the trees seen so far."""
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.speculation.tree import Path, Tree
+
+Numbers = NDArray[np.float64]
 
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 FADING = 0.985  # what a tree counts for when the next one is seen; texts have easy and hard parts, longer than trees
 RECENT = 0.95  # the same, for what was really accepted
 TOKENS_TO_DOUBT = 20.0  # what the scores promise counts for against what is accepted
-LEAST_GAIN, MOST_GAIN = 0.3, 0.95  # beyond the sizes seen: the gain of a step of BUDGETS over that of the step before
+MOST_SURE = 0.98  # that one level more is accepted, where nobody drafted it
+TAIL = 1.2  # the power of its rank that a node's chance falls with, beyond the smallest tree that tells
 
 
 class Expectation:
-    """Tokens per pass against budget and depth, for one way of drafting.
+    """Tokens per pass against budget and depth, and the levels that such trees have, for one way of drafting.
 
     A node's score is the logarithm of the chance that it is accepted, so a tree of the best n nodes is expected to
-    give 1 + their sum of chances. Every tree tells that for all smaller budgets and depths at once. Beyond the
-    largest tree the gains go on shrinking as they did. What was really accepted corrects the level of it all.
-
-    A large tree begins where the one before it failed, at a hard place, and a small one often in the middle of an easy
-    one. So for smaller budgets than its own a tree counts the less, the smaller they are.
+    give 1 + their sum of chances. Every tree tells that for all budgets and depths at once: for smaller ones what it
+    would have been, for larger ones how it would have gone on. So sizes are always compared on the same trees: text
+    that is easy, or hard, while one size is in use makes the others no worse, or better. What was really accepted
+    corrects the level of it all.
     """
 
     def __init__(self) -> None:
         shape = (len(BUDGETS), len(DEPTHS))
-        self._gains: NDArray[np.float64] = np.zeros(shape)  # of a budget over the one before it in BUDGETS
-        self._weights: NDArray[np.float64] = np.zeros(shape)
+        self._sums: Numbers = np.zeros(shape)
+        self._levels: Numbers = np.zeros(shape)
+        self._trees = 0.0
         self._accepted = self._promised = 0.0
-        self._table: NDArray[np.float64] | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no tree was seen yet."""
-        return not self._weights.any()
 
     def observe(self, tree: Tree, path: Path, budget: int, depth: int) -> None:
         """A tree that was grown with these limits, and what was accepted of it."""
-        chances = np.exp(np.asarray((tree.scores or tree.log_probs)[1:]))
-        depths = np.asarray(tree.depths[1:])
-        deepest = int(depths.max(initial=0))
+        chances, depths = _continued(tree, budget, depth)
+        sums, levels = np.zeros_like(self._sums), np.zeros_like(self._levels)
         for column, limit in enumerate(DEPTHS):
-            if limit > depth and deepest >= depth:
-                break  # a deeper tree might have had more
-            within = np.sort(chances[depths <= limit])[::-1]
-            # A tree that stayed smaller than its budget had nothing more to offer.
-            known = budget if limit >= deepest else len(within)
-            rows = sum(size <= known for size in BUDGETS)
-            if not rows:
-                continue
-            sums = np.concatenate([[0.0], within.cumsum()])
-            reached = sums[np.minimum(BUDGETS[:rows], len(within))]
-            said = np.sqrt(np.minimum(1.0, np.asarray(BUDGETS[:rows]) / budget))
-            self._weights[:rows, column] = weights = self._weights[:rows, column] * FADING + said
-            self._gains[:rows, column] += (np.diff(reached, prepend=0.0) - self._gains[:rows, column]) * said / weights
-        self._table = None
+            within = depths <= limit
+            sizes = np.minimum(BUDGETS, within.sum())
+            sums[:, column] = np.concatenate([[0.0], chances[within].cumsum()])[sizes]
+            levels[:, column] = np.concatenate([[0], np.maximum.accumulate(depths[within])])[sizes]
+        self._trees = self._trees * FADING + 1.0
+        self._sums += (sums - self._sums) / self._trees
+        self._levels += (levels - self._levels) / self._trees
         if tree.child(path.nodes[-1], path.bonus) is None:  # else the answer ended there, whatever the tree had
             self._accepted = self._accepted * RECENT + len(path.nodes) - 1
-            self._promised = self._promised * RECENT + float(chances.sum())
+            self._promised = self._promised * RECENT + float(_chances(tree)[1:].sum())
 
-    def tokens(self) -> NDArray[np.float64]:
+    def tokens(self) -> Numbers:
         """[len(BUDGETS), len(DEPTHS)]: expected tokens of a pass, the bonus token included."""
-        if self._table is None:
-            level = (TOKENS_TO_DOUBT + self._accepted) / (TOKENS_TO_DOUBT + self._promised)
-            self._table = 1.0 + level * np.maximum.accumulate(self._extended().cumsum(axis=0), axis=1)
-        return self._table
+        return 1.0 + (TOKENS_TO_DOUBT + self._accepted) / (TOKENS_TO_DOUBT + self._promised) * self._sums
 
-    def _extended(self) -> NDArray[np.float64]:
-        """The gains, also of budgets that were not seen."""
-        gains = self._gains.copy()
-        for column in range(len(DEPTHS)):
-            seen = int((self._weights[:, column] > 0).sum())
-            ratio = 0.8
-            if seen >= 4 and gains[seen - 4 : seen - 2, column].sum() > 0:  # two steps are a doubling
-                ratio = float(gains[seen - 2 : seen, column].sum() / gains[seen - 4 : seen - 2, column].sum()) ** 0.5
-            ratio = min(max(ratio, LEAST_GAIN), MOST_GAIN)
-            for before, row in pairwise(range(max(seen - 1, 0), len(BUDGETS))):
-                gains[row, column] = gains[before, column] * ratio
-        return gains
+    def levels(self) -> Numbers:
+        """[len(BUDGETS), len(DEPTHS)]: expected levels of a tree, which drafting takes time for."""
+        return self._levels
+
+
+def _continued(tree: Tree, budget: int, depth: int) -> tuple[Numbers, NDArray[np.int64]]:
+    """Chances and depths of the drafted nodes and of those that would have followed, the likeliest first."""
+    chances, depths = _chances(tree), np.asarray(tree.depths, dtype=np.int64)
+    deeper = _deeper(chances, depths) if 0 < depth <= depths.max() < DEPTHS[-1] else None
+    wider = _wider(chances, depths, tree, depth) if 0 < budget <= tree.drafted < BUDGETS[-1] else None
+    known = [(chances[1:], depths[1:]), *filter(None, (deeper, wider))]
+    every, at = (np.concatenate(parts) for parts in zip(*known, strict=True))
+    order = np.argsort(-every, kind="stable")
+    return every[order], at[order]
+
+
+def _deeper(chances: Numbers, depths: NDArray[np.int64]) -> tuple[Numbers, NDArray[np.int64]]:
+    """Where the depth cut a tree off: one more node a level, behind the best of the last one.
+
+    To get a level farther is as likely as it was for the best nodes in the tree's lower half.
+    """
+    deepest = int(depths.max())
+    half = deepest // 2
+    last, middle = float(chances[depths == deepest].max()), float(chances[depths == half].max())
+    sure = min((last / middle) ** (1 / (deepest - half)), MOST_SURE)
+    levels = np.arange(deepest + 1, DEPTHS[-1] + 1)
+    return last * sure ** (levels - deepest), levels
+
+
+def _wider(chances: Numbers, depths: NDArray[np.int64], tree: Tree, depth: int) -> tuple[Numbers, NDArray[np.int64]]:
+    """Where the budget cut a tree off: on all levels, chances fall on with a power of the rank, as those of words do.
+
+    They begin with the least of the tree, and not above what its children leave of any node's own chance.
+    """
+    left = chances.copy()
+    np.subtract.at(left, np.asarray(tree.parents[1:]), chances[1:])
+    left[depths >= depth] = 0.0
+    begin = max(min(float(chances.min()), float(left.max())), 0.0)
+    ranks = np.arange(tree.drafted + 1, BUDGETS[-1] + 1)
+    return begin * (tree.drafted / ranks) ** TAIL, 1 + ranks % int(depths.max())
+
+
+def _chances(tree: Tree) -> Numbers:
+    chances: Numbers = np.exp(np.asarray(tree.scores or tree.log_probs))
+    return chances

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.speculation.curve import Curve
+from engine.speculation.draft_pace import DraftPace
 from engine.speculation.expectation import BUDGETS, DEPTHS, Expectation
 from engine.speculation.strategy import RoundResult
 
@@ -34,25 +35,15 @@ class Plan:
 
 
 class Record:
-    """One method's trees: how deep they get, how long a level takes, and how many tokens they give."""
+    """One method's trees: how many tokens they give, and how long it takes to draft them."""
 
     def __init__(self) -> None:
         self.expectation = Expectation()
-        self._levels = Curve(drifts=False)
-        self._level_seconds = Curve()
+        self.pace = DraftPace()
 
     def observe(self, result: RoundResult, draft_seconds: float) -> None:
         """One round by this method; `draft_seconds`: of its tree alone, nothing that is done only once."""
-        budget, depth = result.choice.budget, result.choice.depth
-        levels = max(result.tree.depths)
-        self._level_seconds.observe(budget, draft_seconds / max(levels, 1))
-        # Where the limit cut it off, it would have been deeper; how much is remembered from when it was not.
-        self._levels.observe(budget, max(levels, self._levels.at(budget)) if levels >= depth else levels)
-
-    def seconds(self, budget: int) -> list[float]:
-        """Of drafting a tree, for every limit of DEPTHS."""
-        levels, each = self._levels.at(budget), self._level_seconds.at(budget)
-        return [min(levels, depth) * each for depth in DEPTHS]
+        self.pace.observe(max(result.tree.depths), result.tree.drafted, draft_seconds)
 
 
 @dataclass(slots=True)
@@ -120,12 +111,12 @@ class Prospects:
     def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
         """Every size and depth up to these limits, for a method that has drafted."""
         drafting = self.drafting[method]
-        table = drafting.expectation.tokens()
+        tokens, levels = drafting.expectation.tokens(), drafting.expectation.levels()
         for row, budget in enumerate(BUDGETS):
             if budget > budgets:
                 return
             target = self.passes.at(budget + 1) + self.rests.at(budget + 1)
-            draft = drafting.seconds(budget)
             for column, depth in enumerate(DEPTHS):
                 if depth <= depths:
-                    yield Plan(method, budget, depth, float(table[row, column]), target + draft[column])
+                    seconds = target + drafting.pace.seconds(float(levels[row, column]), budget)
+                    yield Plan(method, budget, depth, float(tokens[row, column]), seconds)

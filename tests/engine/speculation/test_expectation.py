@@ -1,0 +1,101 @@
+"""What a tree tells of other sizes and depths: smaller ones exactly, larger ones by how it would have gone on."""
+
+import random
+
+import numpy as np
+import pytest
+
+from engine.speculation.draft_pace import DraftPace
+from engine.speculation.expectation import BUDGETS, DEPTHS, Expectation
+from engine.speculation.tree import Path, Tree
+from tests.engine.speculation.simulation import grow
+
+STOPPED = Path((0,), bonus=99)
+
+
+def learnt(trees: list[Tree], budget: int, depth: int) -> Expectation:
+    """From trees of which always as much was accepted as promised."""
+    found = Expectation()
+    for tree in trees:
+        found.observe(tree, STOPPED, budget, depth)
+    found._accepted = found._promised
+    return found
+
+
+def promised(budget: int, depth: int, sureness: float) -> float:
+    trees = [grow(budget, depth, sureness, seed) for seed in range(40)]
+    return float(np.mean([np.exp(tree.log_probs).sum() for tree in trees]))
+
+
+def test_smaller_and_flatter_trees_are_read_off() -> None:
+    found = learnt([grow(64, 12, 0.8, seed) for seed in range(40)], 64, 12)
+    for budget, depth in ((64, 12), (16, 12), (8, 12), (2, 12)):
+        expected = promised(budget, depth, 0.8)
+        assert found.tokens()[BUDGETS.index(budget), DEPTHS.index(depth)] == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("sureness", [0.6, 0.8, 0.9])
+def test_larger_trees_are_foretold_nearly(sureness: float) -> None:
+    found = learnt([grow(32, 32, sureness, seed) for seed in range(40)], 32, 32)
+    for budget in (64, 128, 256):
+        expected = promised(budget, 32, sureness)
+        assert found.tokens()[BUDGETS.index(budget), -1] == pytest.approx(expected, rel=0.2)
+
+
+def test_deeper_trees_are_foretold_nearly_although_the_depth_cut_all_off() -> None:
+    found = learnt([grow(64, 12, 0.9, seed) for seed in range(40)], 64, 12)
+    flat, deep = found.tokens()[BUDGETS.index(64), [DEPTHS.index(12), DEPTHS.index(32)]]
+    assert deep == pytest.approx(promised(64, 32, 0.9), rel=0.15)
+    assert deep > 1.1 * flat
+
+
+def test_flat_trees_in_easy_text_do_not_make_deep_ones_look_worse() -> None:
+    """Seen deep in a hard part first, and only flat ever after, in an easy part: depth still promises more."""
+    found = learnt([grow(64, 32, 0.7, seed) for seed in range(10)], 64, 32)
+    for seed in range(60):
+        found.observe(grow(64, 8, 0.93, seed), STOPPED, 64, 8)
+    flat, deep = found.tokens()[BUDGETS.index(64), [DEPTHS.index(8), DEPTHS.index(32)]]
+    assert deep > 1.2 * flat
+
+
+def test_what_is_accepted_moves_the_level_of_all() -> None:
+    trees = [grow(16, 8, 0.8, seed) for seed in range(60)]
+    believed, found = learnt(trees, 16, 8), Expectation()
+    for tree in trees:
+        found.observe(tree, STOPPED, 16, 8)  # nothing is ever accepted
+    assert (found.tokens() - 1.0 < 0.35 * (believed.tokens() - 1.0)).all()
+    assert (found.levels() == believed.levels()).all()
+
+
+def test_an_answer_that_ends_in_the_tree_says_nothing_against_it() -> None:
+    tree = grow(16, 8, 0.9, 1)
+    found = Expectation()
+    found.observe(tree, Path((0,), bonus=tree.tokens[1]), 16, 8)
+    assert found.tokens()[BUDGETS.index(16), DEPTHS.index(8)] == pytest.approx(np.exp(tree.log_probs).sum())
+
+
+def test_drafting_is_so_much_a_level_and_so_much_a_node() -> None:
+    chance, pace = random.Random(1), DraftPace()
+    assert pace.seconds(5, 50) == 0.0
+    for number in range(60):
+        levels, nodes = chance.randint(1, 32), chance.choice((8, 32, 128))
+        spike = 5.0 if number % 10 == 9 else 1.0
+        pace.observe(levels, nodes, (0.003 * levels + 0.0002 * nodes) * chance.lognormvariate(0, 0.05) * spike)
+    assert pace.seconds(10, 64) == pytest.approx(0.03 + 0.0128, rel=0.2)
+    assert pace.seconds(30, 8) == pytest.approx(0.09 + 0.0016, rel=0.2)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (6, 6), (20, 64)])
+def test_trees_that_are_all_alike_tell_only_of_their_like(shape: tuple[int, int]) -> None:
+    pace = DraftPace()
+    for _ in range(30):
+        pace.observe(*shape, 0.05)
+    assert pace.seconds(*shape) == pytest.approx(0.05, rel=0.01)
+    assert pace.seconds(2 * shape[0], 2 * shape[1]) == pytest.approx(0.1, rel=0.01)
+
+
+def test_drafting_that_takes_no_time_is_no_error() -> None:
+    pace = DraftPace()
+    for _ in range(5):
+        pace.observe(3, 8, 0.0)
+    assert pace.seconds(3, 8) == pytest.approx(0.0, abs=1e-9)
