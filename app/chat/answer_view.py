@@ -6,14 +6,15 @@ from PySide6.QtCore import QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from app.chat.answer_origins import AnswerOrigins
 from app.chat.conversation import Message, Version
-from app.chat.document import MarkdownDocument
 from app.chat.figures import FiguresRow
 from app.chat.formulas import Formulas
 from app.chat.look import Look
+from app.chat.manuscript import Manuscript
+from app.chat.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView, Shown
 from app.chat.message_editor import MessageEditor
 from app.chat.message_text import MessageText
-from app.chat.origin_display import OriginDisplay
 from app.chat.reasoning import Split, split
 from app.chat.reveal import Reveal
 from app.chat.thought_view import ThoughtView
@@ -24,8 +25,6 @@ from app.theme import icon
 from app.throttle import FRAME_MS, Throttle
 from app.translation import tr
 
-_WRITING_SECONDS = 0.008  # of a frame; what is not written then is written in the next one
-
 
 class AnswerView(QWidget):
     """Shows one answer, and follows it while it grows: at most once a frame, whatever comes in."""
@@ -35,6 +34,7 @@ class AnswerView(QWidget):
     version_chosen = Signal(object, int)  # id, index
     token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
     token_chosen = Signal(int, int)  # the same of text that was clicked
+    text_added = Signal(object)  # MessageText: one more part of a long answer is shown
 
     def __init__(
         self, message: Message, look: Look, formulas: Formulas | None = None, parent: QWidget | None = None
@@ -48,12 +48,10 @@ class AnswerView(QWidget):
         self._reveal = Reveal(len(message.text))
         self._thought_began = self._thought_seconds = 0.0
         self.thought: ThoughtView | None = None
-        self.text = MessageText(self)
-        self.text.setAccessibleName(tr("Answer text"))
-        self.text.set_zoom(look.zoom)
-        self.markdown = MarkdownDocument(self.text.document(), look.colors, formulas)
-        self.text.follow(self.markdown)
-        self.origins = OriginDisplay(self.text, self.markdown, look)
+        self.body = MarkdownView(look, formulas, self)
+        self.body.name(tr("Answer text"))
+        self.body.section_added.connect(self._on_section_added)
+        self.origins = AnswerOrigins(self.body, look)
         self.origins.token_hovered.connect(self.token_hovered)
         self.origins.token_chosen.connect(self.token_chosen)
         self.figures = FiguresRow(look.colors, self)
@@ -65,7 +63,7 @@ class AnswerView(QWidget):
         self._lay_out()
         self._throttle = Throttle(self._flush, parent=self)
         self._again = QTimer(self, singleShot=True, interval=FRAME_MS)
-        self._again.timeout.connect(self._throttle.request)
+        self._again.timeout.connect(self._flush)
         self.versions.chosen.connect(lambda index: self.version_chosen.emit(self._message.id, index))
         self._show_tools()
         self._flush()
@@ -85,13 +83,45 @@ class AnswerView(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(8)
-        self._column.addWidget(self.text)
+        self._column.addWidget(self.body)
         self._column.addLayout(foot)
 
     @property
     def message(self) -> Message:
         """The answer as it stands."""
         return self._message
+
+    @property
+    def markdown(self) -> Manuscript:
+        """The Markdown of the answer as far as it is to be seen."""
+        return self.body.manuscript
+
+    @property
+    def text(self) -> MessageText:
+        """The first part of the answer's text that is shown."""
+        return self.texts[0]
+
+    @property
+    def texts(self) -> list[MessageText]:
+        """All parts that are shown, from top to bottom."""
+        return self.body.texts
+
+    @property
+    def selection(self) -> str:
+        """What is selected, as it is copied."""
+        return self.body.selection
+
+    def show_part(self, top: int, bottom: int) -> None:
+        """Know what can be seen of this widget, in pixels; the heights can lie outside of it."""
+        self.body.show_part(top - self.body.y(), bottom - self.body.y())
+        if self.thought is not None:
+            self.thought.show_part(top - self.thought.y(), bottom - self.thought.y())
+        if self.body.is_behind and not self._again.isActive():
+            self._again.start(0)
+
+    def take_shift(self) -> int:
+        """By how many pixels what the reader sees of this answer has moved since the last time."""
+        return self.body.take_shift() + (self.thought.take_shift() if self.thought is not None else 0)
 
     def change(self, message: Message, added: str) -> None:
         """Take the answer's new state and the text that came with it."""
@@ -116,7 +146,7 @@ class AnswerView(QWidget):
     def mark_place(self) -> QRect | None:
         """Where the mark begins in this widget; None if there is nothing to be seen of it."""
         place = self.origins.mark_place
-        return None if place is None else place.translated(self.text.pos())
+        return None if place is None else place.translated(self.body.pos())
 
     def edit(self) -> None:
         """Write the answer in other words, in its place."""
@@ -126,7 +156,7 @@ class AnswerView(QWidget):
             self.editor.accepted.connect(self._end_edit)
             self.editor.cancelled.connect(self._end_edit)
             self._column.insertWidget(0, self.editor)
-            self.text.hide()
+            self.body.hide()
         self.editor.setFocus()
 
     def show_version(self, version: Version) -> None:
@@ -149,9 +179,10 @@ class AnswerView(QWidget):
         self._show_tools()
         self.figures.set_colors(look.colors)
         if rewritten:
-            self.text.set_zoom(look.zoom)
-            self.markdown.set_theme(look.colors)
+            self.body.set_look(look)
         self.origins.set_look(look)
+        if rewritten:
+            self._flush()
         if self.thought is not None:
             self.thought.set_look(look)
 
@@ -173,29 +204,30 @@ class AnswerView(QWidget):
         self._regenerate.setIcon(icon("regenerate", muted))
         self.versions.set_theme(self._look.colors)
 
+    def _on_section_added(self, shown: Shown) -> None:
+        self.text_added.emit(shown.text)
+
     def _end_edit(self) -> None:
         if self.editor is not None:
             self.editor.hide()
             self.editor.deleteLater()
             self.editor = None
-            self.text.setVisible(bool(self.markdown.text))
+            self.body.setVisible(bool(self.markdown.text))
 
     def _flush(self) -> None:
         """Show what is to be seen by now; once more in a frame as long as there is more."""
         shown = self._reveal.shown(time.monotonic())
         parts = split(self._arrived[:shown])
         self._show_thought(parts)
-        if not parts.answer.startswith(self.markdown.text):  # what looked like the answer was thinking
-            self.markdown.clear()
-        added = parts.answer[len(self.markdown.text) :]
-        if added or self.markdown.is_behind:
-            self.markdown.append(added, _WRITING_SECONDS)
+        self.body.show_text(parts.answer)
+        if self.body.is_behind:
+            self.body.work(WRITING_SECONDS)
             self.origins.show_written(parts.begin)
-        self.text.setVisible(bool(self.markdown.text) and self.editor is None)
+        self.body.setVisible(bool(self.markdown.text) and self.editor is None)
         self._actions.setVisible(self._message.ending.is_final)
         self.figures.show_message(self._message)
-        if shown < len(self._arrived) or self.markdown.is_behind:
-            self._again.start()
+        if shown < len(self._arrived) or self.body.is_behind:
+            self._again.start(CATCH_UP_MS if self.body.is_behind else FRAME_MS)
 
     def _show_thought(self, parts: Split) -> None:
         if not parts.thought and not parts.is_thinking:

@@ -7,12 +7,14 @@ import itertools
 from dataclasses import replace
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from app.chat.math_syntax import math_syntax
 from app.chat.pieces import Block, lines_of, take_piece
 
 MAX_NESTING = 60  # a list within a list takes two
+_MOST_BRACKETS = 150  # in one paragraph; each is a search for its partner through all others
 
 
 def markdown_parser() -> MarkdownIt:
@@ -21,7 +23,18 @@ def markdown_parser() -> MarkdownIt:
     What is nested deeper than `MAX_NESTING` is dropped by the parser: whoever renders has to look for that.
     """
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING})
+    parser.inline.ruler.before("link", "too_many_brackets", _too_many_brackets)
     return parser.enable(["table", "strikethrough"]).disable("image").use(math_syntax)
+
+
+def _too_many_brackets(state: StateInline, silent: bool) -> bool:
+    """Where there are more opening brackets than anybody writes, they are text."""
+    if state.src[state.pos] != "[" or state.src.count("[") <= _MOST_BRACKETS:
+        return False
+    if not silent:
+        state.pending += "["
+    state.pos += 1
+    return True
 
 
 class BlockStream:
@@ -42,12 +55,13 @@ class BlockStream:
         lines = lines_of(self._tail.source)
         starts = _block_starts(self._parser.parse(self._tail.source))
         cuts = [0, *starts[1:], len(lines)]
-        sources = ["".join(lines[start:end]) for start, end in itertools.pairwise(cuts)]
-        return [
-            replace(self._tail, source=source) if place == 0 else Block(source)
-            for place, source in enumerate(sources)
-            if source.strip()
-        ]
+        blocks: list[Block] = []
+        tail = self._tail
+        for start, end in itertools.pairwise(cuts):
+            source = "".join(lines[start:end])
+            blocks.append(replace(tail, source=source))
+            tail = Block("", begin=_behind(blocks[-1]))
+        return [block for block in blocks if block.source.strip()]
 
     def feed(self, text: str) -> list[Block]:
         """Add text; returns the blocks that it closed.
@@ -55,8 +69,9 @@ class BlockStream:
         A block is closed when another one has begun on a *complete* line after it: half a line can still turn out
         to continue what stands above it.
         """
-        text = text.replace("\r", "")
-        self._tail = replace(self._tail, source=(self._tail.source + text).lstrip("\n"))
+        source = self._tail.source + text.replace("\r", "")
+        begun = source.lstrip("\n")
+        self._tail = replace(self._tail, source=begun, begin=self._tail.begin + len(source) - len(begun))
         closed = self._take_closed() if "\n" in text else []
         while (taken := take_piece(self._tail, self._parser)) is not None:
             closed.append(taken[0])
@@ -65,7 +80,7 @@ class BlockStream:
 
     def close(self) -> list[Block]:
         """The text has ended: returns what was open."""
-        rest, self._tail = self.tail, Block("")
+        rest, self._tail = self.tail, Block("", begin=_behind(self._tail))
         return [rest] if rest.source.strip() else []
 
     def _take_closed(self) -> list[Block]:
@@ -74,12 +89,17 @@ class BlockStream:
         lines = lines_of(source[:complete])
         starts = _block_starts(self._parser.parse(source[:complete]))
         closed: list[Block] = []
-        for start, end in itertools.pairwise(starts):
+        for start, end in itertools.pairwise([0, *starts[1:]]):
             closed.append(replace(self._tail, source="".join(lines[start:end])))
-            self._tail = Block("")
+            self._tail = Block("", begin=_behind(closed[-1]))
         if closed:
-            self._tail = Block("".join(lines[starts[-1] :]) + source[complete:])
+            self._tail = replace(self._tail, source="".join(lines[starts[-1] :]) + source[complete:])
         return closed
+
+
+def _behind(block: Block) -> int:
+    """Where the text goes on behind a block that was not cut."""
+    return block.begin + len(block.source) - block.repeated
 
 
 def _block_starts(tokens: list[Token]) -> list[int]:

@@ -7,16 +7,15 @@ from PySide6.QtGui import QTextFormat
 
 from app.theme import Colors
 
-# Properties of a code block's frame.
-CODE = QTextFormat.Property.UserProperty.value + 20  # its text
-NUMBER = CODE + 1  # which code block of the document it is, from 1
-GOES_ON = CODE + 2  # it is a further piece of the one before
+# Properties of a block's frame.
+CODE = QTextFormat.Property.UserProperty.value + 20  # that it holds code
+JOINT = CODE + 1  # it goes on where the frame before it was cut: what stands between the two
 
 _SCHEME = "coppice-copy"
 
 
 def header_html(language: str, number: int, colors: Colors) -> str:
-    """The line for a document; the link is reached with Tab like any other."""
+    """The line for a document; the link, which names the block, is reached with Tab like any other."""
     words = f"{escape(language)}&nbsp;&nbsp;·&nbsp;&nbsp;" if language else ""
     style = f"color: {colors.muted}; text-decoration: none; font-size: small"
     return (
@@ -26,10 +25,10 @@ def header_html(language: str, number: int, colors: Colors) -> str:
     )
 
 
-def code_number(url: QUrl) -> int:
-    """Which code block a link copies; 0 if it does something else."""
+def code_number(url: QUrl) -> int | None:
+    """The number of the block whose code a link copies; None if it does something else."""
     number = url.path()
-    return int(number) if url.scheme() == _SCHEME and number.isascii() and number.isdigit() else 0
+    return int(number) if url.scheme() == _SCHEME and number.isascii() and number.isdigit() else None
 
 
 def is_header_link(address: str) -> bool:

@@ -52,7 +52,7 @@ class ConversationView(QScrollArea):
         self.column = MessageColumn(self._build, self)
         self.column.setObjectName("page")
         self.setWidget(self.column)
-        self.selection = MessageSelection(lambda: [each.text for each in self.column.views], self)
+        self.selection = MessageSelection(lambda: self.column.views, self)
         self._to_bottom = self._build_to_bottom()
         self._building = QTimer(self, singleShot=True, interval=0)
         self._building.timeout.connect(self._show_near)
@@ -208,13 +208,15 @@ class ConversationView(QScrollArea):
             view.regenerate_requested.connect(self.regenerate_requested)
             view.token_hovered.connect(self.token_hovered)
             view.token_chosen.connect(self.token_chosen)
+            view.text_added.connect(self.selection.watch)
             self._marks.attach(view)
         view.edited.connect(self.edited)
         view.version_chosen.connect(self.version_chosen)
         view.set_answering(self._answering)
         if message.id in self._versions:
             view.show_version(self._versions[message.id])
-        self.selection.watch(view.text)
+        for text in view.texts:
+            self.selection.watch(text)
         return view
 
     def _show_near(self) -> None:

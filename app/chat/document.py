@@ -1,122 +1,108 @@
-"""A text document made of blocks: each is written once, only the open tail is written again."""
+"""A text document that shows a section of an answer: each block is written once, only the open end again and again."""
 
-import math
-import time
-
+from PySide6.QtCore import QObject
 from PySide6.QtGui import QColor, QTextCursor, QTextDocument, QTextFormat, QTextFrame, QTextFrameFormat, QTextLength
 
-from app.chat.blocks import BlockStream
-from app.chat.code_header import CODE, GOES_ON, NUMBER, header_html
+from app.chat.budget import Budget
+from app.chat.code_header import CODE, JOINT, header_html
 from app.chat.document_style import squash, style_sheet
 from app.chat.formula_object import KIND, OBJECT, FormulaObject, formula_format
 from app.chat.formulas import Formulas, Latex
+from app.chat.manuscript import Manuscript, Section
 from app.chat.pieces import Block
 from app.chat.rendering import BlockRenderer, Rendered, placeholder
-from app.theme import Colors
 
 _BEGIN = CODE + 10  # property of a frame: where its Markdown begins in the text
 
 _CODE_PADDING = 12
 _GAP = 12  # between blocks
 _GAP_ABOVE_HEADING = 20
-_SLICE = 2_048  # characters that are taken at once
-_HEAD = 60  # characters by which a block is found in the text
 
 # The first paragraph that is inserted takes on the look of the place it comes to: this one does, and is taken away.
 _PLACEHOLDER = "<p>-</p>"
 
 
-class MarkdownDocument:
-    """Writes growing Markdown into a `QTextDocument`, one frame a block.
+class MarkdownDocument(QObject):
+    """Writes the blocks of a section into a `QTextDocument`, one frame a block.
 
     `blocks_written` counts the frames that will never be written again in this theme. Without `formulas` they are
     shown as they were written.
     """
 
-    def __init__(self, document: QTextDocument, colors: Colors, formulas: Formulas | None = None) -> None:
+    def __init__(
+        self,
+        document: QTextDocument,
+        manuscript: Manuscript,
+        renderer: BlockRenderer,
+        formulas: Formulas | None = None,
+        section: int = 0,
+    ) -> None:
+        super().__init__(document)
         self._document = document
+        self._manuscript = manuscript
+        self._section = section
         self._formulas = formulas
-        self._text = ""
-        self._codes = 0
-        self.blocks_written = 0
         document.setDocumentMargin(0)
         document.setUndoRedoEnabled(False)
         if formulas is not None:
-            self._painter = FormulaObject(formulas, colors.text, document)
+            self._painter = FormulaObject(formulas, renderer.colors.text, document)
             document.documentLayout().registerHandler(KIND, self._painter)
             formulas.drawn.connect(self._on_drawn)
-        self.set_theme(colors)
+        self.set_renderer(renderer)
 
     @property
     def text(self) -> str:
-        """The Markdown so far."""
-        return self._text
+        """The Markdown of the whole answer so far; frames know their places in it."""
+        return self._manuscript.text
 
     @property
-    def is_behind(self) -> bool:
-        """Whether some of the text is still to be written."""
-        return self._taken < len(self._text)
+    def is_current(self) -> bool:
+        """Whether everything of the section stands there as it is now."""
+        section = self._manuscript.section(self._section)
+        return self.blocks_written == len(section.closed) and self._open is section.open
 
-    def set_theme(self, colors: Colors) -> None:
-        """Write everything anew in other colours."""
-        text = self._text
-        self._renderer = BlockRenderer(colors)
-        self._document.setDefaultStyleSheet(style_sheet(colors))
+    def set_renderer(self, renderer: BlockRenderer) -> None:
+        """Begin anew, in other colours."""
+        self._renderer = renderer
+        self._document.setDefaultStyleSheet(style_sheet(renderer.colors))
         if self._formulas is not None:
-            self._painter.set_color(colors.text)
+            self._painter.set_color(renderer.colors.text)
         self.clear()
-        self.append(text)
 
     def clear(self) -> None:
         """Take everything away."""
         self._document.clear()
-        self._stream = BlockStream()
-        self._text = ""
-        self._taken = 0
-        self._closed_through = 0
         self._tail: list[QTextFrame] = []
+        self._open: object = None  # the open end as it was last written
         self._undrawn: list[tuple[QTextCursor, Latex]] = []
         self.blocks_written = 0
         squash(QTextCursor(self._document))
 
-    def append(self, text: str, seconds: float = math.inf) -> None:
-        """Add Markdown: what it closes is written for good, what is open is written for now.
+    def write(self, budget: Budget) -> None:
+        """Write what the section has gained: one block at least, and more until the time is up.
 
-        What takes longer than `seconds` is left for the next call; see `is_behind`.
+        A block is laid out before the next one is begun, so that this time counts too.
         """
-        self._text += text
-        start = time.perf_counter()
+        section = self._manuscript.section(self._section)
         cursor = QTextCursor(self._document)
-        cursor.beginEditBlock()
-        self._erase_tail(cursor)
-        while self.is_behind:
-            piece = self._text[self._taken : self._taken + _SLICE]
-            self._taken += len(piece)
-            for block in self._stream.feed(piece):
-                frame = self._write(cursor, block, self.blocks_written == 0)
+        is_current = self.is_current
+        while not is_current:
+            cursor.beginEditBlock()
+            self._erase_tail(cursor)
+            if self.blocks_written < len(section.closed):
+                self._write(cursor, section, section.closed[self.blocks_written])
                 self.blocks_written += 1
-                self._closed_through = place_of(frame) + (0 if block.continues else len(block.source))
-            if time.perf_counter() - start > seconds:
-                break
-        for block in self._stream.open_blocks:
-            self._tail.append(self._write(cursor, block, self.blocks_written == len(self._tail) == 0))
-        cursor.endEditBlock()
-
-    def code(self, number: int) -> str:
-        """The text of the code block with this number, all its pieces together; empty if there is none."""
-        parts: list[str] = []
-        for frame in self._document.rootFrame().childFrames():
-            layout = frame.frameFormat()
-            is_next = bool(parts) and bool(layout.property(GOES_ON))
-            if is_next or (layout.hasProperty(NUMBER) and layout.property(NUMBER) == number):
-                parts.append(str(layout.property(CODE)))
-            elif parts:
-                break
-        return "".join(parts).removesuffix("\n")
+            is_current = self.blocks_written == len(section.closed)
+            if is_current:
+                self._write_open(cursor, section)
+            cursor.endEditBlock()
+            if budget.is_spent:
+                return
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _erase_tail(self, cursor: QTextCursor) -> None:
+        self._open = None
         if not self._tail:
             return
         cursor.setPosition(self._tail[0].firstPosition() - 1)
@@ -124,41 +110,42 @@ class MarkdownDocument:
         cursor.removeSelectedText()
         self._tail = []
 
-    def _write(self, cursor: QTextCursor, block: Block, is_first: bool) -> QTextFrame:
+    def _write_open(self, cursor: QTextCursor, section: Section) -> None:
+        for block in section.open:
+            self._tail.append(self._write(cursor, section, block))
+        self._open = section.open
+
+    def _write(self, cursor: QTextCursor, section: Section, block: Block) -> QTextFrame:
+        number = section.first + self.blocks_written + len(self._tail)
         rendered = self._renderer.render(block)
-        layout = self._frame_format(rendered, block, gap=not is_first and not block.continues)
+        layout = self._frame_format(rendered, block, gap=number > 0 and not block.continues)
         cursor.movePosition(QTextCursor.MoveOperation.End)
         frame = cursor.insertFrame(layout)
-        cursor.insertHtml(_PLACEHOLDER + self._header(rendered, block) + rendered.html)
+        header = ""
+        if rendered.code is not None and not block.continues:
+            header = header_html(rendered.code.language, number, self._renderer.colors)
+        cursor.insertHtml(_PLACEHOLDER + header + rendered.html)
         _take_away_placeholder(cursor, frame.firstPosition())
-        for number, latex in enumerate(rendered.formulas):
-            self._place_formula(frame, number, latex)
+        for each, latex in enumerate(rendered.formulas):
+            self._place_formula(frame, each, latex)
         cursor.movePosition(QTextCursor.MoveOperation.End)
         squash(cursor)
         return frame
 
-    def _header(self, rendered: Rendered, block: Block) -> str:
-        if rendered.code is None or block.continues:
-            return ""
-        return header_html(rendered.code.language, self._codes, self._renderer.colors)
-
     def _frame_format(self, rendered: Rendered, block: Block, gap: bool) -> QTextFrameFormat:
         layout = QTextFrameFormat()
         layout.setWidth(QTextLength(QTextLength.Type.PercentageLength, 100))
-        begin = self._text.find(block.source[:_HEAD], self._closed_through)
-        layout.setProperty(_BEGIN, begin if begin >= 0 else self._closed_through)
+        layout.setProperty(_BEGIN, block.begin)
         if gap:
             layout.setTopMargin(_GAP_ABOVE_HEADING if rendered.is_heading else _GAP)
+        if block.continues:
+            layout.setProperty(JOINT, block.joint)
         if rendered.code is not None:
             layout.setBackground(QColor(self._renderer.colors.code))
             layout.setPadding(_CODE_PADDING)
-            layout.setProperty(CODE, rendered.code.text)
+            layout.setProperty(CODE, True)
             if block.continues:
-                layout.setProperty(GOES_ON, True)
                 layout.setTopMargin(-2 * _CODE_PADDING)
-            else:
-                self._codes += 1
-                layout.setProperty(NUMBER, self._codes)
         return layout
 
     def _place_formula(self, frame: QTextFrame, number: int, latex: Latex) -> None:
@@ -191,7 +178,7 @@ class MarkdownDocument:
 
 
 def place_of(frame: QTextFrame) -> int:
-    """Where the Markdown of a block's frame begins in the text; near enough for a piece of a long block."""
+    """Where the Markdown of a block's frame begins in the text."""
     return int(frame.frameFormat().property(_BEGIN) or 0)
 
 

@@ -1,8 +1,8 @@
 """What a person copies out of a message: its text, with formulas as they were written and without our own links."""
 
-from PySide6.QtGui import QTextBlock, QTextCursor
+from PySide6.QtGui import QTextBlock, QTextCursor, QTextFrame
 
-from app.chat.code_header import is_header_link
+from app.chat.code_header import JOINT, is_header_link
 from app.chat.formula_object import OBJECT, SOURCE
 
 _LINE_SEPARATOR, _NO_BREAK_SPACE = "\u2028", "\u00a0"
@@ -45,7 +45,19 @@ def _between(previous: QTextBlock, block: QTextBlock) -> str:
     if table:
         same_row = here.currentTable().cellAt(here).row() == before.currentTable().cellAt(before).row()
         return "\t" if same_row else "\n"
-    return "\n" if here.currentFrame() == before.currentFrame() else "\n\n"
+    frame = _top_frame(here)
+    if frame == _top_frame(before):
+        return "\n" if here.currentFrame() == before.currentFrame() else "\n\n"
+    layout = frame.frameFormat()
+    return str(layout.property(JOINT)) if layout.hasProperty(JOINT) else "\n\n"
+
+
+def _top_frame(cursor: QTextCursor) -> QTextFrame:
+    """The frame of the block of Markdown that a place belongs to."""
+    frame, root = cursor.currentFrame(), cursor.document().rootFrame()
+    while frame != root and frame.parentFrame() != root:
+        frame = frame.parentFrame()
+    return frame
 
 
 def _shared_table(block: QTextBlock, other: QTextBlock) -> bool:

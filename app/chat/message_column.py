@@ -99,6 +99,9 @@ class MessageColumn(QWidget):
             self._ensure(index)
         if missing:
             self._measure()
+        for each in (*reversed(seen), *reversed(near)):
+            if isinstance(view := self._views.get(each), AnswerView):
+                view.show_part(top - self._tops[each], bottom - self._tops[each])
         self._drop_far((top + bottom) // 2)
         return len(missing) > _AT_ONCE
 
@@ -144,7 +147,7 @@ class MessageColumn(QWidget):
         for index in spare[: max(0, len(self._views) - _MOST_BUILT)]:
             view = self._views[index]
             is_used = view.editor is not None or (focused is not None and view.isAncestorOf(focused))
-            if not is_used and not view.text.textCursor().hasSelection():
+            if not is_used and not any(each.textCursor().hasSelection() for each in view.texts):
                 self._drop(index)
 
     def _height_of(self, view: MessageView) -> int:
@@ -183,8 +186,11 @@ class MessageColumn(QWidget):
         self._tops = list(accumulate(steps, initial=TOP_MARGIN)) if self._heights else []
         self._put()
         self.resized.emit()
-        if anchor is not None and anchor < len(self._tops) and self._tops[anchor] != before:
-            self.shifted.emit(self._tops[anchor] - before)
+        within = {index: view.take_shift() for index, view in self._views.items() if isinstance(view, AnswerView)}
+        if anchor is not None and anchor < len(self._tops):
+            shift = self._tops[anchor] - before + within.get(anchor, 0)
+            if shift:
+                self.shifted.emit(shift)
 
     def _between_old(self, top: int) -> Iterable[int]:
         """The messages that end below a height, as they stood last."""

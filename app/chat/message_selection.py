@@ -1,6 +1,7 @@
 """Selecting text across messages with the mouse, and copying all of it in order."""
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QMouseEvent, QTextCursor
@@ -11,13 +12,25 @@ _MOVES = QTextCursor.MoveOperation
 _KEEP = QTextCursor.MoveMode.KeepAnchor
 
 
+class Selectable(Protocol):
+    """A message whose text can be selected."""
+
+    @property
+    def texts(self) -> list[MessageText]:
+        """The parts of its text that exist, from top to bottom."""
+
+    @property
+    def selection(self) -> str:
+        """What of it is selected, as it is copied."""
+
+
 class MessageSelection(QObject):
     """Extends a selection that leaves its message to the messages that the mouse comes to."""
 
-    def __init__(self, texts: Callable[[], Sequence[MessageText]], parent: QObject) -> None:
-        """`texts`: those that exist, from top to bottom."""
+    def __init__(self, messages: Callable[[], Sequence[Selectable]], parent: QObject) -> None:
+        """`messages`: those that exist, from top to bottom."""
         super().__init__(parent)
-        self._texts = texts
+        self._messages = messages
         self._origin: MessageText | None = None
 
     def watch(self, text: MessageText) -> None:
@@ -28,12 +41,15 @@ class MessageSelection(QObject):
     @property
     def text(self) -> str:
         """All that is selected."""
-        return "\n\n".join(each.selection for each in self._texts() if each.selection)
+        return "\n\n".join(selected for each in self._messages() if (selected := each.selection))
 
     def copy(self) -> None:
         """Put all that is selected on the clipboard."""
         if selected := self.text:
             QGuiApplication.clipboard().setText(selected)
+
+    def _texts(self) -> list[MessageText]:
+        return [text for each in self._messages() for text in each.texts]
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """Follow the mouse; a message keeps its own events as long as the mouse is over it."""
@@ -54,7 +70,7 @@ class MessageSelection(QObject):
 
     def _extend(self, mouse: QPoint) -> bool:
         """Select from where the selection began to the mouse; True if the mouse is over another message."""
-        texts = list(self._texts())
+        texts = self._texts()
         if self._origin not in texts:
             return False
         start = texts.index(self._origin)

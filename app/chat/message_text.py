@@ -16,8 +16,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QToolTip, QWidget
 
 from app.chat.code_header import code_number
-from app.chat.document import MarkdownDocument
 from app.chat.excerpt import selected_text
+from app.chat.manuscript import Manuscript
 from app.theme import reading_font
 
 _SCHEMES = ("http", "https")
@@ -32,7 +32,7 @@ class MessageText(QTextBrowser):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._markdown: MarkdownDocument | None = None
+        self._markdown: Manuscript | None = None
         self._zoom = 100
         self.setFont(self._wanted_font())
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -50,8 +50,8 @@ class MessageText(QTextBrowser):
         self.anchorClicked.connect(self._on_anchor_clicked)
         self.document().documentLayout().documentSizeChanged.connect(self._on_document_size_changed)
 
-    def follow(self, markdown: MarkdownDocument) -> None:
-        """Take code to copy from this document."""
+    def follow(self, markdown: Manuscript) -> None:
+        """Take code to copy from this text."""
         self._markdown = markdown
 
     def set_zoom(self, percent: int) -> None:
@@ -125,7 +125,7 @@ class MessageText(QTextBrowser):
 
     def _on_anchor_clicked(self, url: QUrl) -> None:
         number = code_number(url)
-        if number and self._markdown is not None:
+        if number is not None and self._markdown is not None:
             QGuiApplication.clipboard().setText(self._markdown.code(number))
             QToolTip.showText(self.cursor().pos(), "Copied", self)
         else:

@@ -70,6 +70,16 @@ class QuestionView(QWidget):
         self._column.addLayout(row)
         self._column.addLayout(tools)
 
+    @property
+    def texts(self) -> list[MessageText]:
+        """The parts of the text that are shown: all in one."""
+        return [self.text]
+
+    @property
+    def selection(self) -> str:
+        """What is selected, as it is copied."""
+        return self.text.selection
+
     def copy(self) -> None:
         """Put the question on the clipboard."""
         QGuiApplication.clipboard().setText(self.message.text)

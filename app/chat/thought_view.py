@@ -3,14 +3,13 @@
 import math
 from dataclasses import replace
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from app.chat.document import MarkdownDocument
 from app.chat.formulas import Formulas
 from app.chat.look import Look
+from app.chat.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView
 from app.chat.message_text import MessageText
-from app.theme import Colors
 
 _INDENT = 14
 
@@ -23,8 +22,9 @@ class ThoughtView(QWidget):
         self._look = look
         self._formulas = formulas
         self._thought = ""
-        self.text: MessageText | None = None
-        self._markdown: MarkdownDocument | None = None
+        self.body: MarkdownView | None = None
+        self._again = QTimer(self, singleShot=True, interval=CATCH_UP_MS)
+        self._again.timeout.connect(self._write)
         self.header = QToolButton(self)
         self.header.setObjectName("thought")
         self.header.setCheckable(True)
@@ -46,45 +46,58 @@ class ThoughtView(QWidget):
         self._thought = thought
         self._write()
 
+    @property
+    def text(self) -> MessageText | None:
+        """The first part of the thinking that is shown; None before it was opened."""
+        return self.body.texts[0] if self.body is not None else None
+
     def set_look(self, look: Look) -> None:
         """Show it in another way."""
         self._look = look
-        if self.text is not None and self._markdown is not None:
-            self.text.set_zoom(look.zoom)
-            self._markdown.set_theme(_muted(look))
+        if self.body is not None:
+            self.body.set_look(_muted(look))
+            self._write()
+
+    def show_part(self, top: int, bottom: int) -> None:
+        """Know what can be seen of this widget, in pixels; the heights can lie outside of it."""
+        if self.body is not None:
+            self.body.show_part(top - self.body.y(), bottom - self.body.y())
+            self._write()
+
+    def take_shift(self) -> int:
+        """By how many pixels what the reader sees of the thinking has moved since the last time."""
+        return self.body.take_shift() if self.body is not None else 0
 
     def _on_toggled(self, is_open: bool) -> None:
         self.header.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)
         self.header.setToolTip("Hide the thinking" if is_open else "Show the thinking")
-        if is_open and self.text is None:
+        if is_open and self.body is None:
             self._build()
-        if self.text is not None:
-            self.text.setVisible(is_open)
+        if self.body is not None:
+            self.body.setVisible(is_open)
         self._write()
 
     def _build(self) -> None:
-        self.text = MessageText(self)
-        self.text.setObjectName("thought-text")
-        self.text.setAccessibleName("Thinking")
-        self.text.set_zoom(self._look.zoom)
-        self._markdown = MarkdownDocument(self.text.document(), _muted(self._look), self._formulas)
-        self.text.follow(self._markdown)
+        self.body = MarkdownView(_muted(self._look), self._formulas, self, "thought-text")
+        self.body.name("Thinking")
         row = QHBoxLayout()
         row.setContentsMargins(_INDENT, 0, 0, 4)
-        row.addWidget(self.text)
+        row.addWidget(self.body)
         self._column.addLayout(row)
 
     def _write(self) -> None:
-        if self._markdown is None or not self.header.isChecked():
+        if self.body is None or not self.header.isChecked():
             return
-        if not self._thought.startswith(self._markdown.text):
-            self._markdown.clear()
-        self._markdown.append(self._thought[len(self._markdown.text) :])
+        self.body.show_text(self._thought)
+        if self.body.is_behind:
+            self.body.work(WRITING_SECONDS)
+        if self.body.is_behind:
+            self._again.start()
 
 
-def _muted(look: Look) -> Colors:
+def _muted(look: Look) -> Look:
     """Thinking is not what was asked for: it stands back."""
-    return replace(look.colors, text=look.colors.muted)
+    return replace(look, colors=replace(look.colors, text=look.colors.muted))
 
 
 def _duration(seconds: float) -> str:

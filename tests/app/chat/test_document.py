@@ -5,10 +5,10 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication
 
 from app.chat import rendering
-from app.chat.document import MarkdownDocument
 from app.chat.pieces import Block
 from app.chat.rendering import BlockRenderer
 from app.theme import DARK, LIGHT
+from tests.app.chat.growing import Growing
 
 
 @pytest.fixture
@@ -38,18 +38,18 @@ def plain(document: QTextDocument) -> list[str]:
 
 def test_growing_text_reads_like_the_whole(document: QTextDocument) -> None:
     text = "# Title\n\nSome *text*.\n\n- a\n- b\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n```py\nx = 1\n```\n\n---\n\nend"
-    growing = MarkdownDocument(document, LIGHT)
+    growing = Growing(document, LIGHT)
     for character in text:
         growing.append(character)
     at_once = QTextDocument()
-    MarkdownDocument(at_once, LIGHT).append(text)
+    Growing(at_once, LIGHT).append(text)
     assert plain(document) == plain(at_once) == ["Title", "Some text.", "a", "b", "x", "y", "1", "2", "x = 1", "end"]
     assert growing.text == text
 
 
 @pytest.mark.parametrize("pieces", [["One.\n\nTwo.\n\nThree."], ["One.", "\n\nTwo.\n\nThr", "ee", "."]])
 def test_paragraphs_stand_apart_while_the_last_one_is_being_written(document: QTextDocument, pieces: list[str]) -> None:
-    markdown = MarkdownDocument(document, LIGHT)
+    markdown = Growing(document, LIGHT)
     for piece in pieces:
         markdown.append(piece)
     gaps = [frame.frameFormat().topMargin() for frame in document.rootFrame().childFrames()]
@@ -57,7 +57,7 @@ def test_paragraphs_stand_apart_while_the_last_one_is_being_written(document: QT
 
 
 def test_closed_blocks_are_not_rendered_again(document: QTextDocument, rendered: list[str]) -> None:
-    growing = MarkdownDocument(document, LIGHT)
+    growing = Growing(document, LIGHT)
     for number in range(50):
         growing.append(f"Paragraph {number}.\n\n")
     rendered.clear()
@@ -71,7 +71,7 @@ def test_closed_blocks_are_not_rendered_again(document: QTextDocument, rendered:
 
 
 def test_the_work_for_a_word_does_not_grow_with_the_answer(document: QTextDocument, rendered: list[str]) -> None:
-    growing = MarkdownDocument(document, LIGHT)
+    growing = Growing(document, LIGHT)
     longest: list[int] = []
     for part in ("Some words in a paragraph.\n\n" * 200, "end.\n\n```py\n" + "x = 1\n" * 500):
         growing.append(part)
@@ -93,7 +93,7 @@ def test_the_work_for_a_word_does_not_grow_with_the_answer(document: QTextDocume
     ],
 )
 def test_html_is_shown_as_text(document: QTextDocument, hostile: str) -> None:
-    MarkdownDocument(document, LIGHT).append(f"before {hostile} after")
+    Growing(document, LIGHT).append(f"before {hostile} after")
     shown = document.toPlainText()
     assert "before" in shown
     assert "after" in shown
@@ -102,12 +102,12 @@ def test_html_is_shown_as_text(document: QTextDocument, hostile: str) -> None:
 
 
 def test_html_inside_code_is_shown_as_text(document: QTextDocument) -> None:
-    MarkdownDocument(document, LIGHT).append("```html\n<b>x</b>\n```\n\n`<i>y</i>`\n\n    <u>z</u>\n")
+    Growing(document, LIGHT).append("```html\n<b>x</b>\n```\n\n`<i>y</i>`\n\n    <u>z</u>\n")
     assert plain(document) == ["<b>x</b>", "<i>y</i>", "<u>z</u>"]
 
 
 def test_an_image_is_a_link(document: QTextDocument) -> None:
-    MarkdownDocument(document, LIGHT).append("![a picture](http://host/x.png)\n")
+    Growing(document, LIGHT).append("![a picture](http://host/x.png)\n")
     assert "￼" not in document.toPlainText(), "no place for an image"
     assert "a picture" in document.toPlainText()
 
@@ -125,7 +125,7 @@ def test_an_image_is_a_link(document: QTextDocument) -> None:
     ],
 )
 def test_odd_text_leaves_the_document_usable(document: QTextDocument, hostile: str) -> None:
-    growing = MarkdownDocument(document, LIGHT)
+    growing = Growing(document, LIGHT)
     growing.append(hostile + "\n\n")
     growing.append("```\n```\n\nafter\n")
     assert plain(document)[-1] == "after"
@@ -145,7 +145,7 @@ def test_an_unknown_language_is_plain_code(qapp: QApplication) -> None:
 
 
 def test_another_theme_changes_colours_and_no_text(document: QTextDocument) -> None:
-    growing = MarkdownDocument(document, LIGHT)
+    growing = Growing(document, LIGHT)
     growing.append("# Title\n\n```py\nx = 1\n```\n\nopen `end`")
     before, html = document.toPlainText(), document.toHtml()
     growing.set_theme(DARK)

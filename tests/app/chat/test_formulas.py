@@ -5,12 +5,12 @@ from PySide6.QtGui import QTextCursor, QTextDocument
 from pytestqt.qtbot import QtBot
 
 from app.chat.blocks import markdown_parser
-from app.chat.document import MarkdownDocument
 from app.chat.excerpt import selected_text
 from app.chat.formula_drawing import draw
 from app.chat.formula_object import OBJECT
 from app.chat.formulas import Formulas
 from app.theme import LIGHT
+from tests.app.chat.growing import Growing
 
 
 def found(text: str) -> list[str]:
@@ -55,7 +55,7 @@ def test_a_fraction_stands_on_its_line() -> None:
 
 def test_a_formula_is_shown_when_it_is_drawn_and_copied_as_written(qtbot: QtBot) -> None:
     document, formulas = QTextDocument(), Formulas()
-    markdown = MarkdownDocument(document, LIGHT, formulas)
+    markdown = Growing(document, LIGHT, formulas)
     markdown.append("So $x^2$ and $\\frac{$ and\n\n$$y$$\n\nend")
     assert "$x^2$" in document.toPlainText(), "the source is shown until it is drawn"
     qtbot.waitUntil(lambda: document.toPlainText().count(OBJECT) == 2)

@@ -5,9 +5,9 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication
 
 from app.chat.blocks import BlockStream
-from app.chat.document import MarkdownDocument
 from app.chat.pieces import Block
 from app.theme import LIGHT
+from tests.app.chat.growing import Growing
 
 LONGEST_TAIL = 8_500
 
@@ -51,7 +51,7 @@ def test_a_long_list_keeps_its_numbers() -> None:
 
 def test_a_long_table_keeps_its_columns_and_rows(qapp: QApplication) -> None:
     document = QTextDocument()
-    MarkdownDocument(document, LIGHT).append("| a | b |\n|---|---|\n" + "".join(f"| r{n} | x |\n" for n in range(100)))
+    Growing(document, LIGHT).append("| a | b |\n|---|---|\n" + "".join(f"| r{n} | x |\n" for n in range(100)))
     text = document.toPlainText()
     assert [f"r{n}" for n in range(100)] == [word for word in text.split() if word.startswith("r")]
     assert text.split().count("a") == 1
@@ -59,15 +59,15 @@ def test_a_long_table_keeps_its_columns_and_rows(qapp: QApplication) -> None:
 
 def test_code_that_was_cut_is_copied_whole(qapp: QApplication) -> None:
     code = "".join(f"line {n}\n" for n in range(150)) + "x" * 9_000
-    markdown = MarkdownDocument(QTextDocument(), LIGHT)
-    markdown.append(f"```\nfirst\n```\n\n```py\n{code}\n```\n\nafter")
-    assert markdown.code(1) == "first"
-    assert markdown.code(2) == code
-    assert markdown.code(3) == ""
+    markdown = Growing(QTextDocument(), LIGHT)
+    markdown.append(f"```\nfirst\n```\n\nbetween\n\n```py\n{code}\n```\n\nafter")
+    assert markdown.manuscript.code(0) == "first"
+    assert markdown.manuscript.code(1) == ""
+    assert markdown.manuscript.code(2) == code
 
 
 def test_writing_stops_when_its_time_is_up_and_goes_on_later(qapp: QApplication) -> None:
-    markdown = MarkdownDocument(QTextDocument(), LIGHT)
+    markdown = Growing(QTextDocument(), LIGHT)
     markdown.append("A paragraph.\n\n" * 2_000, seconds=0)
     assert markdown.is_behind
     written = markdown.blocks_written

@@ -1,0 +1,83 @@
+"""Where the text of an answer comes from, shown in every section of it that exists."""
+
+from PySide6.QtCore import QObject, QRect, Signal
+
+from app.chat.look import Look
+from app.chat.markdown_view import MarkdownView, Shown
+from app.chat.message_text import MessageText
+from app.chat.origin_display import OriginDisplay
+from app.chat.token_origins import Origin, TokenOrigins
+
+
+class AnswerOrigins(QObject):
+    """Passes on what is known of the origins to the sections, also to those that come near later."""
+
+    token_hovered = Signal(int, int)  # request and number of a round; 0 and -1: of none any more
+    token_chosen = Signal(int, int)  # the same of a click
+
+    def __init__(self, body: MarkdownView, look: Look) -> None:
+        super().__init__(body)
+        self._body = body
+        self._look = look
+        self._origins: TokenOrigins | None = None
+        self._stretch: tuple[int, int] | None = None
+        self._begin = 0  # of the answer in what the model wrote
+        self._displays: dict[MessageText, OriginDisplay] = {}
+        body.section_added.connect(self._add)
+        for each in body.shown:
+            self._add(each)
+
+    def set_origins(self, origins: TokenOrigins) -> None:
+        """Know where the text comes from."""
+        self._origins = origins
+        for each in self._shown():
+            each.set_origins(origins)
+
+    def set_look(self, look: Look) -> None:
+        """Tint in other colours, or no longer."""
+        self._look = look
+        for each in self._shown():
+            each.set_look(look)
+
+    def mark(self, stretch: tuple[int, int] | None) -> None:
+        """Mark these characters of what the model wrote; None for none."""
+        self._stretch = stretch
+        for each in self._shown():
+            each.mark(stretch)
+
+    @property
+    def mark_place(self) -> QRect | None:
+        """Where the mark begins in the answer's text; None if there is nothing to be seen of it."""
+        for shown in self._body.shown:
+            place = self._displays[shown.text].mark_place
+            if place is not None:
+                return place.translated(shown.text.pos())
+        return None
+
+    def show_written(self, begin: int) -> None:
+        """Text was written; `begin`: where the answer begins in what the model wrote."""
+        self._begin = begin
+        for each in self._shown():
+            each.show_written(begin)
+
+    def origin_at(self, position: int) -> Origin | None:
+        """Where the character at a position of the first section that exists comes from; None if it is not known."""
+        return self._shown()[0].origin_at(position)
+
+    def _shown(self) -> list[OriginDisplay]:
+        return [self._displays[each.text] for each in self._body.shown]
+
+    def _add(self, shown: Shown) -> None:
+        display = OriginDisplay(shown.text, shown.document, self._look)
+        self._displays[shown.text] = display
+        shown.text.destroyed.connect(self._forget)
+        display.token_hovered.connect(self.token_hovered)
+        display.token_chosen.connect(self.token_chosen)
+        if self._origins is not None:
+            display.set_origins(self._origins)
+        display.show_written(self._begin)
+        display.mark(self._stretch)
+
+    def _forget(self) -> None:
+        kept = {each.text for each in self._body.shown}
+        self._displays = {text: display for text, display in self._displays.items() if text in kept}
