@@ -1,0 +1,115 @@
+"""From a round to its text and back, and the rounds of a conversation of another day, in the whole window."""
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QTextCursor
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.chat.message_text import MessageText
+from app.tree.canvas import TreeCanvas
+from app.window import MainWindow
+from tests.app.conftest import OpenWindow
+from tests.app.fake_link import FakeLink
+
+WORDS = ("One ", "two **three** ", "four ", "five ", "six.")
+
+
+def converse(window: MainWindow, link: FakeLink, *pieces: str) -> None:
+    window.chat.ask("Count, please.")
+    link.say(*pieces)
+    link.finish()
+
+
+def text_of(window: MainWindow) -> MessageText:
+    text: MessageText = window.chat_panel.view.answers[-1].text
+    return text
+
+
+def marked(window: MainWindow) -> str:
+    return "".join(each.cursor.selectedText() for each in text_of(window).extraSelections())
+
+
+def place_of(text: MessageText, word: str) -> QPoint:
+    cursor = QTextCursor(text.document().find(word))
+    cursor.setPosition(cursor.selectionStart() + 1)
+    return text.cursorRect(cursor).center()
+
+
+def shown_round(window: MainWindow) -> int:
+    picture = window.tree_panel.findChildren(TreeCanvas)[0].picture
+    return picture.tree.number if picture else 0
+
+
+def test_a_round_marks_its_text_and_a_token_shows_its_round(qtbot: QtBot, window: MainWindow, link: FakeLink) -> None:
+    converse(window, link, *WORDS)
+    qtbot.waitUntil(lambda: text_of(window).toPlainText().strip().endswith("six."))
+    qtbot.waitUntil(lambda: shown_round(window) == 5)
+    assert marked(window) == "", "the newest round is only followed"
+    window.tree_panel.player.seek(1)
+    qtbot.waitUntil(lambda: marked(window) == "two three")
+    text = text_of(window)
+    text.hovered.emit(-1)
+    QTest.mouseMove(text.viewport(), place_of(text, "four"))
+    qtbot.waitUntil(lambda: shown_round(window) == 3)
+    qtbot.waitUntil(lambda: marked(window) == "four")
+    text.hovered.emit(-1)  # the mouse is elsewhere
+    qtbot.waitUntil(lambda: shown_round(window) == 2)
+    QTest.mouseClick(text.viewport(), Qt.MouseButton.LeftButton, pos=place_of(text, "five"))
+    text.hovered.emit(-1)
+    qtbot.waitUntil(lambda: shown_round(window) == 4)
+    assert window.tree_panel.player.place == 3
+    window.tree_panel.player.go_live()
+    qtbot.waitUntil(lambda: marked(window) == "")
+
+
+def test_only_who_asks_is_taken_to_the_text(qtbot: QtBot, window: MainWindow, link: FakeLink) -> None:
+    converse(window, link, *(f"word{number}\n\n" for number in range(80)))
+    bar = window.chat_panel.view.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 500 and bar.value() == bar.maximum())
+    qtbot.waitUntil(lambda: shown_round(window) == 80)
+    window.tree_panel.player.seek(2)
+    qtbot.waitUntil(lambda: shown_round(window) == 3)
+    assert bar.value() == bar.maximum()
+    window.tree_panel.show_in_answer()
+    qtbot.waitUntil(lambda: bar.value() < 300)
+
+
+def test_rounds_of_another_day_come_back_with_their_conversation(
+    qtbot: QtBot, open_window: OpenWindow, link: FakeLink
+) -> None:
+    first = open_window(link)
+    link.become_ready()
+    converse(first, link, *WORDS)
+    first.chat.regenerate()
+    link.say("Uno ", "due.")
+    link.finish()
+    first.close()
+    other = FakeLink()
+    window = open_window(other)
+    other.become_ready()
+    qtbot.waitUntil(lambda: bool(window.conversations.keeper.records))
+    window.conversations.keeper.open(window.conversations.keeper.records[0].id)
+    player = window.tree_panel.player
+    qtbot.waitUntil(lambda: len(player.history) == 7)
+    qtbot.waitUntil(lambda: shown_round(window) == 2)
+    assert player.is_live
+    converse(window, other, "Tre ", "quattro.")
+    assert len(player.history) == 9
+    player.seek(5)
+    qtbot.waitUntil(lambda: shown_round(window) == 1)
+    assert player.current is not None
+    assert player.current.tree.pieces[1] == "Uno "
+    player.seek(0)
+    qtbot.waitUntil(lambda: player.current is not None and player.current.tree.pieces[1] == "One ")
+    window.tree_panel.show_in_answer()
+    qtbot.waitUntil(lambda: "another version" in window.tree_panel.findChildren(type(caption(window)))[0].text())
+    keeper = window.conversations.keeper
+    here = keeper.current
+    window.conversations.delete(here)
+    qtbot.waitUntil(lambda: len(player.history) == 0)
+    window.conversations.undo_delete()
+    qtbot.waitUntil(lambda: len(player.history) == 9)
+
+
+def caption(window: MainWindow) -> object:
+    return window.tree_panel._header.caption
