@@ -6,6 +6,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
+from app.translation import tr
 from app.tree.snapshot import Snapshot
 
 
@@ -20,7 +21,7 @@ class Figure:
 def figures(tree: Snapshot, shown: int) -> tuple[Figure, ...]:
     """What to say about a tree of which `shown` drafted nodes are in the picture; the most telling figures first."""
     if not tree.has_bonus:
-        return (_round(tree), _nodes(tree, shown), _UNVERIFIED)
+        return (_round(tree), _nodes(tree, shown), *_state(tree))
     if not tree.drafted:
         return (_round(tree), _tokens(tree), _NOTHING_DRAFTED)
     return (_round(tree), _tokens(tree), _nodes(tree, shown), _depth(tree))
@@ -34,6 +35,27 @@ _NOTHING_DRAFTED = Figure(
     "nothing drafted",
     "No draft model guessed ahead in this round, so the pass of the target model gave one token.",
 )
+
+
+def _state(tree: Snapshot) -> tuple[Figure, ...]:
+    """How far a round has come that is not over."""
+    if not tree.checking:
+        return (_UNVERIFIED,)
+    checked = Figure(
+        tr("being checked"),
+        tr("The target model's pass is under way, which decides what is accepted of these."),
+    )
+    further = len(tree.pieces) - tree.checking
+    if not further:
+        return (checked,)
+    ahead = Figure(
+        tr("{count} guessed ahead").format(count=f"{further:,}"),
+        tr(
+            "While the weights of the target model are on their way, the draft model guesses on: nodes with dotted "
+            "lines. Those behind the bonus token are where the next round begins."
+        ),
+    )
+    return (checked, ahead)
 
 
 def _round(tree: Snapshot) -> Figure:

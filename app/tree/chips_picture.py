@@ -12,10 +12,11 @@ from app.tree.snapshot import Snapshot
 
 @dataclass(frozen=True, eq=False)
 class ChipsPicture(Picture):
-    """A layout and the grid that makes pixels of it."""
+    """A layout and the grid that makes pixels of it; `natural` is the grid if there had been no picture before."""
 
     layout: Layout
     grid: Grid
+    natural: Grid
 
     @property
     def shown(self) -> int:
@@ -57,14 +58,35 @@ class ChipsPicture(Picture):
 
 
 def compose_chips(
-    tree: Snapshot, widths: Sequence[float], bonus_width: float, *, view: Size, zoom: float, text: Type
+    tree: Snapshot,
+    widths: Sequence[float],
+    bonus_width: float,
+    *,
+    view: Size,
+    zoom: float,
+    text: Type,
+    before: ChipsPicture | None = None,
 ) -> ChipsPicture:
-    """Lay a tree out for a view, `zoom` times as detailed as what fits into it; `widths` [nodes] are the chips'."""
+    """Lay a tree out for a view, `zoom` times as detailed as what fits into it; `widths` [nodes] are the chips'.
+
+    `before`: what this one takes the place of. While a tree grows, and once it is verified, its rows stand no farther
+    apart than they did; it begins with the distance that the round before has come to.
+    """
     layout = arrange(tree, widths, bonus_width, room(view, zoom, text))
-    grid = measure(layout, view, zoom, text)
+    natural = measure(layout, view, zoom, text)
+    held = _held(before, tree, view) if before else None
+    grid = measure(layout, view, zoom, text, held) if held else natural
     fits = text.lead + bonus_width * grid.scale + MARGIN <= view.width
     lead = text.lead if fits else MARGIN
-    return ChipsPicture(tree, view, picture_size(layout, grid, text.gap), lead, layout, grid)
+    return ChipsPicture(tree, view, picture_size(layout, grid, text.gap), lead, layout, grid, natural)
+
+
+def _held(before: ChipsPicture, tree: Snapshot, view: Size) -> Grid | None:
+    if before.view != view or before.tree is tree:
+        return None
+    if before.tree.number == tree.number and not before.tree.has_bonus:
+        return before.grid
+    return None if tree.has_bonus else before.natural
 
 
 def _covers(box: Box, point: Point) -> bool:

@@ -13,8 +13,14 @@ from app.tree.lettering import Label, Lettering
 from app.tree.palette import STEPS
 from app.tree.snapshot import Snapshot
 
-ROOT, ACCEPTED, BONUS = range(len(STEPS), len(STEPS) + 3)
-"""Styles beside the steps of the ramp."""
+ROOT, ACCEPTED, BONUS, AHEAD = range(len(STEPS), len(STEPS) + 4)
+"""Styles beside the steps of the ramp, which are those of guesses that are not decided yet."""
+
+REJECTED = AHEAD + 1
+"""The first of the styles of guesses that were not accepted, a step each."""
+
+STYLES = (AHEAD, *reversed(range(REJECTED, REJECTED + len(STEPS))), *reversed(range(len(STEPS))), ROOT, ACCEPTED, BONUS)
+"""All, in the order of painting: the unlikely first, the path last."""
 
 _ABOVE_EDGE = 2  # logical pixels between the middle of a row and the foot of a count
 
@@ -63,9 +69,13 @@ def draw(picture: ChipsPicture, letters: Lettering) -> Drawing:
 
 
 def node_styles(tree: Snapshot) -> NDArray[np.intp]:
-    """Per node: its step of the ramp, or what became of it."""
+    """Per node: what became of it; where it was not accepted, or is not decided yet, the step of its probability."""
     least = -np.log(STEPS[:-1])
     steps = np.searchsorted(least, -tree.log_probs)
+    if tree.has_bonus:
+        steps += REJECTED
+    elif tree.checking:
+        steps[tree.checking :] = AHEAD
     steps[list(tree.accepted)] = ACCEPTED
     steps[0] = ROOT
     return steps
@@ -107,7 +117,7 @@ def _counts(picture: ChipsPicture, boxes: dict[int, Box]) -> tuple[Count, ...]:
 def _edges(
     tree: Snapshot, boxes: dict[int, Box], bonus: Box | None, styles: list[int]
 ) -> tuple[tuple[int, QPainterPath], ...]:
-    paths = {style: QPainterPath() for style in (*reversed(range(len(STEPS))), ACCEPTED, BONUS)}
+    paths = {style: QPainterPath() for style in STYLES}
     parents = tree.parents.tolist()
     for node, box in boxes.items():
         if node:

@@ -86,11 +86,16 @@ def room(view: Size, zoom: float, text: Type) -> Room:
     return Room(rows=max(1, int(rows)), width=width, gap=text.gap, link=text.link)
 
 
-def measure(layout: Layout, view: Size, zoom: float, text: Type) -> Grid:
-    """Spread the rows over a picture `zoom` times the size of the view, as far as that helps reading."""
+def measure(layout: Layout, view: Size, zoom: float, text: Type, held: Grid | None = None) -> Grid:
+    """Spread the rows over a picture `zoom` times the size of the view, as far as that helps reading.
+
+    No farther than in the grid that is `held`: what grows does not begin large only to shrink.
+    """
     row = (view.height * zoom - 2 * MARGIN) / layout.rows
     row = _clamp(row, text.least_row, text.largest_row * zoom)
-    scale = _clamp(row / text.largest_row, 1.0, LARGEST_SCALE)
+    if held:
+        row = min(row, held.row * held.scale)
+    scale = _clamp(row / text.largest_row, 1.0, LARGEST_SCALE if held is None else held.scale)
     unscaled = int(row / scale)
     return Grid(row=unscaled, chip_height=min(unscaled - 3, math.ceil(text.line) + 6), scale=scale)
 

@@ -1,11 +1,16 @@
 """How a tree came to be: the draft finds its nodes in waves, one per pass. Shown one after the other."""
 
+from dataclasses import replace
+
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.tree.snapshot import Snapshot, partial
 
 STEP_MS = 60
 _MOST_STEPS = 12
+
+Key = tuple[int, int]
+"""A node: the number of its parent's key, and its token."""
 
 
 def waves(parents: list[int]) -> list[int]:
@@ -30,7 +35,10 @@ def stages(parents: list[int]) -> list[int]:
 
 
 class Growth(QObject):
-    """Shows a drafted tree wave by wave, until the target has verified it or there is no more."""
+    """Shows a drafted tree wave by wave, until the target has verified it or there is no more.
+
+    A tree that comes while the one before is shown, and has its nodes, begins where that one was.
+    """
 
     grown = Signal(Snapshot)
 
@@ -38,21 +46,46 @@ class Growth(QObject):
         super().__init__(parent)
         self._tree: Snapshot | None = None
         self._stages: list[int] = []
+        self._known: dict[Key, int] = {}  # the nodes that were shown of this round's trees
         self._timer = QTimer(self, interval=STEP_MS)
         self._timer.timeout.connect(self._on_timeout)
 
     def begin(self, tree: Snapshot) -> None:
-        """Show this tree from its root on."""
-        self._tree, self._stages = tree, stages(tree.parents.tolist())
-        self._on_timeout()
-        self._timer.start()
+        """Show this tree, from what was shown of its round before; from its root on if nothing was."""
+        if self._tree is None or self._tree.number != tree.number:
+            self._known = {}
+        seen = self._seen(tree)
+        self._tree = tree
+        self._stages = [end for end in stages(tree.parents.tolist()) if end > seen] or [len(tree.pieces)]
+        if not self._timer.isActive():
+            self._on_timeout()
+            self._timer.start()
 
     def end(self) -> None:
         """Show no more of it."""
         self._timer.stop()
+        self._tree = None
 
     def _on_timeout(self) -> None:
         if self._tree is None or not self._stages:
             self._timer.stop()
             return
-        self.grown.emit(partial(self._tree, self._stages.pop(0)))
+        nodes = self._stages.pop(0)
+        shown = partial(self._tree, nodes)
+        self._learn(shown)
+        self.grown.emit(replace(shown, checking=min(nodes, self._tree.checking)))
+
+    def _seen(self, tree: Snapshot) -> int:
+        """How many nodes, from the first on, were shown before."""
+        keys: list[int] = []
+        for parent, token in zip(tree.parents.tolist(), tree.tokens.tolist(), strict=True):
+            key = self._known.get((keys[parent] if keys else -1, token))
+            if key is None:
+                break
+            keys.append(key)
+        return len(keys)
+
+    def _learn(self, shown: Snapshot) -> None:
+        keys: list[int] = []
+        for parent, token in zip(shown.parents.tolist(), shown.tokens.tolist(), strict=True):
+            keys.append(self._known.setdefault((keys[parent] if keys else -1, token), len(self._known)))

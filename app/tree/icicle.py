@@ -8,18 +8,18 @@ from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.tree.brink import Brink
-from app.tree.drawing import BONUS, node_styles
+from app.tree.drawing import BONUS, STYLES, node_styles
 from app.tree.grid import MARGIN, Size
 from app.tree.icicle_picture import IciclePicture, compose_icicle
 from app.tree.inks import BOLD_STYLES, PATH_STYLES, ink, mark, outline
 from app.tree.lettering import Lettering
-from app.tree.palette import STEPS, Palette
+from app.tree.palette import Palette
 from app.tree.picture import BONUS_NODE
 from app.tree.snapshot import Snapshot
 
 _INDENT = 5.0  # logical pixels from the edge of a band to its text
 _GAPPED = 3.0  # bands below this height are drawn without a gap
-_ORDER = (*reversed(range(len(STEPS))), *sorted(PATH_STYLES))
+_OUTLINED = 6.0  # bands of guesses below this height have no outline: it would be all that is seen of them
 
 
 class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
@@ -83,7 +83,7 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         left, top, right, bottom = self._rectangles.T
         in_view = (right > exposed.left()) & (left < exposed.right())
         in_view &= (bottom > exposed.top()) & (top < exposed.bottom())
-        for style in _ORDER:
+        for style in STYLES:
             chosen = np.flatnonzero(in_view & (self._styles == style))
             self._paint_bands(painter, style, [QRectF(*box) for box in self._boxes(chosen)])
             self._paint_texts(painter, style, chosen, exposed)
@@ -105,12 +105,17 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
 
     def _paint_bands(self, painter: QPainter, style: int, bands: list[QRectF]) -> None:
         pen = outline(self._palette, style)
-        painter.setPen(pen)
         painter.setBrush(QColor(ink(self._palette, style).fill))
-        if style in PATH_STYLES:  # the line lies within the band
+        if pen.style() != Qt.PenStyle.NoPen:  # the line lies within the band
             inset = pen.widthF() / 2
-            bands = [band.adjusted(inset, inset, -inset, -inset) for band in bands]
+            least = 0.0 if style in PATH_STYLES else _OUTLINED
+            outlined = [band.adjusted(inset, inset, -inset, -inset) for band in bands if band.height() >= least]
+            bands = [band for band in bands if band.height() < least]
+            if outlined:
+                painter.setPen(pen)
+                painter.drawRects(outlined)
         if bands:
+            painter.setPen(Qt.PenStyle.NoPen)
             painter.drawRects(bands)
 
     def _paint_texts(self, painter: QPainter, style: int, chosen: NDArray[np.intp], exposed: QRectF) -> None:

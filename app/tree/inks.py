@@ -3,14 +3,17 @@
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPen
 
-from app.tree.drawing import ACCEPTED, BONUS, ROOT
+from app.tree.drawing import ACCEPTED, AHEAD, BONUS, REJECTED, ROOT
 from app.tree.palette import EDGE_WIDTHS, Ink, Palette
 
-_OUTLINES = {ROOT: 1.0, ACCEPTED: 1.6, BONUS: 1.6}  # logical pixels; drafted chips have no outline
-_EDGES = {ROOT: 3.6, ACCEPTED: 3.6, BONUS: 2.2}
+_OUTLINES = {ROOT: 1.0, ACCEPTED: 1.6, BONUS: 1.6, AHEAD: 1.0}  # logical pixels
+_UNDECIDED = 1.0  # around guesses; what was rejected has no outline
+_PATH_EDGES = {ROOT: 3.6, ACCEPTED: 3.6, BONUS: 2.2}
+_THINNER = 0.6  # of the edges to what was rejected
+_LINES = {BONUS: Qt.PenStyle.DashLine, AHEAD: Qt.PenStyle.DotLine}
 _MARK = 2.5
 
-PATH_STYLES = frozenset(_EDGES)
+PATH_STYLES = frozenset(_PATH_EDGES)
 """Root, accepted and bonus: what is never left out."""
 
 BOLD_STYLES = frozenset((ACCEPTED, BONUS))
@@ -18,21 +21,32 @@ BOLD_STYLES = frozenset((ACCEPTED, BONUS))
 
 def ink(palette: Palette, style: int) -> Ink:
     """The colours of a style."""
-    return {ROOT: palette.root, ACCEPTED: palette.accepted, BONUS: palette.bonus}.get(style) or palette.ramp[style]
+    if style >= REJECTED:
+        return palette.rejected[style - REJECTED]
+    others = {ROOT: palette.root, ACCEPTED: palette.accepted, BONUS: palette.bonus, AHEAD: palette.ahead}
+    return others.get(style) or palette.ramp[style]
 
 
 def edge(palette: Palette, style: int) -> QPen:
     """The line that leads to a chip."""
-    return QPen(QColor(ink(palette, style).line), _EDGES.get(style) or EDGE_WIDTHS[style])
+    if style in PATH_STYLES:
+        width = _PATH_EDGES[style]
+    elif style >= REJECTED:
+        width = EDGE_WIDTHS[style - REJECTED] * _THINNER
+    else:
+        width = EDGE_WIDTHS[-1] if style == AHEAD else EDGE_WIDTHS[style]
+    pen = QPen(QColor(ink(palette, style).line), width)
+    if style == AHEAD:
+        pen.setStyle(Qt.PenStyle.DotLine)
+    return pen
 
 
 def outline(palette: Palette, style: int) -> QPen:
-    """The line around a chip; the bonus token's is dashed."""
-    if style not in _OUTLINES:
+    """The line around a chip: the bonus token's is dashed, that of guesses for later dotted; none of a rejected one."""
+    if style >= REJECTED:
         return QPen(Qt.PenStyle.NoPen)
-    pen = QPen(QColor(ink(palette, style).line), _OUTLINES[style])
-    if style == BONUS:
-        pen.setStyle(Qt.PenStyle.DashLine)
+    pen = QPen(QColor(ink(palette, style).line), _OUTLINES.get(style, _UNDECIDED))
+    pen.setStyle(_LINES.get(style, Qt.PenStyle.SolidLine))
     return pen
 
 

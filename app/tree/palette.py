@@ -1,8 +1,10 @@
 """The colours of the tree, dark and light. Hues are apart for colour-blind eyes too (blue, bluish green, orange).
 
-Colour never stands alone: accepted chips are also bold and outlined, the bonus chip is dashed.
+Colour never stands alone: accepted chips are also bold and outlined, the bonus chip is dashed, guesses that are not
+decided yet have a thin outline, those for the time after the target's pass a dotted one, and rejected ones none.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -17,7 +19,10 @@ class Ink:
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """`ramp` holds the drafted nodes from likely to unlikely, one ink per step of `STEPS`."""
+    """`ramp` and `rejected` hold drafted nodes from likely to unlikely, one ink per step of `STEPS`: those that are not
+    decided yet, and those that were not accepted. `ahead`: guesses for the time after the target's pass. `tiers`: the
+    places where layers are kept, of `device`, `ram` and `ssd`.
+    """
 
     background: str
     text: str
@@ -26,6 +31,9 @@ class Palette:
     accepted: Ink
     bonus: Ink
     ramp: tuple[Ink, ...]
+    rejected: tuple[Ink, ...]
+    ahead: Ink
+    tiers: Mapping[str, str]
 
 
 STEPS = (0.5, 0.2, 0.05, 0.01, 0.0)
@@ -48,6 +56,15 @@ DARK = Palette(
         Ink("#212f41", "#3f6286", "#b4c0cc"),
         Ink("#1f2732", "#40566d", "#a0aebb"),
     ),
+    rejected=(
+        Ink("#22282f", "#4a5968", "#a9b3bd"),
+        Ink("#20252c", "#445362", "#a2acb6"),
+        Ink("#1e2329", "#3f4d5b", "#9ba5af"),
+        Ink("#1c2026", "#3b4855", "#949ea8"),
+        Ink("#1a1e23", "#38444f", "#8d97a1"),
+    ),
+    ahead=Ink("#14171c", "#7f8b98", "#a9b3bd"),
+    tiers={"device": "#2fbf8f", "ram": "#5b9cf5", "ssd": "#ffb224"},
 )
 
 LIGHT = Palette(
@@ -64,4 +81,13 @@ LIGHT = Palette(
         Ink("#eaf0f6", "#94b5d4", "#3b5064"),
         Ink("#f1f4f7", "#b5c5d4", "#53626f"),
     ),
+    rejected=(
+        Ink("#eef0f2", "#9aa7b4", "#4d5862"),
+        Ink("#f0f2f4", "#a3afba", "#535e68"),
+        Ink("#f3f4f6", "#abb6c0", "#59646e"),
+        Ink("#f5f6f7", "#b3bcc5", "#5f6973"),
+        Ink("#f8f8f9", "#bac2ca", "#646e78"),
+    ),
+    ahead=Ink("#fdfdfc", "#7d8893", "#4d5862"),
+    tiers={"device": "#0b8a63", "ram": "#3b78d8", "ssd": "#b86a00"},
 )

@@ -9,22 +9,22 @@ from app.tree.advice import Advice
 from app.tree.canvas import CHIPS, WAYS, TreeCanvas
 from app.tree.caption import figures
 from app.tree.exports import Exports
-from app.tree.growth import Growth
 from app.tree.header import Header
+from app.tree.layer_strip import LayerStrip
 from app.tree.lesson_bar import LessonBar
+from app.tree.live import Live
 from app.tree.palette import DARK, LIGHT
 from app.tree.panel_keys import bind_keys
 from app.tree.player import Player
 from app.tree.recording_bar import RecordingBar
-from app.tree.snapshot import MalformedTreeError, Snapshot, snapshot, unverified
+from app.tree.snapshot import MalformedTreeError, Snapshot, snapshot
 from app.tree.timeline import Timeline
 from engine.messages import Event, Finished, Ready, Round
-from engine.watching import Drafted, Inspect, Inspected, Watch
+from engine.watching import Inspect, Inspected, Watch
 
 _EMPTY = "The speculation tree appears here while an answer is written."
 _MALFORMED = "The tree of round {number} cannot be shown: {reason}. The answer itself is not affected."
 _LOST = "This round is not kept any more: there was no room for it, in memory or on the disk."
-_SLOW_SECONDS = 0.25  # rounds that take less are over before one could see them grow
 
 
 class TreePanel(QWidget):
@@ -54,12 +54,13 @@ class TreePanel(QWidget):
         self._requests: set[int] = set()  # whose rounds belong to the conversation
         self._throttle = Throttle(self._refresh, parent=self)
         self.player = Player(self)
-        self._growth = Growth(self)
         self._header = Header(self)
         self._advice = Advice(self)
         self._recording = RecordingBar(self)
         self._message = QLabel(_EMPTY, self)
         self._canvas = TreeCanvas(DARK if dark else LIGHT, self)
+        self._strip = LayerStrip(DARK if dark else LIGHT, self)
+        self._live = Live(self._strip, self._requests, self)
         self._lesson = LessonBar(self)
         self._timeline = Timeline(self.player, self)
         self.exports = Exports(self.player, self)
@@ -80,11 +81,10 @@ class TreePanel(QWidget):
     def on_events(self, events: list[Event]) -> None:
         """Take what tells of trees."""
         for event in events:
+            self._live.take(event, self.player.follows_newest and self.isVisible() and not self._lesson.is_running)
             match event:
                 case Round() if event.id in self._requests:
                     self.show_round(event)
-                case Drafted() if event.id in self._requests:
-                    self.show_draft(event)
                 case Inspected():
                     self._on_inspected(event)
                 case Finished() if event.statistics:
@@ -95,26 +95,15 @@ class TreePanel(QWidget):
     def show_round(self, round: Round) -> None:
         """Keep a round, and show it soon if the newest is looked at; a newer one takes its place if it comes first."""
         self._round = round
-        self._growth.end()
         self.player.add(round)
         self._advice.learn(round)
-
-    def show_draft(self, drafted: Drafted) -> None:
-        """Show how a tree has grown while the target verifies it, where that takes long enough to be seen."""
-        slow = self._round is not None and self._round.seconds.decode >= _SLOW_SECONDS
-        if not (slow and self.player.follows_newest and self.isVisible()) or self._lesson.is_running:
-            return
-        try:
-            self._growth.begin(unverified(drafted))
-        except MalformedTreeError:
-            self._growth.end()  # the round itself will say so
 
     def clear(self) -> None:
         """Show that there is no round yet; what is still on its way of the rounds before is not wanted."""
         self._round = self._shown = None
         self._requests.clear()
         self.exports.stop()
-        self._growth.end()
+        self._live.end()
         self._lesson.end()
         self.player.clear()
         self._throttle.flush()
@@ -160,6 +149,7 @@ class TreePanel(QWidget):
             palette.setColor(role, QColor(colours.text))
         self.setPalette(palette)
         self._canvas.set_palette(colours)
+        self._live.set_palette(colours)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Catch up with the rounds that came while the panel was out of sight."""
@@ -170,7 +160,7 @@ class TreePanel(QWidget):
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
         """What nobody sees is not asked for."""
         super().hideEvent(event)
-        self._growth.end()
+        self._live.end()
         self.command_wanted.emit(Watch())
 
     # ---- inside ------------------------------------------------------------------------------------------------------
@@ -190,6 +180,7 @@ class TreePanel(QWidget):
         column.addWidget(self._advice)
         column.addWidget(self._recording)
         column.addLayout(self._pages, 1)
+        column.addWidget(self._strip)
         column.addWidget(self._lesson)
         column.addWidget(self._timeline)
 
@@ -212,7 +203,7 @@ class TreePanel(QWidget):
         canvas.composed.connect(self._on_composed)
         canvas.asked.connect(self._on_asked)
         self.player.moved.connect(self._throttle.request)
-        self._growth.grown.connect(self._show_tree)
+        self._live.grown.connect(self._show_tree)
         self._lesson.shown.connect(self._show_tree)
         self._lesson.ended.connect(self._on_lesson_ended)
         self._advice.budget_wanted.connect(self.budget_wanted)
@@ -221,12 +212,12 @@ class TreePanel(QWidget):
         """Tell the round that is looked at step by step."""
         if self._shown:
             self.player.pause()
-            self._growth.end()
+            self._live.end_growth()
             self._lesson.begin(self._shown[1])
 
     def _watch(self) -> None:
         wanted = self.isVisible()
-        self.command_wanted.emit(Watch(verdicts=wanted, drafts=wanted))
+        self.command_wanted.emit(Watch(verdicts=wanted, drafts=wanted, layers=wanted))
 
     def choose_way(self, way: str) -> None:
         """A person wants to see trees this way from now on."""

@@ -21,7 +21,8 @@ class Snapshot:
 
     `tokens`, `parents` and `depths` are int32 [nodes], `log_probs` is float32 [nodes] and cumulative. `accepted` is the
     accepted path, root first; the bonus token hangs behind its last node. `number` counts the answer's rounds from 1.
-    As long as the target has not verified it all, `has_bonus` is False and `accepted` ends where it has got to.
+    As long as the target has not verified it all, `has_bonus` is False and `accepted` ends where it has got to; so many
+    of its first nodes as `checking` says are being verified, 0 while the draft is still at work on these.
     `target_log_probs` and `ranks` [nodes + 1] are what the target thinks of every node behind its parent, and last of
     the bonus token; None where nobody asked for them.
     """
@@ -37,6 +38,7 @@ class Snapshot:
     bonus_piece: str
     new_tokens: int
     has_bonus: bool = True
+    checking: int = 0
     target_log_probs: NDArray[np.float32] | None = None
     ranks: NDArray[np.int32] | None = None
 
@@ -94,7 +96,9 @@ def unverified(of: Drafted) -> Snapshot:
     """Decode and check a tree that the target has yet to verify. Raises `MalformedTreeError`."""
     no_tokens = {"bonus": -1, "bonus_piece": "", "new_tokens": 0, "text": "", "seconds": Seconds()}
     grown = snapshot(Round(id=of.id, index=of.index, tree=of.tree, accepted=(0,), **no_tokens))  # type: ignore[arg-type]
-    return replace(grown, has_bonus=False)
+    if not 0 <= of.checking <= len(grown.pieces):
+        raise MalformedTreeError(f"{of.checking} of its {len(grown.pieces)} nodes are being verified")
+    return replace(grown, has_bonus=False, checking=of.checking)
 
 
 def partial(tree: Snapshot, nodes: int, accepted: int = 0, *, has_bonus: bool = False) -> Snapshot:

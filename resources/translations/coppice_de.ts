@@ -209,6 +209,206 @@
             <translation>&amp;Telemetrie</translation>
         </message>
         <message>
+            <location filename="../../app/assistant/dialog.py" />
+            <source>&amp;Close</source>
+            <translation>&amp;Schließen</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/dialog.py" />
+            <source>&amp;Install</source>
+            <translation>&amp;Installieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/dialog.py" />
+            <source>&amp;Pause</source>
+            <translation>An&amp;halten</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/dialog.py" />
+            <source>&amp;Resume</source>
+            <translation>&amp;Fortsetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/dialog.py" />
+            <source>&amp;Try again</source>
+            <translation>&amp;Noch einmal versuchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/dialog.py" />
+            <source>C&amp;ancel installation</source>
+            <translation>Installation &amp;abbrechen</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/dialog.py" />
+            <source>Choose &amp;another…</source>
+            <translation>&amp;Anderen wählen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/dialog.py" />
+            <source>Engine</source>
+            <translation>Rechenkern</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/dialog.py" />
+            <source>Install the engine</source>
+            <translation>Den Rechenkern installieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/dialog.py" />
+            <source>Installing the engine</source>
+            <translation>Der Rechenkern wird installiert</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/dialog.py" />
+            <source>Welcome to Coppice</source>
+            <translation>Willkommen bei Coppice</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/progress_page.py" />
+            <source>How much of the engine is installed</source>
+            <translation>Wie viel vom Rechenkern installiert ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/progress_page.py" />
+            <source>Stopping…</source>
+            <translation>Wird angehalten …</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/progress_page.py" />
+            <source>This window may be closed: the installation goes on behind it.</source>
+            <translation>Dieses Fenster darf geschlossen werden: Die Installation geht im Hintergrund weiter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/proposal_page.py" />
+            <source>&amp;Browse…</source>
+            <translation>&amp;Durchsuchen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/proposal_page.py" />
+            <source>Folder of wheels</source>
+            <translation>Ordner mit Wheels</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/proposal_page.py" />
+            <source>For computers without a network: the folder holds the files that the lock names.</source>
+            <translation>Für Rechner ohne Netz: Der Ordner enthält die Dateien, die vorgegeben sind.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/proposal_page.py" />
+            <source>Install from a folder of &amp;wheels, without the network</source>
+            <translation>Aus einem Ordner mit &amp;Wheels installieren, ohne Netz</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/proposal_page.py" />
+            <source>Looking at this computer…</source>
+            <translation>Dieser Rechner wird angesehen …</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/proposal_page.py" />
+            <source>Models run in an engine of their own, which is not part of this program because it is large and differs from computer to computer. It is installed once, for you alone. Chats can be read meanwhile.</source>
+            <translation>Modelle laufen in einem eigenen Rechenkern. Er ist kein Teil dieses Programms, weil er groß ist und von Rechner zu Rechner verschieden. Er wird einmal installiert, nur für Sie. Unterhaltungen lassen sich währenddessen lesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/proposal_page.py" />
+            <source>This Coppice brings no engine for this system.</source>
+            <translation>Dieses Coppice bringt keinen Rechenkern für dieses System mit.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/ready_page.py" />
+            <source>&amp;Choose a model for this computer…</source>
+            <translation>Ein Modell für diesen Rechner &amp;wählen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/ready_page.py" />
+            <source>&amp;Try the embedded model now</source>
+            <translation>Das mitgelieferte Modell &amp;jetzt ausprobieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/ready_page.py" />
+            <source>Coppice proposes models that this computer can run, also ones bigger than its GPU.</source>
+            <translation>Coppice schlägt Modelle vor, die auf diesem Rechner laufen, auch solche, die größer sind als seine Grafikkarte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/ready_page.py" />
+            <source>The engine is ready.</source>
+            <translation>Der Rechenkern ist bereit.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/ready_page.py" />
+            <source>Tiny, already here, often wrong: it shows within seconds how everything works.</source>
+            <translation>Winzig, schon da, oft im Irrtum: Es zeigt in Sekunden, wie alles geht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>Cancelled.</source>
+            <translation>Abgebrochen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>Checking what is there…</source>
+            <translation>Es wird geprüft, was schon da ist …</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>Downloading the engine…</source>
+            <translation>Der Rechenkern wird heruntergeladen …</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>Nothing is being installed.</source>
+            <translation>Es wird nichts installiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>Paused. What has arrived is kept.</source>
+            <translation>Angehalten. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>The engine could not be installed.</source>
+            <translation>Der Rechenkern ließ sich nicht installieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>Trying the engine out…</source>
+            <translation>Der Rechenkern wird ausprobiert …</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>Unpacking the engine…</source>
+            <translation>Der Rechenkern wird ausgepackt …</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>{build} (recommended)</source>
+            <translation>{build} (empfohlen)</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>{disk} on the disk, about {time}, nothing is downloaded</source>
+            <translation>{disk} auf der Platte, etwa {time}, nichts wird heruntergeladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>{done} of {total}</source>
+            <translation>{done} von {total}</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>{done} of {total}, {speed}/s, {left} left</source>
+            <translation>{done} von {total}, {speed}/s, noch {left}</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>{done} of {total}. Waiting: {reason}.</source>
+            <translation>{done} von {total}. Es wird gewartet: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/words.py" />
+            <source>{size} to download, {disk} on the disk, about {time} at 50 Mbit/s</source>
+            <translation>{size} herunterzuladen, {disk} auf der Platte, etwa {time} bei 50 Mbit/s</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/answer_view.py" />
             <source>Answer</source>
             <translation>Antwort</translation>
@@ -237,6 +437,26 @@
             <location filename="../../app/chat/answer_view.py" />
             <source>Save</source>
             <translation>Speichern</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/schema.py" />
+            <source>a newer version of Coppice wrote it</source>
+            <translation>eine neuere Fassung von Coppice hat sie geschrieben</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/schema.py" />
+            <source>it is another program's database</source>
+            <translation>sie ist die Datenbank eines anderen Programms</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/schema.py" />
+            <source>it is damaged ({detail})</source>
+            <translation>sie ist beschädigt ({detail})</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/schema.py" />
+            <source>only the log that belongs to it is left</source>
+            <translation>nur das zugehörige Protokoll ist noch da</translation>
         </message>
         <message>
             <location filename="../../app/chat/attachments/tray.py" />
@@ -1640,6 +1860,21 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
+            <source>By origin: draft or target</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>By probability</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>Colours the ground of an answer's tokens, never in code: by who had the idea, the draft or the target, or by how likely the target found them. Point at a token for its figures.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
             <source>Dark</source>
             <translation>Dunkel</translation>
         </message>
@@ -1835,6 +2070,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
+            <source>Tint of tokens</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
             <source>What is free</source>
             <translation>Was frei ist</translation>
         </message>
@@ -1939,6 +2179,91 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Optionen suchen</translation>
         </message>
         <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Change…</source>
+            <translation>Ändern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Engine folder</source>
+            <translation>Ordner des Rechenkerns</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Engine: install, change, update, repair, remove</source>
+            <translation>Rechenkern: installieren, ändern, aktualisieren, reparieren, entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Install the same engine anew; the present one is used until that is done.</source>
+            <translation>Denselben Rechenkern neu installieren; der jetzige dient, bis das fertig ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Install…</source>
+            <translation>Installieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Models cannot answer without it. Chats and models stay.</source>
+            <translation>Ohne ihn können Modelle nicht antworten. Unterhaltungen und Modelle bleiben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Models need one to answer.</source>
+            <translation>Modelle brauchen einen, um zu antworten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>No engine is installed.</source>
+            <translation>Kein Rechenkern ist installiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>PyTorch {version}.</source>
+            <translation>PyTorch {version}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Remove</source>
+            <translation>Entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Remove the engine</source>
+            <translation>Den Rechenkern entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Remove the engine?</source>
+            <translation>Den Rechenkern entfernen?</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Remove…</source>
+            <translation>Entfernen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Repair</source>
+            <translation>Reparieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>This version of Coppice was made for a newer one.</source>
+            <translation>Diese Fassung von Coppice ist für einen neueren gemacht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>Update</source>
+            <translation>Aktualisieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>What was installed. It can be removed and installed again at any time.</source>
+            <translation>Was installiert wurde. Es lässt sich jederzeit entfernen und neu installieren.</translation>
+        </message>
+        <message>
             <location filename="../../app/preferences/folder_editors.py" />
             <source>Add…</source>
             <translation>Hinzufügen…</translation>
@@ -1952,11 +2277,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/preferences/folder_editors.py" />
             <source>Choose a folder</source>
             <translation>Ordner wählen</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/folder_editors.py" />
-            <source>Remove</source>
-            <translation>Entfernen</translation>
         </message>
         <message>
             <location filename="../../app/preferences/folder_editors.py" />
@@ -2081,82 +2401,137 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>AMD (ROCm)</source>
-            <translation type="unfinished" />
+            <translation>AMD (ROCm)</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>Apple (Metal)</source>
-            <translation type="unfinished" />
+            <translation>Apple (Metal)</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>Found: a Mac with an Apple processor.</source>
-            <translation type="unfinished" />
+            <translation>Gefunden: ein Mac mit einem Prozessor von Apple.</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>Found: an AMD card that ROCm knows.</source>
-            <translation type="unfinished" />
+            <translation>Gefunden: eine Karte von AMD, die ROCm kennt.</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>Found: {card}.</source>
-            <translation type="unfinished" />
+            <translation>Gefunden: {card}.</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>NVIDIA (CUDA)</source>
-            <translation type="unfinished" />
+            <translation>NVIDIA (CUDA)</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>No AMD card that ROCm knows was found.</source>
-            <translation type="unfinished" />
+            <translation>Keine Karte von AMD, die ROCm kennt, wurde gefunden.</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>No NVIDIA card was found.</source>
-            <translation type="unfinished" />
+            <translation>Keine Karte von NVIDIA wurde gefunden.</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>No graphics card was found that models can compute on. The processor can do it, more slowly.</source>
-            <translation type="unfinished" />
+            <translation>Keine Grafikkarte wurde gefunden, auf der Modelle rechnen können. Der Prozessor kann es, langsamer.</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>Processor only</source>
-            <translation type="unfinished" />
+            <translation>Nur der Prozessor</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>The {card} has no NVIDIA driver. Install driver {needed} or newer, then choose NVIDIA here.</source>
-            <translation type="unfinished" />
+            <translation>Die {card} hat keinen Treiber von NVIDIA. Installieren Sie Treiber {needed} oder neuer und wählen Sie dann hier NVIDIA.</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>The {card} is too old for CUDA 13: it has compute capability {has}, and {needed} is needed.</source>
-            <translation type="unfinished" />
+            <translation>Die {card} ist zu alt für CUDA 13: Sie hat Compute Capability {has}, nötig ist {needed}.</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>The {card} needs the NVIDIA driver {needed} or newer, and driver {has} is installed. Install a newer driver, start the computer again, then choose NVIDIA here.</source>
-            <translation type="unfinished" />
+            <translation>Die {card} braucht den NVIDIA-Treiber {needed} oder neuer, installiert ist Treiber {has}. Installieren Sie einen neueren, starten Sie den Rechner neu und wählen Sie dann hier NVIDIA.</translation>
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>This Coppice brings no engine for AMD cards on this system; the processor is used.</source>
+            <translation>Dieses Coppice bringt für dieses System keinen Rechenkern für Karten von AMD mit; es rechnet der Prozessor.</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
             <source>This is not a Mac with an Apple processor.</source>
-            <translation type="unfinished" />
+            <translation>Dies ist kein Mac mit einem Prozessor von Apple.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>This version of Coppice brings no build for AMD cards on this system; the processor is used.</source>
-            <translation type="unfinished" />
+            <location filename="../../app/runtime_wiring.py" />
+            <source>Show…</source>
+            <translation>Zeigen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/runtime_wiring.py" />
+            <source>The engine is being installed. Chats can be read, and models downloaded.</source>
+            <translation>Der Rechenkern wird installiert. Unterhaltungen lassen sich lesen und Modelle herunterladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/runtime_wiring.py" />
+            <source>The engine is not installed yet. Chats can be read, and models downloaded.</source>
+            <translation>Der Rechenkern ist noch nicht installiert. Unterhaltungen lassen sich lesen und Modelle herunterladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/runtime_wiring.py" />
+            <source>The installation of the engine is paused.</source>
+            <translation>Die Installation des Rechenkerns ist angehalten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/runtime_wiring.py" />
+            <source>The present one is used until that is done.</source>
+            <translation>Der jetzige dient, bis das fertig ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/runtime_wiring.py" />
+            <source>This version of Coppice was made for a newer engine.</source>
+            <translation>Diese Fassung von Coppice ist für einen neueren Rechenkern gemacht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/runtime_wiring.py" />
+            <source>Update…</source>
+            <translation>Aktualisieren…</translation>
         </message>
         <message>
             <location filename="../../app/status_area.py" />
             <source>Answering</source>
             <translation>Antwortet</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>The target model's pass is under way, which decides what is accepted of these.</source>
+            <translation>Der Durchlauf des Zielmodells ist im Gange; er entscheidet, was davon angenommen wird.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>While the weights of the target model are on their way, the draft model guesses on: nodes with dotted lines. Those behind the bonus token are where the next round begins.</source>
+            <translation>Während die Gewichte des Zielmodells unterwegs sind, rät das Entwurfsmodell weiter: Knoten mit gepunkteten Linien. Was davon hinter dem Bonus-Token steht, ist der Anfang der nächsten Runde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>being checked</source>
+            <translation>wird geprüft</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>{count} guessed ahead</source>
+            <translation>{count} vorausgeraten</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
@@ -2209,6 +2584,36 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Es gibt noch keine Runde zu speichern.</translation>
         </message>
         <message>
+            <location filename="../../app/tree/layer_strip.py" />
+            <source>A pass of the target goes through all of its layers, from left to right. ▼: the layer that is computed, or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are computed, dotted ones in RAM, empty ones on the SSD.</source>
+            <translation>Ein Durchlauf des Zielmodells geht durch alle seine Schichten, von links nach rechts. ▼: die Schicht, die gerechnet oder auf die gewartet wird (hohl). ▲: Schichten, deren Gewichte unterwegs sind. Volle Zellen liegen dort, wo sie gerechnet werden, gepunktete im RAM, leere auf der SSD.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/layer_strip.py" />
+            <source>Computing layer {layer} of {count}</source>
+            <translation>Rechnet Schicht {layer} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/layer_strip.py" />
+            <source>Layer {layer}, kept in {place}.</source>
+            <translation>Schicht {layer}, Platz: {place}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/layer_strip.py" />
+            <source>Layers of the target</source>
+            <translation>Schichten des Zielmodells</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/layer_strip.py" />
+            <source>Waiting for layer {layer} of {count}, from {place}</source>
+            <translation>Wartet auf Schicht {layer} von {count}, aus: {place}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/layer_strip.py" />
+            <source>loading {layer} from {place}</source>
+            <translation>lädt {layer} aus: {place}</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/recording_bar.py" />
             <source>Back to the conversation</source>
             <translation>Zurück zum Gespräch</translation>
@@ -2242,6 +2647,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/saving.py" />
             <source>{count} rounds were saved in {name}.</source>
             <translation>{count} Runden wurden in {name} gespeichert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree_wiring.py" />
+            <source>This round wrote another version of the answer.</source>
+            <translation>Diese Runde hat eine andere Fassung der Antwort geschrieben.</translation>
         </message>
         <message>
             <location filename="../../app/window.py" />

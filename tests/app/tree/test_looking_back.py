@@ -16,7 +16,7 @@ from app.tree.caption import Caption
 from app.tree.panel import TreePanel
 from app.tree.picture import Picture
 from app.tree.timeline import Timeline
-from engine.messages import PROTOCOL, Finished, Ready, Round, Seconds, Statistics
+from engine.messages import PROTOCOL, Finished, Ready, Round, Statistics
 from engine.watching import Drafted, Inspect, Inspected, Verdicts, Watch
 from tests.app.tree.trees import random_round, round_of
 
@@ -71,7 +71,7 @@ def test_the_engine_is_told_what_is_watched(qtbot: QtBot) -> None:
     panel.show()
     panel.on_events([Ready(PROTOCOL, 2)])
     panel.hide()
-    assert wanted == [Watch(), Watch(True, True), Watch(True, True), Watch()]
+    assert wanted == [Watch(), Watch(True, True, True), Watch(True, True, True), Watch()]
 
 
 def test_rounds_of_others_are_nothing_to_see(qtbot: QtBot, panel: TreePanel) -> None:
@@ -104,28 +104,6 @@ def test_arrow_keys_walk_the_tree_and_the_target_is_asked(qtbot: QtBot, panel: T
     assert "the target chose <b>·cat</b> here" in QToolTip.text()
     assert "·fox" in QToolTip.text()
     assert asked == [Inspect(1, 0, 0), Inspect(1, 0, 1)]
-
-
-def test_slow_rounds_are_seen_growing_until_they_are_verified(qtbot: QtBot, panel: TreePanel) -> None:
-    slow = replace(random_round(200, seed=1), seconds=Seconds(decode=3.0))
-    newest = random_round(200, seed=2, index=1)
-    arrive(qtbot, panel, slow)
-    sizes: list[int] = []
-    canvas(panel).composed.connect(lambda: sizes.append(shown(panel).tree.drafted))
-    panel.on_events([Drafted(1, 1, newest.tree)])
-    qtbot.waitUntil(lambda: sizes[-1:] == [200])
-    assert sizes == sorted(sizes)
-    assert len(sizes) > 2
-    assert caption(panel).endswith("not checked yet")
-    assert not shown(panel).tree.has_bonus
-    panel.on_events([newest])
-    qtbot.waitUntil(lambda: shown(panel).tree.has_bonus)
-
-
-def test_fast_rounds_are_not_delayed_by_growth(qtbot: QtBot, panel: TreePanel) -> None:
-    arrive(qtbot, panel, random_round(20, seed=1))
-    with qtbot.assertNotEmitted(canvas(panel).composed, wait=100):
-        panel.on_events([Drafted(1, 1, random_round(20, seed=2).tree)])
 
 
 def test_looking_back_does_not_stop_what_comes(qtbot: QtBot, panel: TreePanel) -> None:

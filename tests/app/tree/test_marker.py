@@ -108,7 +108,7 @@ def test_view_hardly_wider_than_the_bonus_token_has_no_room_for_the_sign(qtbot: 
 def test_no_chip_is_cut_at_the_edge_while_following(qtbot: QtBot, panel: TreePanel, palette: Palette) -> None:
     panel.set_theme(palette is DARK)
     view, picture = show(qtbot, panel, long_path(14))
-    fills = {ink.fill for ink in (palette.root, palette.accepted, palette.bonus, *palette.ramp)}
+    fills = {ink.fill for ink in (palette.root, palette.accepted, palette.bonus, *palette.ramp, *palette.rejected)}
     boxes = [picture.chip(node) for node in picture.layout.places]
     assert any(box.x < view.origin.x < box.x + box.width for box in boxes)
     assert not fills & edge_colours(view, range(1))

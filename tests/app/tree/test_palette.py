@@ -5,7 +5,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PySide6.QtCore import Qt
 
+from app.tree.drawing import ACCEPTED, AHEAD, BONUS, REJECTED
+from app.tree.inks import BOLD_STYLES, edge, outline
 from app.tree.palette import DARK, EDGE_WIDTHS, LIGHT, STEPS, Palette
 
 PALETTES = pytest.mark.parametrize("palette", [DARK, LIGHT], ids=["dark", "light"])
@@ -44,7 +47,7 @@ def lab(colour: str, vision: str) -> NDArray[np.float64]:
 
 @PALETTES
 def test_text_is_legible_on_every_chip(palette: Palette) -> None:
-    for ink in (palette.root, palette.accepted, palette.bonus, *palette.ramp):
+    for ink in (palette.root, palette.accepted, palette.bonus, palette.ahead, *palette.ramp, *palette.rejected):
         assert contrast(ink.text, ink.fill) >= 4.5
     assert contrast(palette.text, palette.background) >= 7
     assert contrast(palette.muted, palette.background) >= 4.5
@@ -55,6 +58,10 @@ def test_every_edge_can_be_seen_and_likelier_ones_stand_out(palette: Palette) ->
     strengths = [contrast(ink.line, palette.background) for ink in palette.ramp]
     assert strengths == sorted(strengths, reverse=True)
     assert strengths[-1] >= 1.7
+    dimmed = [contrast(ink.line, palette.background) for ink in palette.rejected]
+    assert dimmed == sorted(dimmed, reverse=True)
+    assert dimmed[-1] >= 1.7
+    assert dimmed[0] < strengths[0]
 
 
 @PALETTES
@@ -67,4 +74,22 @@ def test_kinds_stay_apart(palette: Palette, vision: str) -> None:
 
 def test_ramp_has_an_ink_and_a_width_per_step() -> None:
     assert len(DARK.ramp) == len(LIGHT.ramp) == len(STEPS) == len(EDGE_WIDTHS)
+    assert len(DARK.rejected) == len(LIGHT.rejected) == len(STEPS)
     assert list(EDGE_WIDTHS) == sorted(EDGE_WIDTHS, reverse=True)
+
+
+@PALETTES
+def test_what_became_of_a_guess_is_told_by_its_outline_too(palette: Palette) -> None:
+    """Whoever sees no colours at all still tells the kinds apart."""
+    pens = {style: outline(palette, style) for style in (0, REJECTED, AHEAD, ACCEPTED, BONUS)}
+    looks = {(pen.style(), pen.widthF() if pen.style() is not Qt.PenStyle.NoPen else 0) for pen in pens.values()}
+    assert len(looks) == len(pens)
+    assert edge(palette, REJECTED).widthF() < edge(palette, 0).widthF() < edge(palette, ACCEPTED).widthF()
+    assert {ACCEPTED, BONUS} == BOLD_STYLES
+
+
+@PALETTES
+def test_rejected_guesses_step_back_behind_those_that_are_not_decided(palette: Palette) -> None:
+    for rejected, undecided in zip(palette.rejected, palette.ramp, strict=True):
+        assert contrast(rejected.fill, palette.background) < contrast(undecided.fill, palette.background)
+        assert contrast(rejected.line, palette.background) <= contrast(undecided.line, palette.background) * 1.05

@@ -39,7 +39,7 @@ def test_icicle_shows_path_bonus_and_rejected_in_the_colours_of_the_theme(
     panel.show_round(round_of([0, 1, 2, 3], [-1, 0, 1, 0], [0, -0.1, -0.2, -3], (0, 1, 2)))
     qtbot.waitUntil(lambda: canvas(panel).picture is not None)
     colour = DARK if dark else LIGHT
-    fills = {colour.accepted.fill, colour.bonus.fill, colour.root.fill, colour.ramp[3].fill}
+    fills = {colour.accepted.fill, colour.bonus.fill, colour.root.fill, colour.rejected[3].fill}
     assert fills <= colours(image(panel))
 
 

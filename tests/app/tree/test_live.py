@@ -1,0 +1,189 @@
+"""A round before it is over: the tree grows, is checked, is verified; and the target's layers pass by."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from PySide6.QtGui import QHelpEvent, QImage
+from PySide6.QtWidgets import QApplication, QToolTip
+from pytestqt.qtbot import QtBot
+
+from app.tree.drawing import AHEAD, ROOT, node_styles
+from app.tree.growth import Growth
+from app.tree.layer_strip import LayerStrip, cell_edges
+from app.tree.palette import DARK, LIGHT, STEPS
+from app.tree.panel import TreePanel
+from app.tree.snapshot import MalformedTreeError, Snapshot, unverified
+from engine.messages import Finished, Loaded, Round, Seconds
+from engine.residence import Residence
+from engine.watching import Drafted, Passing
+from tests.app.fake_engine import model
+from tests.app.tree.panels import canvas, caption, colours, shown
+from tests.app.tree.trees import random_round
+
+pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (propagateSizeHints|raise)")  # of every window
+
+PAIR = Loaded(
+    1,
+    target=model("t", "t"),
+    draft=None,
+    context_tokens=100,
+    seconds=1.0,
+    tiers=("device", "ram", "ssd", "ssd"),
+    residence=Residence(shared=False),
+)
+
+
+@pytest.fixture
+def watched(panel: TreePanel) -> TreePanel:
+    panel.follow(1)
+    return panel
+
+
+def slow(round: Round) -> Round:
+    return replace(round, seconds=Seconds(decode=0.4, target=0.4))
+
+
+def drafted(whole: Round, nodes: int, checking: int = 0) -> Drafted:
+    """The tree of a round with its first `nodes` nodes."""
+    tree = whole.tree
+    part = replace(
+        tree,
+        tokens=tree.tokens[: 4 * nodes],
+        parents=tree.parents[: 4 * nodes],
+        log_probs=tree.log_probs[: 4 * nodes],
+        pieces=tree.pieces[:nodes],
+    )
+    return Drafted(1, whole.index, part, checking)
+
+
+def test_a_tree_is_seen_growing_checked_and_verified(qtbot: QtBot, watched: TreePanel) -> None:
+    whole = slow(random_round(200, seed=2))
+    seen: list[Snapshot] = []
+    canvas(watched).composed.connect(lambda: seen.append(shown(watched).tree))
+    for nodes in (20, 80, 150, 201):
+        watched.on_events([drafted(whole, nodes)])
+    qtbot.waitUntil(lambda: bool(seen) and seen[-1].drafted == 200)
+    assert caption(watched).text().endswith("not checked yet")
+    watched.on_events([drafted(whole, 201, checking=201)])
+    qtbot.waitUntil(lambda: seen[-1].checking == 201)
+    assert caption(watched).text().endswith("being checked")
+    sizes = [tree.drafted for tree in seen]
+    assert sizes == sorted(sizes)
+    assert len(set(sizes)) > 3
+    assert not any(tree.has_bonus for tree in seen)
+    watched.on_events([whole])
+    qtbot.waitUntil(lambda: seen[-1].has_bonus)
+
+
+def test_what_is_guessed_ahead_is_told_apart(qtbot: QtBot, watched: TreePanel) -> None:
+    whole = slow(random_round(60, seed=2))
+    watched.on_events([drafted(whole, 61, checking=31)])
+    qtbot.waitUntil(lambda: canvas(watched).picture is not None and shown(watched).tree.drafted == 60)
+    assert caption(watched).text().endswith("being checked · 30 guessed ahead")
+    styles = node_styles(shown(watched).tree)
+    assert set(styles[31:]) == {AHEAD}
+    assert AHEAD not in styles[:31]
+    assert not set(styles[:31]) - {ROOT, *range(len(STEPS))}
+
+
+def test_the_outcome_of_a_slow_round_stays_a_while_before_the_next_tree_grows(qtbot: QtBot, watched: TreePanel) -> None:
+    first, second = slow(random_round(60, seed=1)), slow(random_round(60, seed=2, index=1))
+    seen: list[tuple[int, bool]] = []
+    canvas(watched).composed.connect(lambda: seen.append((shown(watched).tree.number, shown(watched).tree.has_bonus)))
+    watched.on_events([first, drafted(second, 30), drafted(second, 61, checking=61)])
+    qtbot.waitUntil(lambda: seen[-1:] == [(2, False)])
+    assert seen[0] == (1, True)
+    watched.on_events([second])
+    qtbot.waitUntil(lambda: seen[-1:] == [(2, True)])
+
+
+def test_a_tree_that_grows_is_not_shown_to_who_looks_at_an_earlier_round(qtbot: QtBot, watched: TreePanel) -> None:
+    rounds = [random_round(20, seed=seed, index=seed) for seed in range(3)]
+    watched.on_events([*rounds])
+    watched.player.step(-1)
+    qtbot.waitUntil(lambda: caption(watched).text().startswith("Round 2 "))
+    with qtbot.assertNotEmitted(canvas(watched).composed, wait=100):
+        watched.on_events([drafted(slow(random_round(20, seed=5, index=3)), 21)])
+
+
+def test_growth_goes_on_where_it_was_and_begins_anew_with_the_next_round(qtbot: QtBot) -> None:
+    growth, seen = Growth(), list[int]()
+    growth.grown.connect(lambda tree: seen.append(tree.drafted))
+    whole = random_round(40, seed=4)
+    growth.begin(unverified(drafted(whole, 25)))
+    qtbot.waitUntil(lambda: seen[-1:] == [24])
+    steps = len(seen)
+    growth.begin(unverified(drafted(whole, 26)))
+    qtbot.waitUntil(lambda: seen[-1:] == [25])
+    assert len(seen) == steps + 1, "what was shown is shown from its root again"
+    growth.begin(unverified(drafted(random_round(40, seed=4, index=1), 26)))
+    qtbot.waitUntil(lambda: seen[-1] < 25)
+    growth.end()
+
+
+def test_impossible_count_of_checked_nodes_is_refused() -> None:
+    with pytest.raises(MalformedTreeError, match="are being verified"):
+        unverified(drafted(random_round(5), 6, checking=7))
+
+
+def strip(panel: TreePanel) -> LayerStrip:
+    return panel.findChildren(LayerStrip)[0]
+
+
+def test_layers_pass_by_in_words_and_cells(qtbot: QtBot, watched: TreePanel) -> None:
+    layers = strip(watched)
+    watched.on_events([PAIR, Passing(2, 0, True, (0,))])
+    assert not layers.isVisible(), "another conversation's"
+    watched.on_events([Passing(1, 2, True, (2, 3))])
+    assert layers.isVisible()
+    assert layers.words == "Waiting for layer 3 of 4, from SSD"
+    watched.on_events([Passing(1, 2, False, (3,))])
+    assert layers.words == "Computing layer 3 of 4 · loading 4 from SSD"
+    watched.on_events([Passing(1, 3, False, (0, 1))])
+    assert layers.words == "Computing layer 4 of 4 · loading 1 from GPU memory"
+    watched.on_events([Passing(1, 0, False, (1,))])
+    assert layers.words == "Computing layer 1 of 4 · loading 2 from RAM"
+    watched.on_events([Passing(1, 3, False, ())])
+    assert layers.words == layers.accessibleDescription() == "Computing layer 4 of 4"
+    qtbot.waitUntil(lambda: layers.height() >= layers.sizeHint().height())
+    pixels: QImage = layers.grab().toImage()
+    palette = DARK if pixels.pixelColor(1, 1).lightness() < 128 else LIGHT
+    assert set(palette.tiers.values()) <= colours(pixels), "a tier without its colour"
+
+
+@pytest.mark.parametrize("ending", [Finished(1, "stop"), slow(replace(random_round(3), seconds=Seconds(target=0.1)))])
+def test_the_strip_goes_with_slow_passes(watched: TreePanel, ending: Finished | Round) -> None:
+    if isinstance(ending, Round):
+        ending = replace(ending, seconds=Seconds(target=0.1))
+    watched.on_events([PAIR, Passing(1, 2, True, (2, 3))])
+    watched.on_events([slow(random_round(3))])
+    assert strip(watched).isVisible()
+    watched.on_events([ending])
+    assert not strip(watched).isVisible()
+
+
+def test_a_layer_says_where_it_is_kept(watched: TreePanel) -> None:
+    watched.on_events([PAIR, Passing(1, 2, True, ())])
+    layers = strip(watched)
+    layers.resize(400, 40)
+    for x, words in ((20, "Layer 1, kept in GPU memory."), (390, "Layer 4, kept in SSD.")):
+        point = layers.rect().topLeft()
+        point.setX(x)
+        QApplication.sendEvent(layers, QHelpEvent(QHelpEvent.Type.ToolTip, point, layers.mapToGlobal(point)))
+        assert words in QToolTip.text()
+
+
+def test_another_target_ends_what_was_shown_of_the_one_before(watched: TreePanel) -> None:
+    watched.on_events([PAIR, Passing(1, 3, True, ())])
+    watched.on_events([replace(PAIR, tiers=("device",)), Passing(1, 3, True, ())])
+    assert not strip(watched).isVisible()
+
+
+@pytest.mark.parametrize("width", [0, 3, 300, 1000])
+@pytest.mark.parametrize("count", [1, 4, 80, 999])
+def test_cells_cover_the_width_without_a_gap(count: int, width: int) -> None:
+    edges = cell_edges(count, width)
+    assert (edges[0], edges[-1], len(edges)) == (0, width, count + 1)
+    sizes = [high - low for low, high in pairwise(edges)]
+    assert max(sizes) - min(sizes) <= 1
