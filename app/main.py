@@ -19,6 +19,8 @@ from app.engine_link import EngineLink
 from app.library.terms_memory import last_load
 from app.network import tell
 from app.paths import Folders, folders_below, platform_folders
+from app.runtime.manager import runtime_manager
+from app.runtime_wiring import connect_runtime
 from app.settings import Settings, SettingsFile
 from app.theme import Theme, application_icon
 from app.translation import install, language_of
@@ -76,11 +78,14 @@ def build_window(application: QApplication, folders: Folders, options: argparse.
     settings = SettingsFile(folders.settings_file)
     tell(settings.current, os.environ)
     install(application, language_of(settings.current.language))
+    manager = runtime_manager(folders)
     folders = with_prepared(folders, settings.current.prepared_folder)
-    link = EngineLink(engine_program(folders.engine_log))
+    link = EngineLink(engine_program(folders.engine_log, manager))
     theme = Theme(application)
     theme.follow(settings.current)
-    return MainWindow(link, settings, folders, theme, wanted_pair(options, settings.current))
+    window = MainWindow(link, settings, folders, theme, wanted_pair(options, settings.current))
+    connect_runtime(window, manager)
+    return window
 
 
 def with_prepared(folders: Folders, prepared: str) -> Folders:

@@ -72,7 +72,7 @@ def _build_parser() -> argparse.ArgumentParser:
 def _status(manager: RuntimeManager, folders: Folders) -> int:
     here, proposal, wanted = manager.installed(), manager.propose(), manager.to_resume()
     offers = [
-        {"build": each.build.value, "bytes": each.download_bytes, "disk": each.disk_bytes} for each in proposal.offers
+        {"build": each.build.value, "bytes": each.download_bytes, "disk": each.disk_bytes()} for each in proposal.offers
     ]
     about = {
         "installed": here.build if here else None,

@@ -59,6 +59,11 @@ class RuntimeLink(QObject):
         """Whether a runtime is being made."""
         return self._thread is not None
 
+    @property
+    def can_resume(self) -> bool:
+        """Whether something is paused, or has failed, and can go on."""
+        return self._installation is not None and self._thread is None
+
     def look(self) -> None:
         """Ask the computer what suits it, beside the window."""
         self._proposing.start()
@@ -102,7 +107,7 @@ class RuntimeLink(QObject):
 
     def resume(self) -> None:
         """Go on after a pause or a failure."""
-        if self._installation is not None and self._thread is None:
+        if self.can_resume:
             self._run()
 
     def remove(self) -> None:

@@ -65,7 +65,7 @@ class MainWindow(QMainWindow):
         self.models = ModelsRoom(link, settings, folders, theme.colors, self)
         self.steering = Steering(link, self.chat, self.chat_panel, settings, self)
         self.generation = self.steering.popover
-        self.reading = Reading(self.chat_panel.view, settings, self)
+        self.reading = Reading(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
         self.tools = WindowTools(self, settings, folders, theme)
         self._lay_out()
@@ -236,7 +236,7 @@ class MainWindow(QMainWindow):
         actions = {
             ENGINE_NOTICE: self.library.restart,
             LOAD_NOTICE: self.open_models,
-            **self.models.notice_actions,
+            **(self.models.notice_actions | self.tools.notice_actions),
             DELETED_NOTICE: self.conversations.undo_delete,
         }
         actions[key]()

@@ -22,7 +22,9 @@ from app.palette.palette import CommandPalette
 from app.panes import Panes
 from app.paths import Folders
 from app.preferences.dialog import PreferencesDialog
+from app.preferences.engine import EnginePage
 from app.preferences.pages import preferences_dialog
+from app.runtime_link import RuntimeLink
 from app.settings import SettingsFile
 from app.shortcut_guard import ShortcutGuard
 from app.theme import Theme
@@ -35,15 +37,19 @@ _LOGGERS = ("app", "coppice")
 
 
 class WindowTools(QObject):
-    """`preferences_changed` comes when options have changed, and once for `begin`."""
+    """`preferences_changed` comes when options have changed, and once for `begin`; `closing` when the window closes."""
 
     preferences_changed = Signal()
+    closing = Signal()
     notice_raised = Signal(Notice)
 
     def __init__(self, window: QMainWindow, settings: SettingsFile, folders: Folders, theme: Theme) -> None:
         super().__init__(window)
         self._window, self._settings, self._folders, self._theme = window, settings, folders, theme
         self._desk: TokenDesk | None = None
+        self._runtime: RuntimeLink | None = None
+        self._open_assistant: Callable[[bool], None] | None = None
+        self.notice_actions: dict[str, Callable[[], None]] = {}
         self._preferences: PreferencesDialog | None = None
         self.palette = CommandPalette(theme.colors, window)
         self.palette.chosen.connect(self._on_chosen)
@@ -87,10 +93,28 @@ class WindowTools(QObject):
         if self._preferences is None:
             self._desk = TokenDesk(tokens, self)
             self._preferences = preferences_dialog(
-                self._settings, self._folders, hub_place().cache, self._desk, self._window
+                self._settings, self._folders, hub_place().cache, self._desk, self._window, self._engine_page()
             )
             self._preferences.applied.connect(self._apply)
         self._preferences.open()
+
+    def add_runtime(self, link: RuntimeLink, open_assistant: Callable[[bool], None]) -> None:
+        """Give the engine's runtime a page in Preferences."""
+        self._runtime, self._open_assistant = link, open_assistant
+
+    def _engine_page(self) -> EnginePage | None:
+        if self._runtime is None or self._open_assistant is None:
+            return None
+        page = EnginePage(self._runtime)
+        page.assistant_requested.connect(self._on_assistant)
+        return page
+
+    def _on_assistant(self, asks: bool) -> None:
+        """Preferences would stand in the assistant's way."""
+        if self._preferences is not None:
+            self._preferences.accept()
+        if self._open_assistant is not None:
+            self._open_assistant(asks)
 
     def begin(self) -> None:
         """Let the settings take effect."""
@@ -98,6 +122,7 @@ class WindowTools(QObject):
 
     def close(self) -> None:
         """End what goes on beside the window."""
+        self.closing.emit()
         if self._desk is not None:
             self._desk.close()
 

@@ -17,9 +17,14 @@ from app.translation import tr
 
 
 def preferences_dialog(
-    settings: SettingsFile, folders: Folders, hub_cache: Path, desk: TokenDesk, parent: QWidget | None = None
+    settings: SettingsFile,
+    folders: Folders,
+    hub_cache: Path,
+    desk: TokenDesk,
+    parent: QWidget | None = None,
+    engine: OptionsPage | None = None,
 ) -> PreferencesDialog:
-    """The dialog with all its pages; most of them are nothing but their options."""
+    """The dialog with all its pages; most of them are nothing but their options. `engine`: of a runtime of its own."""
     advanced = AdvancedPage(folders)
     pages = (
         OptionsPage(APPEARANCE, tr("Appearance")),
@@ -27,6 +32,7 @@ def preferences_dialog(
         ModelsPage(folders, hub_cache),
         OptionsPage(MEMORY, tr("Memory")),
         OptionsPage(SPECULATION, tr("Speculation")),
+        *([engine] if engine is not None else []),
         NetworkPage(desk),
         advanced,
     )

@@ -58,10 +58,9 @@ class Offer:
         """What comes over the network."""
         return self.lock.bytes
 
-    @property
-    def disk_bytes(self) -> int:
-        """What is needed while it is installed: wheels and what is unpacked; the wheels go when it is done."""
-        return self.lock.bytes + self.lock.installed_bytes
+    def disk_bytes(self, is_local: bool = False) -> int:
+        """What is needed while it is installed: wheels and what is unpacked; our wheels go when it is done."""
+        return self.lock.installed_bytes + (0 if is_local else self.lock.bytes)
 
     def seconds(self, is_local: bool = False, bytes_per_second: float = TYPICAL_BYTES_PER_SECOND) -> float:
         """About how long it takes; from a folder of wheels nothing is downloaded."""

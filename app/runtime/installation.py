@@ -53,7 +53,7 @@ class Installation:
         self._lock = lock
         self._control = Control()
         self._tracker = Tracker(0, Request(lock.build), workshop.equipment.clock)
-        self._progress = Progress(build=lock.build)
+        self._progress = Progress(build=lock.build, is_local=bool(wanted.wheels))
         self._guard = threading.Lock()
         self._leaving = False
 
@@ -130,7 +130,9 @@ class Installation:
             self._enter(Stage.VERIFYING)
             torch = self._shop.verification.run(python, staging, control)
             control.check()
-            done = place.commit(staging, self._lock.build, self._lock.fingerprint, torch, python)
+            lock = self._lock
+            made = Installed(lock.build, lock.fingerprint, torch, python, staging, self.wanted.wheels)
+            done = place.commit(staging, made)
         finally:
             if staging.exists():
                 place.sweep()

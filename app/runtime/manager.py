@@ -94,6 +94,8 @@ class RuntimeManager:
         """The same build made anew beside the old one, which is used until the new one is verified."""
         here, wanted = self.installed(), self.to_resume()
         build = here.build if here else wanted.build if wanted else Build.CPU.value
+        if not wheels and here is not None and here.wheels and Path(here.wheels).is_dir():
+            wheels = here.wheels
         return self.install(Wanted(build, wheels))
 
     def remove(self) -> None:

@@ -41,13 +41,17 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A runtime that was verified. `python` is the path of its program, `torch` the version that it holds."""
+    """A runtime that was verified. `python` is the path of its program, `torch` the version that it holds.
+
+    `wheels` is the folder that it was made from; empty for the network.
+    """
 
     build: str
     fingerprint: str
     torch: str
     python: Path
     folder: Path
+    wheels: str = ""
 
 
 class RuntimePlace:
@@ -73,7 +77,8 @@ class RuntimePlace:
             return None
         build, fingerprint, torch, python = map(str, texts)
         program = folder / python
-        return Installed(build, fingerprint, torch, program, folder) if program.is_file() else None
+        wheels = str(about.get("wheels") or "")
+        return Installed(build, fingerprint, torch, program, folder, wheels) if program.is_file() else None
 
     def bytes_installed(self) -> int:
         """What the runtime takes on the disk; reads every folder of it."""
@@ -121,17 +126,17 @@ class RuntimePlace:
         folder.mkdir(parents=True)
         return folder
 
-    def commit(self, staging: Path, build: str, fingerprint: str, torch: str, python: Path) -> Installed:
-        """Make a verified runtime the one that is used. `python` is its program, below `staging`.
+    def commit(self, staging: Path, made: Installed) -> Installed:
+        """Make a verified runtime, as it lies in `staging`, the one that is used.
 
         Everything is on the disk before the marker is, and the marker before `active.json`: whenever this ends too
         early, even by a power cut, the former state holds, or the next start finds the marker and only has to swap.
         """
-        about = {"format": _FORMAT, "build": build, "fingerprint": fingerprint, "torch": torch}
-        about["python"] = python.relative_to(staging).as_posix()
+        about = {"format": _FORMAT, "build": made.build, "fingerprint": made.fingerprint, "torch": made.torch}
+        about |= {"python": made.python.relative_to(staging).as_posix(), "wheels": made.wheels}
         self._sync()
         write_atomically(staging / _MARKER, json.dumps(about).encode())
-        target = self.folder / f"{build}-{fingerprint}-{staging.name.removeprefix(_STAGING)}"
+        target = self.folder / f"{made.build}-{made.fingerprint}-{staging.name.removeprefix(_STAGING)}"
         staging.rename(target)
         sync_folder(self.folder)
         return self._activate(target)

@@ -26,8 +26,14 @@ class Stage(StrEnum):
         return self in (Stage.CHECKING, Stage.DOWNLOADING, Stage.INSTALLING, Stage.VERIFYING)
 
 
-SHARES = {Stage.CHECKING: (0.0, 0.02), Stage.DOWNLOADING: (0.02, 0.7), Stage.INSTALLING: (0.7, 0.95)}
-"""Which part of the whole bar a stage has."""
+_SHARES = {
+    Stage.CHECKING: (0.0, 0.02),
+    Stage.DOWNLOADING: (0.02, 0.7),
+    Stage.INSTALLING: (0.7, 0.93),
+    Stage.VERIFYING: (0.93, 0.99),
+}
+_LOCAL_SHARES = {Stage.CHECKING: (0.0, 0.05), Stage.INSTALLING: (0.05, 0.75), Stage.VERIFYING: (0.75, 0.99)}
+"""Which part of the whole bar a stage has; where wheels come from a folder, there is nothing to download."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class Progress:
 
     stage: Stage = Stage.IDLE
     build: str = ""
+    is_local: bool = False
     part: float = 0.0
     fetched: Fetched = field(default_factory=lambda: Fetched(0, Request("")))
     message: str = ""
@@ -51,5 +58,5 @@ class Progress:
         """How much of everything is done, from 0 to 1."""
         if self.stage is Stage.DONE:
             return 1.0
-        first, last = SHARES.get(self.stage, (0.95, 0.99) if self.stage is Stage.VERIFYING else (0.0, 0.0))
+        first, last = (_LOCAL_SHARES if self.is_local else _SHARES).get(self.stage, (0.0, 0.0))
         return first + (last - first) * min(1.0, self.part)

@@ -209,6 +209,11 @@
             <translation>&amp;Telemetrie</translation>
         </message>
         <message>
+            <location filename="../../app/actions.py" />
+            <source>Tint by pro&amp;bability</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/assistant/dialog.py" />
             <source>&amp;Close</source>
             <translation>&amp;Schließen</translation>
@@ -1200,6 +1205,96 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Gestern</translation>
         </message>
         <message>
+            <location filename="../../app/chat/tint_legend.py" />
+            <source>How likely the target found every token that it wrote, before temperature and filters. Answers of earlier versions have no probabilities.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/tint_legend.py" />
+            <source>No tint</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/tint_legend.py" />
+            <source>Probability</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/tint_legend.py" />
+            <source>Tokens</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/tint_legend.py" />
+            <source>What the tint means</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/tint_legend.py" />
+            <source>Whose idea every token was; the target has checked them all.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>90 % and more, or not known</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>How likely the target found this is not known.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>The draft had guessed it.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>The target added it itself.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>The target gave this token {percent}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>added by the target</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>below 20 %</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>from 20 %</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>from 50 %</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>guessed by the draft</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>less than 0.1 %</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/token_tint.py" />
+            <source>more than 99 %</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/chat/version_switch.py" />
             <source>Earlier version</source>
             <translation>Frühere Fassung</translation>
@@ -1870,7 +1965,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
-            <source>Colours the ground of an answer's tokens, never in code: by who had the idea, the draft or the target, or by how likely the target found them. Point at a token for its figures.</source>
+            <source>Colours the ground of an answer's tokens, never in code: by whose idea they were, the draft's or the target's, or by how likely the target found them. Point at a token for its figures.</source>
             <translation type="unfinished" />
         </message>
         <message>

@@ -96,6 +96,7 @@ def test_what_would_not_help_says_why(build: Build) -> None:
 
 def test_time_and_space_are_told() -> None:
     offer = Offer(Build.CPU, Lock("cpu", "3.11", 600_000_000, (Wheel("a-1-x.whl", "", 250_000_000),)))
-    assert offer.disk_bytes == 850_000_000
+    assert offer.disk_bytes() == 850_000_000
+    assert offer.disk_bytes(is_local=True) == 600_000_000
     assert 60 < offer.seconds() < 70
     assert 20 < offer.seconds(is_local=True) < 30

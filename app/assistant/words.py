@@ -1,0 +1,59 @@
+"""What is said about builds and progress, in the person's language."""
+
+from app.downloads.disk import size_text
+from app.downloads.durations import time_text
+from app.runtime.builds import NAMES, Offer, Remark
+from app.runtime.progress import Progress, Stage
+from app.translation import tr
+from app.wording import mark
+
+_STAGES = {
+    Stage.IDLE: mark("Nothing is being installed."),
+    Stage.CHECKING: mark("Checking what is there…"),
+    Stage.DOWNLOADING: mark("Downloading the engine…"),
+    Stage.INSTALLING: mark("Unpacking the engine…"),
+    Stage.VERIFYING: mark("Trying the engine out…"),
+    Stage.PAUSED: mark("Paused. What has arrived is kept."),
+    Stage.DONE: mark("The engine is ready."),
+    Stage.FAILED: mark("The engine could not be installed."),
+    Stage.CANCELLED: mark("Cancelled."),
+}
+
+
+def said(remark: Remark) -> str:
+    """A remark as it is shown."""
+    return tr(remark.text).format(**remark.values)
+
+
+def stage_text(stage: Stage) -> str:
+    """What is being done."""
+    return tr(_STAGES[stage])
+
+
+def offer_text(offer: Offer, is_best: bool) -> str:
+    """The name of a build, and whether it is the proposed one."""
+    name = tr(NAMES[offer.build])
+    return tr("{build} (recommended)").format(build=name) if is_best else name
+
+
+def cost_text(offer: Offer, is_local: bool) -> str:
+    """What a build takes."""
+    values = {"disk": size_text(offer.disk_bytes(is_local)), "time": time_text(offer.seconds(is_local))}
+    if is_local:
+        return tr("{disk} on the disk, about {time}, nothing is downloaded").format(**values)
+    values["size"] = size_text(offer.download_bytes)
+    return tr("{size} to download, {disk} on the disk, about {time} at 50 Mbit/s").format(**values)
+
+
+def detail_text(progress: Progress) -> str:
+    """Bytes, speed and time, while wheels arrive; why nothing arrives, while that is so."""
+    fetched = progress.fetched
+    if progress.stage is not Stage.DOWNLOADING or not fetched.bytes_total:
+        return ""
+    values = {"done": size_text(fetched.bytes_done), "total": size_text(fetched.bytes_total)}
+    if fetched.message:
+        return tr("{done} of {total}. Waiting: {reason}.").format(**values, reason=fetched.message)
+    if fetched.seconds_left is None:
+        return tr("{done} of {total}").format(**values)
+    values |= {"speed": size_text(fetched.bytes_per_second), "left": time_text(fetched.seconds_left)}
+    return tr("{done} of {total}, {speed}/s, {left} left").format(**values)

@@ -1,0 +1,165 @@
+"""The assistant, by keyboard and mouse: it proposes, installs, pauses, goes on, and says what comes next."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.assistant.dialog import EngineAssistant
+from app.runtime.manager import RuntimeManager
+from app.runtime.place import Wanted
+from app.runtime.progress import Stage
+from app.runtime_link import RuntimeLink
+from tests.app.runtime.packages import BLOB, PackageIndex
+from tests.hub import stall
+
+
+def give_folder(assistant: EngineAssistant, folder: Path) -> None:
+    """Choose a folder of wheels."""
+    assistant.proposal.local.click()
+    assistant.proposal.folder.setText(str(folder))
+
+
+def test_it_proposes_what_suits_the_computer_with_size_and_time(assistant: EngineAssistant) -> None:
+    first, second = assistant.proposal.choices
+    assert first.isChecked()
+    assert "recommended" in first.text()
+    assert "to download" in first.accessibleDescription()
+    assert "No NVIDIA card" in second.accessibleDescription()
+    assert "processor" in assistant.proposal.found.text()
+    assert assistant.install.isEnabled()
+    assert assistant.proposal.wanted == Wanted("cpu")
+
+
+def test_another_build_can_be_chosen_all_the_same(assistant: EngineAssistant) -> None:
+    assistant.proposal.choices[1].click()
+    assert assistant.proposal.wanted == Wanted("cuda")
+    assistant.choose()
+    assert assistant.proposal.wanted == Wanted("cuda")
+
+
+def test_a_folder_of_wheels_must_be_named_first(assistant: EngineAssistant, wheels: Path) -> None:
+    assert not assistant.proposal.folder.isEnabled()
+    assistant.proposal.local.click()
+    assert not assistant.install.isEnabled()
+    assistant.proposal.folder.setText(str(wheels))
+    assert assistant.install.isEnabled()
+    assert "nothing is downloaded" in assistant.proposal.choices[0].accessibleDescription()
+
+
+def test_return_installs_and_the_last_page_offers_what_comes_next(
+    qtbot: QtBot, assistant: EngineAssistant, runtime: RuntimeLink, wheels: Path
+) -> None:
+    give_folder(assistant, wheels)
+    with qtbot.waitSignal(runtime.ended):
+        QTest.keyClick(assistant.proposal.folder, Qt.Key.Key_Return)
+        assert assistant.pages.currentWidget() is assistant.progress
+    assert runtime.progress.stage is Stage.DONE, runtime.progress.message
+    assert assistant.pages.currentWidget() is assistant.ready
+    assert runtime.installed is not None
+    with qtbot.waitSignal(assistant.try_requested):
+        QTest.keyClick(assistant, Qt.Key.Key_Return)
+    assert not assistant.isVisible()
+
+
+def test_a_model_can_be_chosen_instead(qtbot: QtBot, assistant: EngineAssistant) -> None:
+    with qtbot.waitSignal(assistant.models_requested):
+        assistant.ready.models.click()
+    assert not assistant.isVisible()
+
+
+def test_a_failure_is_told_and_can_be_tried_again(
+    qtbot: QtBot, assistant: EngineAssistant, runtime: RuntimeLink, wheels: Path
+) -> None:
+    missing = (wheels / BLOB).read_bytes()
+    (wheels / BLOB).unlink()
+    give_folder(assistant, wheels)
+    with qtbot.waitSignal(runtime.ended):
+        assistant.install.click()
+    assert BLOB in assistant.progress.error.text()
+    assert assistant.resume.isVisible()
+    assert "again" in assistant.resume.text()
+    (wheels / BLOB).write_bytes(missing)
+    with qtbot.waitSignal(runtime.ended):
+        assistant.resume.click()
+    assert assistant.pages.currentWidget() is assistant.ready
+
+
+def test_a_pause_is_resumed_and_closing_stops_nothing(
+    qtbot: QtBot, index: PackageIndex, assistant: EngineAssistant, runtime: RuntimeLink
+) -> None:
+    index.fail(BLOB, stall(after=150_000), times=99)
+    assistant.install.click()
+    qtbot.waitUntil(lambda: runtime.progress.fetched.file_bytes == 150_000)
+    assert "of" in assistant.progress.detail.text()
+    assistant.close()
+    assert runtime.is_busy
+    assistant.show()
+    with qtbot.waitSignal(runtime.ended):
+        assistant.pause.click()
+        assert not assistant.pause.isEnabled()
+        assert "Stopping" in assistant.progress.stage.text()
+    assert runtime.progress.stage is Stage.PAUSED
+    assert assistant.progress.bar.value() > 0
+    index.heal()
+    index.release()
+    with qtbot.waitSignal(runtime.ended):
+        assistant.resume.click()
+    assert assistant.pages.currentWidget() is assistant.ready
+
+
+def test_cancelling_goes_back_to_the_choice(
+    qtbot: QtBot, index: PackageIndex, assistant: EngineAssistant, runtime: RuntimeLink, manager: RuntimeManager
+) -> None:
+    index.fail(BLOB, stall(after=1000), times=99)
+    assistant.install.click()
+    qtbot.waitUntil(lambda: runtime.progress.fetched.file_bytes == 1000)
+    with qtbot.waitSignal(runtime.ended):
+        assistant.cancel.click()
+    assert assistant.pages.currentWidget() is assistant.proposal
+    assert manager.to_resume() is None
+
+
+def test_a_paused_one_can_be_cancelled_too(
+    qtbot: QtBot, assistant: EngineAssistant, runtime: RuntimeLink, manager: RuntimeManager
+) -> None:
+    manager.place.want(Wanted("cpu", paused=True))
+    assert runtime.restore()
+    assistant.progress.show_progress(runtime.progress)
+    assert assistant.resume.isEnabled()
+    runtime.cancel()
+    assert manager.to_resume() is None
+    assert assistant.pages.currentWidget() is assistant.proposal
+
+
+def test_what_was_interrupted_goes_on_by_itself_at_the_next_start(
+    qtbot: QtBot, runtime: RuntimeLink, manager: RuntimeManager, wheels: Path
+) -> None:
+    manager.place.want(Wanted("cpu", str(wheels)))
+    with qtbot.waitSignal(runtime.ended):
+        assert runtime.restore()
+    assert runtime.installed is not None
+
+
+def test_the_same_engine_is_repaired_from_the_same_folder_and_removed(
+    qtbot: QtBot, runtime: RuntimeLink, wheels: Path
+) -> None:
+    with qtbot.waitSignal(runtime.ended):
+        runtime.install(Wanted("cpu", str(wheels)))
+    first = runtime.installed
+    with qtbot.waitSignal(runtime.ended):
+        runtime.repair()
+    assert runtime.installed is not None
+    assert runtime.installed != first
+    with qtbot.waitSignal(runtime.removed):
+        runtime.remove()
+    assert runtime.installed is None
+
+
+def test_every_button_can_be_reached_and_only_the_right_one_is_pressed_by_return(assistant: EngineAssistant) -> None:
+    for button in assistant.findChildren(QPushButton):
+        assert button.focusPolicy() & Qt.FocusPolicy.TabFocus
+    assert assistant.install.isDefault()
+    assert not assistant.cancel.autoDefault()

@@ -1,0 +1,157 @@
+"""The window of a Coppice that installs its engine by itself, and of one that need not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.assistant.dialog import EngineAssistant
+from app.engine_child import EngineProgram, RuntimeProgram, engine_program
+from app.paths import Folders
+from app.preferences.engine import EnginePage
+from app.runtime.manager import MissingRuntimeError, RuntimeManager, runtime_manager
+from app.runtime.place import Wanted
+from app.runtime_link import RuntimeLink
+from app.runtime_wiring import RUNTIME_NOTICE, RuntimeRoom, connect_runtime
+from app.window import ENGINE_NOTICE, MainWindow
+from engine.messages import Failed, Generate
+from tests.app.fake_link import FakeLink
+
+
+@pytest.fixture
+def room(window: MainWindow, runtime: RuntimeLink) -> Iterator[RuntimeRoom]:
+    """The room of a window in front of a fake engine."""
+    made = RuntimeRoom(window, runtime)
+    yield made
+    made.close()
+
+
+def bars(window: MainWindow) -> list[str]:
+    """The keys of the bars that are shown."""
+    return [notice.key for notice in window.notices.notices]
+
+
+def page_of(window: MainWindow) -> EnginePage:
+    """The engine's page in Preferences, on the screen."""
+    window.actions_.preferences.trigger()
+    page = window.findChildren(EnginePage)[0]
+    dialog = page.window()
+    dialog.list.setCurrentRow(dialog.pages.index(page))  # type: ignore[attr-defined]
+    return page
+
+
+def test_from_a_checkout_there_is_nothing_of_it(window: MainWindow, folders: Folders) -> None:
+    connect_runtime(window, runtime_manager(folders))
+    window.actions_.preferences.trigger()
+    assert window.findChildren(EngineAssistant) == []
+    assert window.findChildren(EnginePage) == []
+
+
+def test_the_first_start_shows_the_assistant_and_leaves_the_window_usable(room: RuntimeRoom) -> None:
+    room.begin()
+    assert room.assistant.isVisible()
+    assert not room.assistant.isModal()
+
+
+def test_without_an_engine_the_bar_offers_to_install_one(window: MainWindow, room: RuntimeRoom) -> None:
+    window.link.engine_stopped.emit(Failed(0, "The engine is not installed yet."))
+    assert bars(window) == [RUNTIME_NOTICE]
+    window.notices.action_requested.emit(RUNTIME_NOTICE)
+    assert room.assistant.isVisible()
+
+
+def test_an_engine_that_was_installed_is_started(
+    qtbot: QtBot, window: MainWindow, link: FakeLink, room: RuntimeRoom, runtime: RuntimeLink, wheels: Path
+) -> None:
+    room.begin()
+    with qtbot.waitSignal(runtime.ended):
+        runtime.install(Wanted("cpu", str(wheels)))
+    assert "restart" in link.said
+    assert bars(window) == []
+
+
+def test_an_engine_that_dies_later_is_told_as_ever(
+    qtbot: QtBot, window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink, wheels: Path
+) -> None:
+    with qtbot.waitSignal(runtime.ended):
+        runtime.install(Wanted("cpu", str(wheels)))
+    window.link.engine_stopped.emit(Failed(0, "The engine crashed (SIGSEGV)."))
+    assert bars(window) == [ENGINE_NOTICE]
+
+
+def test_a_failure_behind_the_window_is_told(
+    qtbot: QtBot, window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink, tmp_path: Path
+) -> None:
+    with qtbot.waitSignal(runtime.ended):
+        runtime.install(Wanted("cpu", str(tmp_path / "nowhere")))
+    assert [notice.message for notice in window.notices.notices] == [f"There is no folder {tmp_path / 'nowhere'}."]
+
+
+def test_trying_the_embedded_model_asks_it(window: MainWindow, link: FakeLink, room: RuntimeRoom) -> None:
+    room.assistant.try_requested.emit()
+    asked = [each for each in link.sent if isinstance(each, Generate)]
+    assert len(asked) == 1
+    assert "dragon" in asked[0].chat[-1].content
+
+
+def test_preferences_tell_of_the_engine_and_remove_it(
+    qtbot: QtBot, window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink, wheels: Path
+) -> None:
+    with qtbot.waitSignal(runtime.ended):
+        runtime.install(Wanted("cpu", str(wheels)))
+    page = page_of(window)
+    assert page.state.text() == "Processor only"
+    assert "9.1.0+tiny" in page.about.text()
+    assert not page.update_.isVisible()
+    page.remove.click()
+    with qtbot.waitSignal(runtime.removed):
+        page.confirm.click()
+    assert "No engine" in page.state.text()
+    assert not page.repair.isVisible()
+
+
+def test_preferences_make_way_for_the_assistant(qtbot: QtBot, window: MainWindow, room: RuntimeRoom) -> None:
+    page = page_of(window)
+    page.change.click()
+    assert not page.isVisible()
+    assert room.assistant.isVisible()
+
+
+def test_a_newer_lock_is_an_update(
+    qtbot: QtBot, window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink, wheels: Path, tmp_path: Path
+) -> None:
+    with qtbot.waitSignal(runtime.ended):
+        runtime.install(Wanted("cpu", str(wheels)))
+    lock = tmp_path / "parts" / "locks" / "cpu.json"
+    lock.write_text(lock.read_text().replace('"python": "3.11"', '"python": "3.12"'))
+    room.begin()
+    assert bars(window) == [RUNTIME_NOTICE]
+    page = page_of(window)
+    assert page.update_.isVisible()
+    with qtbot.waitSignal(runtime.ended):
+        page.update_.click()
+    assert not runtime.manager.is_outdated()
+
+
+def test_the_engine_is_that_of_the_runtime_or_there_is_none(
+    qtbot: QtBot,
+    manager: RuntimeManager,
+    runtime: RuntimeLink,
+    wheels: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = engine_program(tmp_path / "log", manager)
+    assert isinstance(program, RuntimeProgram)
+    with pytest.raises(MissingRuntimeError, match="not installed yet"):
+        program.find()
+    with qtbot.waitSignal(runtime.ended):
+        runtime.install(Wanted("cpu", str(wheels)))
+    monkeypatch.setenv("PYTHONHOME", "/bundle")
+    arguments, environment = program.find()
+    assert runtime.installed is not None
+    assert arguments == (str(runtime.installed.python), "-m", "engine.process")
+    assert "PYTHONHOME" not in environment
+    monkeypatch.setenv("COPPICE_ENGINE_PYTHON", "/opt/python")
+    assert type(engine_program(tmp_path / "log", manager)) is EngineProgram
