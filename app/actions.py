@@ -37,6 +37,7 @@ class Actions:
         self.zoom_out = self._action(tr("&Smaller text"), "Ctrl+-")
         self.zoom_reset = self._action(tr("N&ormal text size"), "Ctrl+0")
         self.tint = self._action(tr("T&int guessed tokens"), "Ctrl+Alt+T", checkable=True)
+        self.tint_chances = self._action(tr("Tint by pro&bability"), "Ctrl+Alt+P", checkable=True)
         self.speculate = self._action(tr("Spec&ulate on or off"), "Ctrl+Shift+P")
         self.save_preset = self._action(tr("Save as &preset…"), "Ctrl+Shift+S")
         self.search_chats = self._action(tr("Searc&h chats"), "Ctrl+Shift+F")
@@ -58,10 +59,8 @@ class Actions:
         self.copy_diagnostics = self._action(tr("Copy &diagnostics"), "Ctrl+Shift+D")
         self.about = self._action(tr("&About Coppice"), "Shift+F1")
         self.about.setMenuRole(QAction.MenuRole.AboutRole)
-        for name, value in vars(self).items():
-            if isinstance(value, QAction):
-                value.setObjectName(name)
         self._menus: dict[QAction, str] = {}
+        self._name_all()
         self._fill_menus()
 
     @property
@@ -91,6 +90,11 @@ class Actions:
         self._window.addAction(action)
         self._listed.append(action)
         return action
+
+    def _name_all(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, QAction):
+                value.setObjectName(name)
 
     def _fill_menus(self) -> None:
         menus: dict[str, list[QAction | None]] = {
@@ -136,6 +140,7 @@ class Actions:
                 self.zoom_out,
                 self.zoom_reset,
                 self.tint,
+                self.tint_chances,
                 None,
                 self.next_pane,
                 self.previous_pane,

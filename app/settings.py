@@ -77,7 +77,6 @@ class Settings(Preferences):
     `drafts`: the draft that was last used with each target, as sources; `loads`: the other load options of each target,
     checked by who uses them; `models_geometry`: that of the Models dialog; `recent_commands`: what was last chosen
     in the command palette, the newest first; `chat_zoom`: of the chat's text, in percent, on top of `text_size`;
-    `chat_tint`: whether it shows which tokens the draft guessed;
     `presets`: generation settings by name, of which one may be the default.
     """
 
@@ -91,7 +90,6 @@ class Settings(Preferences):
     models_geometry: str = ""
     tree_way: str = "chips"
     chat_zoom: int = 100
-    chat_tint: bool = False
     recent_commands: tuple[str, ...] = ()
     presets: dict[str, GenerationSettings] = field(default_factory=dict)
     default_preset: str = option("", DEFAULT_PRESET)

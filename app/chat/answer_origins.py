@@ -2,6 +2,7 @@
 
 from PySide6.QtCore import QObject, QRect, Signal
 
+from app.chat.chances import Chances
 from app.chat.look import Look
 from app.chat.markdown_view import MarkdownView, Shown
 from app.chat.message_text import MessageText
@@ -20,6 +21,7 @@ class AnswerOrigins(QObject):
         self._body = body
         self._look = look
         self._origins: TokenOrigins | None = None
+        self._chances: Chances | None = None
         self._stretch: tuple[int, int] | None = None
         self._begin = 0  # of the answer in what the model wrote
         self._displays: dict[MessageText, OriginDisplay] = {}
@@ -32,6 +34,12 @@ class AnswerOrigins(QObject):
         self._origins = origins
         for each in self._shown():
             each.set_origins(origins)
+
+    def set_chances(self, chances: Chances) -> None:
+        """Know how likely the target found the text; of more text it is told again."""
+        self._chances = chances
+        for each in self._shown():
+            each.set_chances(chances)
 
     def set_look(self, look: Look) -> None:
         """Tint in other colours, or no longer."""
@@ -75,6 +83,8 @@ class AnswerOrigins(QObject):
         display.token_chosen.connect(self.token_chosen)
         if self._origins is not None:
             display.set_origins(self._origins)
+        if self._chances is not None:
+            display.set_chances(self._chances)
         display.show_written(self._begin)
         display.mark(self._stretch)
 

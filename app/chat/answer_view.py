@@ -46,7 +46,7 @@ class AnswerView(QWidget):
         self._formulas = formulas
         self._arrived = message.text
         self._reveal = Reveal(len(message.text))
-        self._thought_began = self._thought_seconds = 0.0
+        self._split_at, self._parts = -1, split("")  # how much of the text was divided last, and its parts
         self.thought: ThoughtView | None = None
         self.body = MarkdownView(look, formulas, self)
         self.body.name(tr("Answer text"))
@@ -54,6 +54,8 @@ class AnswerView(QWidget):
         self.origins = AnswerOrigins(self.body, look)
         self.origins.token_hovered.connect(self.token_hovered)
         self.origins.token_chosen.connect(self.token_chosen)
+        if message.chances is not None:
+            self.origins.set_chances(message.chances)
         self.figures = FiguresRow(look.colors, self)
         self.versions = VersionSwitch(self)
         self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
@@ -126,6 +128,8 @@ class AnswerView(QWidget):
     def change(self, message: Message, added: str) -> None:
         """Take the answer's new state and the text that came with it."""
         self._message = message
+        if message.chances is not None:
+            self.origins.set_chances(message.chances)
         self._arrived += added
         self._reveal.add(len(added), time.monotonic())
         if message.ending.is_final or not self._look.smooth:
@@ -217,7 +221,9 @@ class AnswerView(QWidget):
     def _flush(self) -> None:
         """Show what is to be seen by now; once more in a frame as long as there is more."""
         shown = self._reveal.shown(time.monotonic())
-        parts = split(self._arrived[:shown])
+        if shown != self._split_at:
+            self._split_at, self._parts = shown, split(self._arrived[:shown])
+        parts = self._parts
         self._show_thought(parts)
         self.body.show_text(parts.answer)
         if self.body.is_behind:
@@ -236,8 +242,4 @@ class AnswerView(QWidget):
             self.thought = ThoughtView(self._look, self._formulas, self)
             self._column.insertWidget(0, self.thought)
         growing = not self._message.ending.is_final
-        if growing and not self._thought_began:
-            self._thought_began = time.monotonic()
-        if self._thought_began and (parts.is_thinking or not self._thought_seconds):
-            self._thought_seconds = time.monotonic() - self._thought_began
-        self.thought.show_thought(parts.thought, parts.is_thinking and growing, self._thought_seconds)
+        self.thought.show_thought(parts.thought, parts.is_thinking and growing, self._message.thought_seconds)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from app.options.preferences import TINT_OFF
 from app.theme import Colors
 
 SMALLEST, LARGEST, STEP = 60, 240, 10
@@ -9,9 +10,9 @@ SMALLEST, LARGEST, STEP = 60, 240, 10
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Colours, size in percent, whether text comes evenly, and whether it shows which model wrote it."""
+    """Colours, size in percent, whether text comes evenly, and what the ground of its tokens shows."""
 
     colors: Colors
     zoom: int = 100
     smooth: bool = True
-    tint: bool = False
+    tint: str = TINT_OFF

@@ -1,18 +1,20 @@
-"""Shows where the tokens of an answer come from: a tint for the draft's, and the round under the mouse."""
+"""Shows what is known of the tokens of an answer: as a tint, and the round under the mouse."""
 
 from PySide6.QtCore import QObject, QRect, Signal
-from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextFrame, QTextLayout
+from PySide6.QtGui import QTextBlock, QTextFrame, QTextLayout
 
+from app.chat.chances import Chances
 from app.chat.code_header import CODE
 from app.chat.document import MarkdownDocument, place_of
 from app.chat.document_style import is_code
 from app.chat.look import Look
 from app.chat.message_text import MessageText
 from app.chat.round_mark import RoundMark
-from app.chat.source_places import source_place, source_places
+from app.chat.source_places import letters_of, places_of, source_place, source_places
 from app.chat.token_origins import Origin, TokenOrigins
-
-_STRENGTH = 46  # of 255, of the tint
+from app.chat.token_tint import TokenTint
+from app.options.preferences import TINT_CHANCE, TINT_OFF
+from app.plain_text import tip
 
 
 class OriginDisplay(QObject):
@@ -26,7 +28,7 @@ class OriginDisplay(QObject):
         self._text = text
         self._markdown = markdown
         self._look = look
-        self._origins: TokenOrigins | None = None
+        self._known = TokenTint()
         self._begin = 0  # of the answer in what the model wrote
         self._tinted = 0  # blocks of the document that keep their tint
         self._hovered: tuple[int, int] | None = None
@@ -37,8 +39,14 @@ class OriginDisplay(QObject):
 
     def set_origins(self, origins: TokenOrigins) -> None:
         """Know where the text comes from."""
-        self._origins = origins
+        self._known.origins = origins
         self._tint_all()
+
+    def set_chances(self, chances: Chances) -> None:
+        """Know how likely the target found the text; of more text it is told again."""
+        self._known.chances.follow(chances)
+        if self._look.tint == TINT_CHANCE:
+            self._tint()
 
     def set_look(self, look: Look) -> None:
         """Tint in other colours, or no longer."""
@@ -68,7 +76,13 @@ class OriginDisplay(QObject):
 
     def origin_at(self, position: int) -> Origin | None:
         """Where the character at a position of the document comes from, None if that is not known."""
-        if self._origins is None or position < 0:
+        found = self._source_at(position)
+        origins = self._known.origins
+        return None if found is None or origins is None else origins.at(found)
+
+    def _source_at(self, position: int) -> int | None:
+        """The place in what the model wrote of the character at a position of the document."""
+        if position < 0:
             return None
         block = self._text.document().findBlock(position)
         frame = self._top_frame(position)
@@ -77,11 +91,11 @@ class OriginDisplay(QObject):
         first = self._text.document().findBlock(frame.firstPosition())
         shown, place = "", 0
         while first.isValid() and first.position() <= block.position():
-            place = len(shown) + position - first.position()
+            place = len(shown) + letters_of(first.text(), position - first.position())
             shown += first.text() + "\n"
             first = first.next()
         found = source_place(shown, place, self._markdown.text, place_of(frame))
-        return None if found is None else self._origins.at(self._begin + found)
+        return None if found is None else self._begin + found
 
     def _tint_all(self) -> None:
         self._tinted = 0
@@ -89,7 +103,8 @@ class OriginDisplay(QObject):
 
     def _tint(self) -> None:
         """Go over the frames that are new since the last time; the open ones are gone over every time."""
-        if self._origins is None or not (self._look.tint or self._tinted >= 0):
+        is_tinted = self._look.tint != TINT_OFF
+        if not is_tinted and self._tinted < 0:
             return
         frames = self._text.document().rootFrame().childFrames()
         if self._tinted > self._markdown.blocks_written:
@@ -97,9 +112,7 @@ class OriginDisplay(QObject):
         for frame in frames[self._tinted :]:
             if not frame.frameFormat().hasProperty(CODE):
                 self._tint_frame(frame)
-        self._tinted = self._markdown.blocks_written if self._look.tint else 0
-        if not self._look.tint:
-            self._tinted = -1
+        self._tinted = self._markdown.blocks_written if is_tinted else -1
 
     def _tint_frame(self, frame: QTextFrame) -> None:
         block = self._text.document().findBlock(frame.firstPosition())
@@ -108,33 +121,26 @@ class OriginDisplay(QObject):
             places = source_places(block.text(), self._markdown.text, here)
             if places:
                 here = max(places.values())
-            block.layout().setFormats(self._formats(block, places) if self._look.tint else [])
+            block.layout().setFormats(self._formats(block, places) if self._look.tint != TINT_OFF else [])
             self._text.document().markContentsDirty(block.position(), block.length())
             block = block.next()
 
     def _formats(self, block: QTextBlock, places: dict[int, int]) -> list[QTextLayout.FormatRange]:
-        assert self._origins is not None, "without origins nothing is tinted"
         code = [(start, start + length) for start, length in is_code(block)]
         text, made = block.text(), []
         for start, source in places.items():
             end = next((place for place in range(start, len(text)) if text[place].isspace()), len(text))
-            if any(begin <= start < stop for begin, stop in code):
+            at = places_of(text, start)
+            if any(begin <= at < stop for begin, stop in code):
                 continue
-            offset = start - source - self._begin
-            for begin, stop, is_bonus in self._origins.between(
-                source + self._begin, source + self._begin + end - start
-            ):
-                made.append(self._range(begin + offset, stop - begin, is_bonus))
-        return made
-
-    def _range(self, start: int, length: int, is_bonus: bool) -> QTextLayout.FormatRange:
-        colors = self._look.colors
-        tint = QColor(colors.link if is_bonus else colors.accent)
-        tint.setAlpha(_STRENGTH)
-        made = QTextLayout.FormatRange()
-        layout = QTextCharFormat()
-        layout.setBackground(tint)
-        made.start, made.length, made.format = start, length, layout
+            here = source + self._begin
+            grounds = self._known.grounds(here, here + end - start, self._look.tint, self._look.colors)
+            for begin, stop, ground in grounds:
+                piece = QTextLayout.FormatRange()
+                piece.start = at + places_of(text[start:], begin - here)
+                piece.length = places_of(text[start + begin - here :], stop - begin)
+                piece.format = ground
+                made.append(piece)
         return made
 
     def _top_frame(self, position: int) -> QTextFrame | None:
@@ -145,6 +151,8 @@ class OriginDisplay(QObject):
 
     def _on_hovered(self, position: int) -> None:
         origin = self.origin_at(position)
+        if self._look.tint != TINT_OFF or self._text.toolTip():
+            self._text.setToolTip(tip(self._known.words(self._source_at(position), self._look.tint)))
         named = None if origin is None else (origin.request, origin.round)
         if named != self._hovered:
             self._hovered = named

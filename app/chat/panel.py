@@ -10,6 +10,7 @@ from app.chat.conversation import Conversation, Message
 from app.chat.conversation_view import COLUMN_WIDTH, SIDE_MARGIN, ConversationView
 from app.chat.question_field import files_of
 from app.chat.speculation_state import speculation_state
+from app.chat.tint_legend import TintLegend
 from app.chat.welcome import Welcome
 from app.engine_state import EngineState
 from app.notices import Notice, NoticeStack
@@ -34,6 +35,7 @@ class ChatPanel(QWidget):
         self._controller: ChatController | None = None
         self.welcome = Welcome(self)
         self.view = ConversationView(colors, self)
+        self.legend = TintLegend(colors, self)
         self.composer = Composer(colors, self)
         self._pages = QStackedWidget(self)
         self._pages.addWidget(self.welcome)
@@ -60,6 +62,7 @@ class ChatPanel(QWidget):
         stack.setContentsMargins(0, 8, 0, 14)
         stack.setSpacing(8)
         stack.addWidget(notices)
+        stack.addWidget(self.legend)
         stack.addWidget(self.composer)
         foot = QHBoxLayout()
         foot.setContentsMargins(SIDE_MARGIN, 0, SIDE_MARGIN, 0)
@@ -102,6 +105,7 @@ class ChatPanel(QWidget):
         """Draw everything in other colours."""
         self.view.set_theme(colors)
         self.composer.set_theme(colors)
+        self.legend.set_colors(colors)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
         """Files may be dropped anywhere."""

@@ -3,35 +3,38 @@
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QAction
 
 from app.actions import Actions
-from app.chat.conversation_view import ConversationView
 from app.chat.look import LARGEST, SMALLEST, STEP
+from app.chat.panel import ChatPanel
+from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.settings import SettingsFile
 
 
 class Reading(QObject):
     """Connects the actions with the view, and remembers what was chosen."""
 
-    token_hovered = Signal(
-        int, int
-    )  # request and number of the round that the text under the mouse is from, or 0, -1
+    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
     token_chosen = Signal(int, int)  # the same of text that was clicked
 
-    def __init__(self, view: ConversationView, settings: SettingsFile, parent: QObject) -> None:
+    def __init__(self, panel: ChatPanel, settings: SettingsFile, parent: QObject) -> None:
         super().__init__(parent)
-        self._view = view
+        self._view = view = panel.view
+        self._legend = panel.legend
         self._settings = settings
+        self._tints: dict[str, QAction] = {}
         view.zoom_requested.connect(self.zoom)
         view.token_hovered.connect(self.token_hovered)
         view.token_chosen.connect(self.token_chosen)
+        self._legend.closed.connect(lambda: self.tint(TINT_OFF))
         self.follow_settings()
 
     def follow_settings(self) -> None:
         """Show the text as it was last chosen, and as Preferences say."""
         kept = self._settings.current
         self._view.autoscroll = kept.autoscroll
-        self._show(zoom=min(max(kept.chat_zoom, SMALLEST), LARGEST), tint=kept.chat_tint, smooth=kept.smooth)
+        self._show(zoom=min(max(kept.chat_zoom, SMALLEST), LARGEST), tint=kept.token_tint, smooth=kept.smooth)
 
     def connect_actions(self, actions: Actions) -> None:
         """Have the window's actions do what they say."""
@@ -41,8 +44,10 @@ class Reading(QObject):
         actions.edit_question.triggered.connect(self._view.edit_last_question)
         actions.copy_answer.triggered.connect(self._view.copy_last_answer)
         actions.copy_conversation.triggered.connect(self._view.copy_conversation)
-        actions.tint.setChecked(self._view.look.tint)
-        actions.tint.toggled.connect(self.tint)
+        self._tints = {TINT_ORIGIN: actions.tint, TINT_CHANCE: actions.tint_chances}
+        for kind, action in self._tints.items():
+            action.setChecked(self._view.look.tint == kind)
+            action.triggered.connect(lambda wanted, kind=kind: self.tint(kind if wanted else TINT_OFF))
 
     def zoom(self, steps: int) -> None:
         """Make the text so many steps larger; 0 brings it back to its normal size."""
@@ -50,12 +55,15 @@ class Reading(QObject):
         self._settings.change(chat_zoom=percent)
         self._show(zoom=percent)
 
-    def tint(self, is_tinted: bool) -> None:
-        """Show which tokens were guessed by the draft, or no longer."""
-        self._settings.change(chat_tint=is_tinted)
-        self._show(tint=is_tinted)
+    def tint(self, kind: str) -> None:
+        """Show whose guess the tokens were, or how likely they were, or neither."""
+        self._settings.change(token_tint=kind)
+        self._show(tint=kind)
 
     def _show(self, **changes: object) -> None:
         look = replace(self._view.look, **changes)  # type: ignore[arg-type]
         if look != self._view.look:
             self._view.set_look(look)
+        for kind, action in self._tints.items():
+            action.setChecked(look.tint == kind)
+        self._legend.show_tint(look.tint)

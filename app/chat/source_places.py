@@ -1,4 +1,7 @@
-"""Finds the place in an answer's Markdown that a place in the shown text comes from."""
+"""Finds the place in an answer's Markdown that a place in the shown text comes from.
+
+Qt counts a character beyond the first 65,536 as two places, Python as one letter.
+"""
 
 import re
 
@@ -28,3 +31,16 @@ def source_place(shown: str, place: int, source: str, begin: int) -> int | None:
             found = source_places(shown[: word.end()], source, begin).get(word.start())
             return None if found is None else found + place - word.start()
     return None
+
+
+def places_of(text: str, letters: int) -> int:
+    """How many places the first `letters` of a text take in a document."""
+    return letters + sum(letter > "\uffff" for letter in text[:letters])
+
+
+def letters_of(text: str, places: int) -> int:
+    """How many letters of a text stand before the place number `places` of a document."""
+    letters = min(places, len(text))
+    while places_of(text, letters) > places:
+        letters -= 1
+    return letters

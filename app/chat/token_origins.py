@@ -20,7 +20,8 @@ class Origin:
 class TokenOrigins:
     """Four numbers a round: where its text ends, where the bonus token begins in it, the request, the round's number.
 
-    Text can lag behind the tokens (half a character, a held back stop string): then the pieces tell where it will be.
+    Text can lag behind the tokens (half a character, a held back stop string). Rounds say what each token wrote; in
+    those of older versions the pieces tell where the text will be.
     """
 
     def __init__(self, begin: int = 0) -> None:
@@ -70,17 +71,23 @@ class TokenOrigins:
 
     def add(self, event: Round) -> None:
         """Take a round, in the order they come."""
-        drafted = sum(len(event.tree.pieces[node]) for node in event.accepted[1:])
         begin = self.end
         self._shown += len(event.text)
-        end = begin + drafted + len(event.bonus_piece)
-        if event.text and event.text.endswith(event.bonus_piece):
-            end = self._shown  # nothing is held back: what counting pieces got wrong is right again
-        end = max(begin, end)
+        lengths = array("I", event.lengths)
+        end, bonus = begin + sum(lengths), lengths[-1] if lengths else 0
+        if not lengths:
+            end, bonus = self._guessed(event, begin), len(event.bonus_piece)
         self._ends.append(end)
-        self._bonuses.append(max(begin, end - len(event.bonus_piece)))
+        self._bonuses.append(max(begin, end - bonus))
         self._rounds.append(event.index)
         self._requests.append(event.id)
+
+    def _guessed(self, event: Round, begin: int) -> int:
+        """Where a round's text ends that does not say itself what each token wrote."""
+        if event.text and event.text.endswith(event.bonus_piece):
+            return max(begin, self._shown)  # nothing is held back: what counting pieces got wrong is right again
+        drafted = sum(len(event.tree.pieces[node]) for node in event.accepted[1:])
+        return begin + drafted + len(event.bonus_piece)
 
     def at(self, place: int) -> Origin | None:
         """Where the character at this place of the answer comes from; None behind the end."""

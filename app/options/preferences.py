@@ -9,6 +9,8 @@ from app.wording import mark
 APPEARANCE, CHAT, MODELS, MEMORY = "appearance", "chat", "models", "memory"
 SPECULATION, NETWORK, ADVANCED = "speculation", "network", "advanced"
 
+TINT_OFF, TINT_ORIGIN, TINT_CHANCE = "off", "origin", "chance"
+
 _MOST_GB = 16384.0
 
 
@@ -93,6 +95,22 @@ class Preferences:
             help=mark(
                 "A pass of the target brings several words at once; they appear one after the other until the next "
                 "pass is done, never later. Off, they appear as they come."
+            ),
+        ),
+    )
+    token_tint: str = option(
+        TINT_OFF,
+        Choice(
+            page=CHAT,
+            title=mark("Tint of tokens"),
+            help=mark(
+                "Colours the ground of an answer's tokens, never in code: by whose idea they were, the draft's or the "
+                "target's, or by how likely the target found them. Point at a token for its figures."
+            ),
+            choices=(
+                (TINT_OFF, mark("None")),
+                (TINT_ORIGIN, mark("By origin: draft or target")),
+                (TINT_CHANCE, mark("By probability")),
             ),
         ),
     )

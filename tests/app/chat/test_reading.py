@@ -9,7 +9,9 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.conversation import Conversation, Ending, Message
 from app.chat.conversation_view import ConversationView
+from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
+from app.notices import NoticeStack
 from app.settings import SettingsFile
 from app.theme import LIGHT
 from engine.messages import Seconds, Statistics
@@ -45,9 +47,12 @@ def test_only_what_is_near_is_built_and_scrolling_builds_the_rest(view: Conversa
     assert len(view.column.views) < 120
 
 
-def test_the_size_of_the_text_is_remembered(view: ConversationView, settings: SettingsFile) -> None:
+def test_the_size_of_the_text_is_remembered(settings: SettingsFile, qtbot: QtBot) -> None:
+    panel = ChatPanel(LIGHT, NoticeStack())
+    qtbot.addWidget(panel)
+    view = panel.view
     add_turn(view, "q", "a")
-    reading = Reading(view, settings, view)
+    reading = Reading(panel, settings, panel)
     size = view.answers[0].text.font().pointSizeF()
     reading.zoom(1)
     assert view.answers[0].text.font().pointSizeF() > size

@@ -1,0 +1,109 @@
+"""What the ground of the tokens means, in one quiet line, and the way to have it gone."""
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QLabel, QToolButton, QWidget
+
+from app.chat.flow_layout import FlowLayout
+from app.chat.token_tint import Tint, chance_tints, origin_tints
+from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
+from app.plain_text import tip
+from app.theme import Colors
+from app.translation import tr
+from app.wording import mark
+
+_SWATCH = QSize(18, 12)
+_MEANING = {
+    TINT_ORIGIN: mark("Whose idea every token was; the target has checked them all."),
+    TINT_CHANCE: mark(
+        "How likely the target found every token that it wrote, before temperature and filters. "
+        "Answers of earlier versions have no probabilities."
+    ),
+}
+
+
+class Swatch(QWidget):
+    """A piece of one ground."""
+
+    def __init__(self, tint: Tint, colors: Colors, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._tint = tint
+        self._colors = colors
+        self.setFixedSize(_SWATCH)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
+        """As it looks below a token."""
+        painter = QPainter(self)
+        ground = QColor(self._tint.color)
+        ground.setAlpha(self._tint.strength)
+        painter.fillRect(self.rect(), ground)
+        painter.setPen(QColor(self._colors.border))
+        painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+        if self._tint.is_underlined:
+            painter.setPen(QPen(QColor(self._tint.color), 1, Qt.PenStyle.DotLine))
+            painter.drawLine(3, self.height() - 4, self.width() - 4, self.height() - 4)
+
+
+class TintLegend(QWidget):
+    """Is there only while there is a tint."""
+
+    closed = Signal()
+
+    def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._colors = colors
+        self._kind = TINT_OFF
+        self._row = FlowLayout(self, gap=10, line_gap=2)
+        self._shown: list[QWidget] = []
+        self.setAccessibleName(tr("What the tint means"))
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """Everything it says, for tests and screen readers."""
+        return " · ".join(each.text() for each in self._shown if isinstance(each, QLabel))
+
+    def show_tint(self, kind: str) -> None:
+        """Explain this tint."""
+        if kind != self._kind:
+            self._kind = kind
+            self._build()
+
+    def set_colors(self, colors: Colors) -> None:
+        """Draw it in other colours."""
+        self._colors = colors
+        self._build()
+
+    def _build(self) -> None:
+        for each in self._shown:
+            self._row.removeWidget(each)
+            each.hide()
+            each.deleteLater()
+        self._shown = []
+        self.setVisible(self._kind != TINT_OFF)
+        if self._kind == TINT_OFF:
+            return
+        is_origin = self._kind == TINT_ORIGIN
+        self._add(self._label(tr("Tokens") if is_origin else tr("Probability")))
+        for tint in origin_tints(self._colors) if is_origin else chance_tints(self._colors):
+            self._add(Swatch(tint, self._colors, self))
+            self._add(self._label(tint.words))
+        closer = QToolButton(self)
+        closer.setText("×")
+        closer.setObjectName("dismiss")
+        closer.setToolTip(tr("No tint"))
+        closer.setAccessibleName(tr("No tint"))
+        closer.clicked.connect(self.closed)
+        self._add(closer)
+        self.setToolTip(tip(tr(_MEANING[self._kind])))
+        self.setAccessibleDescription(self.text)
+
+    def _label(self, words: str) -> QLabel:
+        made = QLabel(words, self)
+        made.setObjectName("figure")
+        return made
+
+    def _add(self, widget: QWidget) -> None:
+        self._row.addWidget(widget)
+        widget.show()
+        self._shown.append(widget)
