@@ -10,6 +10,7 @@ from app.chat.formulas import Formulas
 from app.chat.look import Look
 from app.chat.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView
 from app.chat.message_text import MessageText
+from app.translation import tr
 
 _INDENT = 14
 
@@ -29,7 +30,6 @@ class ThoughtView(QWidget):
         self.header.setObjectName("thought")
         self.header.setCheckable(True)
         self.header.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.header.setArrowType(Qt.ArrowType.RightArrow)
         self.header.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.header.toggled.connect(self._on_toggled)
         self._column = QVBoxLayout(self)
@@ -39,10 +39,12 @@ class ThoughtView(QWidget):
 
     def show_thought(self, thought: str, is_thinking: bool, seconds: float) -> None:
         """Show what was thought so far; `seconds` 0 means that nobody took the time."""
-        took = f" for {_duration(seconds)}" if seconds else ""
-        self.header.setText(f"Thinking{took}…" if is_thinking else f"Thought{took}")
+        words = tr("Thinking…") if is_thinking else tr("Thought")
+        if seconds:
+            words = tr("Thinking for {time}…") if is_thinking else tr("Thought for {time}")
+        self.header.setText(words.format(time=_duration(seconds)))
         self.header.setAccessibleName(self.header.text())
-        self.header.setToolTip("Hide the thinking" if self.header.isChecked() else "Show the thinking")
+        self._show_state(self.header.isChecked())
         self._thought = thought
         self._write()
 
@@ -69,17 +71,21 @@ class ThoughtView(QWidget):
         return self.body.take_shift() if self.body is not None else 0
 
     def _on_toggled(self, is_open: bool) -> None:
-        self.header.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)
-        self.header.setToolTip("Hide the thinking" if is_open else "Show the thinking")
+        self._show_state(is_open)
         if is_open and self.body is None:
             self._build()
         if self.body is not None:
             self.body.setVisible(is_open)
         self._write()
 
+    def _show_state(self, is_open: bool) -> None:
+        closed = Qt.ArrowType.LeftArrow if self.isRightToLeft() else Qt.ArrowType.RightArrow
+        self.header.setArrowType(Qt.ArrowType.DownArrow if is_open else closed)
+        self.header.setToolTip(tr("Hide the thinking") if is_open else tr("Show the thinking"))
+
     def _build(self) -> None:
         self.body = MarkdownView(_muted(self._look), self._formulas, self, "thought-text")
-        self.body.name("Thinking")
+        self.body.name(tr("Thinking"))
         row = QHBoxLayout()
         row.setContentsMargins(_INDENT, 0, 0, 4)
         row.addWidget(self.body)
@@ -102,4 +108,6 @@ def _muted(look: Look) -> Look:
 
 def _duration(seconds: float) -> str:
     whole = math.ceil(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+    if whole < 60:
+        return tr("{seconds} s").format(seconds=whole)
+    return tr("{minutes} min {seconds} s").format(minutes=whole // 60, seconds=whole % 60)

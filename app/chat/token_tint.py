@@ -40,7 +40,7 @@ class Tint:
 
 # From which probability on, and how strongly: what was nearly certain is not worth a look.
 _CLASSES = ((0.9, 0, mark("90 % and more, or not known")), (0.5, 34, mark("from 50 %")), (0.2, 72, mark("from 20 %")))
-_RARE = (112, mark("below 20 %"))
+_RARE, _STRONGEST = mark("below 20 %"), 112
 
 
 def origin_tints(colors: Colors) -> tuple[Tint, Tint]:
@@ -51,7 +51,7 @@ def origin_tints(colors: Colors) -> tuple[Tint, Tint]:
 def chance_tints(colors: Colors) -> tuple[Tint, ...]:
     """From the likely tokens to the unlikely ones."""
     likely = (Tint(tr(words), colors.error, strength) for _, strength, words in _CLASSES)
-    return (*likely, Tint(tr(_RARE[1]), colors.error, _RARE[0], is_underlined=True))
+    return (*likely, Tint(tr(_RARE), colors.error, _STRONGEST, is_underlined=True))
 
 
 _GUESSED, _ADDED = mark("guessed by the draft"), mark("added by the target")

@@ -211,7 +211,7 @@
         <message>
             <location filename="../../app/actions.py" />
             <source>Tint by pro&amp;bability</source>
-            <translation type="unfinished" />
+            <translation>Nach &amp;Wahrscheinlichkeit tönen</translation>
         </message>
         <message>
             <location filename="../../app/assistant/dialog.py" />
@@ -1205,94 +1205,139 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Gestern</translation>
         </message>
         <message>
+            <location filename="../../app/chat/thought_view.py" />
+            <source>Hide the thinking</source>
+            <translation>Überlegungen verbergen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/thought_view.py" />
+            <source>Show the thinking</source>
+            <translation>Überlegungen zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/thought_view.py" />
+            <source>Thinking</source>
+            <translation>Überlegungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/thought_view.py" />
+            <source>Thinking for {time}…</source>
+            <translation>Überlegt seit {time} …</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/thought_view.py" />
+            <source>Thinking…</source>
+            <translation>Überlegt …</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/thought_view.py" />
+            <source>Thought</source>
+            <translation>Überlegt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/thought_view.py" />
+            <source>Thought for {time}</source>
+            <translation>{time} lang überlegt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/thought_view.py" />
+            <source>{minutes} min {seconds} s</source>
+            <translation>{minutes} min {seconds} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/thought_view.py" />
+            <source>{seconds} s</source>
+            <translation>{seconds} s</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/tint_legend.py" />
             <source>How likely the target found every token that it wrote, before temperature and filters. Answers of earlier versions have no probabilities.</source>
-            <translation type="unfinished" />
+            <translation>Wie wahrscheinlich das Zielmodell jedes geschriebene Token fand, vor Temperatur und Filtern. Antworten früherer Versionen haben keine Wahrscheinlichkeiten.</translation>
         </message>
         <message>
             <location filename="../../app/chat/tint_legend.py" />
             <source>No tint</source>
-            <translation type="unfinished" />
+            <translation>Keine Tönung</translation>
         </message>
         <message>
             <location filename="../../app/chat/tint_legend.py" />
             <source>Probability</source>
-            <translation type="unfinished" />
+            <translation>Wahrscheinlichkeit</translation>
         </message>
         <message>
             <location filename="../../app/chat/tint_legend.py" />
             <source>Tokens</source>
-            <translation type="unfinished" />
+            <translation>Tokens</translation>
         </message>
         <message>
             <location filename="../../app/chat/tint_legend.py" />
             <source>What the tint means</source>
-            <translation type="unfinished" />
+            <translation>Was die Tönung bedeutet</translation>
         </message>
         <message>
             <location filename="../../app/chat/tint_legend.py" />
             <source>Whose idea every token was; the target has checked them all.</source>
-            <translation type="unfinished" />
+            <translation>Von wem jedes Token kam; geprüft hat sie alle das Zielmodell.</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>90 % and more, or not known</source>
-            <translation type="unfinished" />
+            <translation>90 % und mehr, oder nicht bekannt</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>How likely the target found this is not known.</source>
-            <translation type="unfinished" />
+            <translation>Wie wahrscheinlich das Zielmodell das fand, ist nicht bekannt.</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>The draft had guessed it.</source>
-            <translation type="unfinished" />
+            <translation>Das Entwurfsmodell hatte es geraten.</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>The target added it itself.</source>
-            <translation type="unfinished" />
+            <translation>Das Zielmodell hat es selbst angefügt.</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>The target gave this token {percent}.</source>
-            <translation type="unfinished" />
+            <translation>Das Zielmodell gab diesem Token {percent}.</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>added by the target</source>
-            <translation type="unfinished" />
+            <translation>vom Zielmodell angefügt</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>below 20 %</source>
-            <translation type="unfinished" />
+            <translation>unter 20 %</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>from 20 %</source>
-            <translation type="unfinished" />
+            <translation>ab 20 %</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>from 50 %</source>
-            <translation type="unfinished" />
+            <translation>ab 50 %</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>guessed by the draft</source>
-            <translation type="unfinished" />
+            <translation>vom Entwurfsmodell geraten</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>less than 0.1 %</source>
-            <translation type="unfinished" />
+            <translation>weniger als 0,1 %</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>more than 99 %</source>
-            <translation type="unfinished" />
+            <translation>mehr als 99 %</translation>
         </message>
         <message>
             <location filename="../../app/chat/version_switch.py" />
@@ -1956,17 +2001,17 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/options/preferences.py" />
             <source>By origin: draft or target</source>
-            <translation type="unfinished" />
+            <translation>Nach Herkunft: Entwurf oder Ziel</translation>
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
             <source>By probability</source>
-            <translation type="unfinished" />
+            <translation>Nach Wahrscheinlichkeit</translation>
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
             <source>Colours the ground of an answer's tokens, never in code: by whose idea they were, the draft's or the target's, or by how likely the target found them. Point at a token for its figures.</source>
-            <translation type="unfinished" />
+            <translation>Färbt den Grund der Tokens einer Antwort, nie in Code: danach, von wem sie kamen, vom Entwurfs- oder vom Zielmodell, oder danach, wie wahrscheinlich das Zielmodell sie fand. Ein Token unter dem Mauszeiger nennt seine Zahlen.</translation>
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
@@ -2166,7 +2211,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/options/preferences.py" />
             <source>Tint of tokens</source>
-            <translation type="unfinished" />
+            <translation>Tönung der Tokens</translation>
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />

@@ -7,12 +7,16 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytestqt.qtbot import QtBot
 
+from app.chat.answer_view import AnswerView
 from app.chat.answering import grown
 from app.chat.archive.records import ConversationRecord
 from app.chat.chances import UNKNOWN, Chances, as_details, from_details, level_of, probability, with_round
 from app.chat.conversation import Conversation, Ending, Message
 from app.chat.keeper import conversation_of, message_record
+from app.chat.look import Look
+from app.theme import LIGHT
 from engine.messages import Round
 from tests.app.chat.test_controller import Room, room
 from tests.app.fake_engine import finished, round_of
@@ -135,3 +139,18 @@ def test_regenerating_repeats_the_beginning(room: Room) -> None:
     room.link.finish()
     room.controller.regenerate()
     assert room.link.last_question.chat[-1].role == "user"
+
+
+def test_the_time_of_thinking_is_there_again_when_a_chat_is_opened(qtbot: QtBot) -> None:
+    view = AnswerView(Message("assistant", "<think>hm</think>\n\nYes.", thought_seconds=71.2), Look(LIGHT))
+    qtbot.addWidget(view)
+    assert view.thought is not None
+    assert view.thought.header.text() == "Thought for 1 min 12 s"
+    growing = AnswerView(Message("assistant", "<think>hm", Ending.OPEN, thought_seconds=11.2), Look(LIGHT))
+    qtbot.addWidget(growing)
+    assert growing.thought is not None
+    assert growing.thought.header.text() == "Thinking for 12 s…"
+    old = AnswerView(Message("assistant", "<think>hm</think>\n\nYes."), Look(LIGHT))
+    qtbot.addWidget(old)
+    assert old.thought is not None
+    assert old.thought.header.text() == "Thought"
