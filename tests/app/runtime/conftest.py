@@ -13,10 +13,11 @@ from app.downloads.retry import RetryPolicy
 from app.runtime.installation import Installation, Workshop
 from app.runtime.lock import Lock
 from app.runtime.place import RuntimePlace, Wanted
-from app.runtime.tools import INDEX_VARIABLE, Tools
+from app.runtime.tools import INDEX_VARIABLE
 from app.runtime.verification import Verification
 from tests.app.downloads.conftest import SmallDisk, Waits
 from tests.app.runtime.packages import PackageIndex, lock_of, tiny_wheels
+from tests.app.runtime.tiny_tools import TinyTools
 
 ANSWER = ("-c", "import json, torch; print(json.dumps({'text': torch.answer()}))")
 
@@ -57,7 +58,7 @@ def workshop(folder: Path, wait: Callable[[Control, float], None] = Control.wait
     retry = RetryPolicy(random=lambda: 1.0)
     equipment = Equipment(disk=SmallDisk(), retry=retry, stall_seconds=0.5, wait=wait)
     verification = Verification(arguments=ANSWER, limits=())
-    return Workshop(place, folder / "wheels", Tools(), equipment, verification)
+    return Workshop(place, folder / "wheels", TinyTools(), equipment, verification)
 
 
 def install(shop: Workshop, lock: Lock, wheels: Path | str = "") -> Installation:

@@ -52,7 +52,7 @@ def test_killed_at_random_moments_it_is_finished_by_the_next_start(index: Packag
         index.fail(BLOB, slow(60_000, 0.01))  # some of them are to end in the middle of the network
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True)
         try:
-            process.wait(chance.uniform(0.3, 2.2))
+            process.wait(chance.uniform(0.2, 1.4))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -154,7 +154,7 @@ class _ShrinkingDisk(TinyDisk):
     """Somebody else takes everything as soon as wheels are unpacked."""
 
     def free_bytes(self, folder: Path) -> int:
-        return -1 if ".staging-" in folder.name and (folder / "python" / "pyvenv.cfg").exists() else self.claimed
+        return -1 if ".staging-" in folder.name and (folder / "python" / "bin").exists() else self.claimed
 
     def open(self, path: Path) -> FileIO:
         return super().open(path)

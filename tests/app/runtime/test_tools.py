@@ -1,0 +1,100 @@
+"""What really makes a runtime: a Python that is copied, a virtual environment, uv and pip."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.bundle import RuntimeParts
+from app.downloads.control import Control, Stopped, Wish
+from app.runtime.environment import clean_environment
+from app.runtime.installation import Workshop
+from app.runtime.lock import Lock
+from app.runtime.progress import Stage
+from app.runtime.tools import INDEX_VARIABLE, Tools, tools_of
+from engine.errors import InputError
+from tests.app.runtime.conftest import install
+from tests.app.runtime.packages import tiny_wheels
+
+UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+
+
+@pytest.mark.parametrize("uv", [None, pytest.param(UV, marks=pytest.mark.skipif(UV is None, reason="needs uv"))])
+def test_a_runtime_is_made_by_either(shop: Workshop, lock: Lock, tmp_path: Path, uv: str | None) -> None:
+    folder = tmp_path / "Räder, [viele] & mehr"
+    folder.mkdir()
+    for name, body in tiny_wheels().items():
+        (folder / name).write_bytes(body)
+    done = install(replace(shop, tools=Tools(Path(uv) if uv else None)), lock, folder).progress
+    assert done.stage is Stage.DONE, done.message
+    here = shop.place.installed()
+    assert here is not None
+    told = subprocess.run(
+        [here.python, "-c", "import torch, sys; print(torch.answer(), sys.prefix)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=clean_environment({}),
+    )
+    assert told.stdout.split() == ["300000", "bytes", *str(here.folder / "python").split()]
+
+
+def test_a_carried_python_is_copied_whole_and_takes_packages(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    program = home / "bin" / "python3"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho tiny\n")
+    program.chmod(0o755)
+    (home / "bin" / "python").symlink_to("python3")
+    (home / "lib").mkdir()
+    (home / "lib" / "EXTERNALLY-MANAGED").write_text("not here")
+    copy = Tools(home=home).make_python(tmp_path / "copy", lambda: None)
+    assert subprocess.run([copy], capture_output=True, text=True, check=True).stdout == "tiny\n"
+    assert copy.stat().st_mode & stat.S_IXUSR
+    assert (copy.parent / "python").is_symlink()
+    assert not (tmp_path / "copy" / "lib" / "EXTERNALLY-MANAGED").exists()
+    assert (home / "lib" / "EXTERNALLY-MANAGED").exists()
+
+
+def test_copying_stops_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "home" / "bin").mkdir(parents=True)
+    (tmp_path / "home" / "bin" / "python3").write_text("")
+    control = Control()
+    control.stop(Wish.PAUSE)
+    with pytest.raises(Stopped):
+        Tools(home=tmp_path / "home").make_python(tmp_path / "copy", control.check)
+
+
+def test_the_index_is_the_named_one_or_uvs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(INDEX_VARIABLE, raising=False)
+    uv = tmp_path / "uv"
+    uv.write_text("#!/bin/sh\necho '--index-url https://index.example/simple'\n")
+    uv.chmod(0o755)
+    assert Tools(uv).default_index() == "https://index.example/simple"
+    monkeypatch.setenv(INDEX_VARIABLE, "http://localhost/simple")
+    assert Tools(uv).default_index() == "http://localhost/simple"
+
+
+def test_without_any_index_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(INDEX_VARIABLE, raising=False)
+    uv = tmp_path / "uv"
+    uv.write_text("#!/bin/sh\nexit 3\n")
+    uv.chmod(0o755)
+    for tools in (Tools(), Tools(uv)):
+        with pytest.raises(InputError, match=INDEX_VARIABLE):
+            tools.default_index()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of programs differ")
+def test_a_bundle_gives_its_uv_and_its_python(tmp_path: Path) -> None:
+    (tmp_path / "python" / "bin").mkdir(parents=True)
+    (tmp_path / "python" / "bin" / "python3").write_text("")
+    (tmp_path / "uv").write_text("")
+    assert tools_of(RuntimeParts(tmp_path)) == Tools(tmp_path / "uv", tmp_path / "python")
+    (tmp_path / "python" / "bin" / "python3").unlink()
+    assert tools_of(RuntimeParts(tmp_path)).home is None

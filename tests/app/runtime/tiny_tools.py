@@ -1,0 +1,28 @@
+"""Tools that make a tiny runtime in no time: a script that runs this Python, and wheels unpacked beside it."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.downloads.disk import Check
+from app.runtime.tools import Tools
+
+_SCRIPT = '#!/bin/sh\nPYTHONPATH="$(dirname "$0")/../site" exec "{python}" -S "$@"\n'
+_UNPACK = "import sys, zipfile; [zipfile.ZipFile(each).extractall('python/site') for each in sys.argv[1:]]"
+
+
+@dataclass(frozen=True, slots=True)
+class TinyTools(Tools):
+    """The real ones take seconds; `test_tools.py` is about those."""
+
+    def make_python(self, folder: Path, check: Check) -> Path:
+        check()
+        program = folder / "bin" / "python3"
+        program.parent.mkdir(parents=True)
+        program.write_text(_SCRIPT.format(python=sys.executable))
+        program.chmod(0o755)
+        return program
+
+    def install_command(self, python: Path, wheels: Sequence[str]) -> list[str | Path]:
+        return [sys.executable, "-I", "-S", "-c", _UNPACK, *wheels]
