@@ -24,7 +24,7 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         super().__init__()
         self._palette = palette
         self._letters = letters
-        self._picture: ChipsPicture | None = None
+        self._fitted: ChipsPicture | None = None  # what is shown, unless it is zoomed
         self._drawing: Drawing | None = None
         self._brink: Brink | None = None
         self._mark: QRectF | None = None
@@ -34,15 +34,15 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         """Lay a tree out and show it."""
         widths = [letters.label(*token).width for token in zip(tree.pieces, tree.tokens.tolist(), strict=True)]
         bonus_width = letters.label(tree.bonus_piece, tree.bonus).width
-        before = self._picture if zoom == 1.0 else None  # larger pictures stand where a person has put them
+        before = self._fitted if zoom == 1.0 else None  # larger pictures are as a person has made them
         picture = compose_chips(tree, widths, bonus_width, view=view, zoom=zoom, text=letters.type, before=before)
-        self._picture = picture
+        self._fitted = picture if zoom == 1.0 else None
         self._show(draw(picture, letters), letters)
         return picture
 
     def clear(self) -> None:
         """Show nothing."""
-        self._picture = None
+        self._fitted = None
         self._show(None, self._letters)
 
     def set_brink(self, brink: Brink | None) -> None:

@@ -82,9 +82,9 @@ def compose_chips(
 
 
 def _held(before: ChipsPicture, tree: Snapshot, view: Size) -> Grid | None:
-    if before.view != view or before.tree is tree:
+    if before.view != view:
         return None
-    if before.tree.number == tree.number and not before.tree.has_bonus:
+    if before.tree is tree or (before.tree.number == tree.number and not before.tree.has_bonus):
         return before.grid
     return None if tree.has_bonus else before.natural
 
