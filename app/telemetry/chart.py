@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pyqtgraph as pg
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QFrame, QWidget
 
@@ -41,7 +42,8 @@ class Chart(pg.PlotWidget):  # type: ignore[misc]
             paint_axis(axis, palette, font)
         self._tick_lines.setPen(pg.mkPen(QColor(palette.grid), width=1))
 
-    def show_range(self, across: tuple[float, float], top: float) -> None:
-        """What is in view."""
+    def show_range(self, across: tuple[float, float], top: float) -> QRectF:
+        """Bring this into view; returns all that is."""
         self._tick_lines.setData(np.array([*across, *across]), np.array([top, top, top / 2, top / 2]))
         self.getViewBox().setRange(xRange=across, yRange=(0.0, top * HEADROOM), padding=0, disableAutoRange=True)
+        return QRectF(across[0], 0.0, across[1] - across[0], top * HEADROOM)

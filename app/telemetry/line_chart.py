@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
 from app.telemetry.axis import Words, round_top
@@ -16,6 +13,7 @@ from app.telemetry.curves import Curve
 from app.telemetry.downsample import in_span, keep_extremes
 from app.telemetry.history import Rows
 from app.telemetry.legend import Entry, Mark
+from app.telemetry.line_item import LineItem
 from app.telemetry.palette import Palette
 from app.telemetry.scope import Scope
 from app.telemetry.time_chart import TimeChart
@@ -45,7 +43,7 @@ class LineChart(TimeChart):
         super().__init__(scope, words, parent)
         self._words, self._widest = words, widest
         self._series = tuple(series)
-        self._lines = [pg.PlotCurveItem(skipFiniteCheck=True) for _ in self._series]
+        self._lines = [LineItem() for _ in self._series]
         self._values: list[NDArray[Any]] = []
         self._marks: tuple[Mark, ...] = ()
         for line in self._lines:
@@ -58,7 +56,7 @@ class LineChart(TimeChart):
             Mark(each.name, getattr(palette, each.color), each.width, each.line) for each in self._series
         )
         for line, mark in zip(self._lines, self._marks, strict=True):
-            line.setPen(pg.mkPen(QColor(mark.color), width=mark.width, style=mark.line))
+            line.set_mark(mark)
 
     def show_rows(self, rows: Rows) -> bool:
         """Draw those of at least one round that are in view."""
@@ -66,13 +64,12 @@ class LineChart(TimeChart):
         part = in_span(rows, span)
         moments = (rows["begin"] + rows["seconds"])[part]
         self._values = [series.curve(rows) for series in self._series]
-        highest = self.least_top
+        highest = max(self.least_top, *(float(values[part].max()) for values in self._values))
+        room = self.show_range(span, round_top(highest))
         for line, values in zip(self._lines, self._values, strict=True):
             seen = values[part]
-            highest = max(highest, float(seen.max()))
             kept = keep_extremes(seen, self.groups // 2)
-            line.setData(moments[kept], np.ascontiguousarray(seen[kept], np.float64))
-        self.show_range(span, round_top(highest))
+            line.show_line(moments[kept], seen[kept], room)
         return True
 
     def entries(self, row: int) -> tuple[Entry, ...]:

@@ -7,6 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.message_text import MessageText
 from app.tree.canvas import TreeCanvas
+from app.tree.caption import Caption
 from app.window import MainWindow
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
@@ -102,14 +103,10 @@ def test_rounds_of_another_day_come_back_with_their_conversation(
     player.seek(0)
     qtbot.waitUntil(lambda: player.current is not None and player.current.tree.pieces[1] == "One ")
     window.tree_panel.show_in_answer()
-    qtbot.waitUntil(lambda: "another version" in window.tree_panel.findChildren(type(caption(window)))[0].text())
+    qtbot.waitUntil(lambda: "another version" in window.tree_panel.findChildren(Caption)[0].text())
     keeper = window.conversations.keeper
     here = keeper.current
     window.conversations.delete(here)
     qtbot.waitUntil(lambda: len(player.history) == 0)
     window.conversations.undo_delete()
     qtbot.waitUntil(lambda: len(player.history) == 9)
-
-
-def caption(window: MainWindow) -> object:
-    return window.tree_panel._header.caption
