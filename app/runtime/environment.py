@@ -13,6 +13,8 @@ _OURS = (
     "PYTHONSTARTUP",
     "PYTHONUSERBASE",
     "PYTHONPLATLIBDIR",
+    "PYTHONDONTWRITEBYTECODE",  # without a cache every start of the engine compiles torch anew
+    "PYTHONPYCACHEPREFIX",
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
 )
@@ -59,5 +61,4 @@ def engine_environment(variables: Mapping[str, str]) -> dict[str, str]:
         "PYTHONPATH": str(root()),
         "PYTHONSAFEPATH": "1",
         "PYTHONNOUSERSITE": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
