@@ -8,6 +8,7 @@ here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 root=$(cd -- "$here/../.." && pwd -P)
 build=$root/build
 python=${PYTHON:-python3.11}
+level=${COPPICE_XZ:-6}
 maintainer=${COPPICE_MAINTAINER:-The Coppice developers <packages@coppice.invalid>}
 
 fail() {
@@ -21,7 +22,8 @@ Usage: bash packaging/linux/build.sh [--no-freeze] [FREEZE OPTIONS]
 
   --no-freeze   package the folder build/bundle/coppice as it is; otherwise it is frozen first (freeze.py takes the options)
 
-Environment: PYTHON (the Python 3.11 to freeze), COPPICE_MAINTAINER (in the .deb).
+Environment: PYTHON (the Python 3.11 to freeze), COPPICE_MAINTAINER (in the .deb), COPPICE_XZ (0 to 9: how hard to compress;
+6 if not set, 0 for trying things out).
 END
 }
 
@@ -41,23 +43,24 @@ install_desktop_files() {
     done
 }
 
-# The packages that hold the libraries the bundle does not, with the versions it was linked against. Only the window's:
-# the carried Python brings its own.
+# The packages that hold the libraries the bundle does not, with the versions it was linked against. $1 is the package's
+# tree. Only the window's: the carried Python brings its own.
 dependencies() {
-    local work=$build/shlibs
+    local work=$build/shlibs inside=$1/opt/coppice/_internal found
     rm -rf "$work" && mkdir -p "$work/debian"
     printf 'Source: coppice\n\nPackage: coppice\nArchitecture: any\n' >"$work/debian/control"
-    (
+    found=$(
         cd "$work"
-        find "$bundle" -type f \( -name '*.so*' -o -name coppice \) ! -path '*/runtime/*' -print0 |
-            xargs -0 dpkg-shlibdeps -O --ignore-missing-info --warnings=0 -x coppice \
-                -l"$bundle/_internal" -l"$bundle/_internal/PySide6" -l"$bundle/_internal/PySide6/Qt/lib" -l"$bundle/_internal/numpy.libs"
-    ) | sed -n 's/^shlibs:Depends=//p'
+        find "$1/opt" -type f \( -name '*.so*' -o -name coppice \) ! -path '*/runtime/*' -print0 |
+            xargs -0 dpkg-shlibdeps -O --ignore-missing-info --warnings=0 -xcoppice \
+                -l"$inside" -l"$inside/PySide6" -l"$inside/PySide6/Qt/lib" -l"$inside/numpy.libs" -l"$inside/shiboken6"
+    ) || fail "the libraries above must be on the machine that builds: see ../README.md"
     rm -rf "$work"
+    sed -n 's/^shlibs:Depends=//p' <<<"$found"
 }
 
 make_deb() {
-    local tree=$build/deb size
+    local tree=$build/deb size depends
     rm -rf "$tree" && mkdir -p "$tree"/{DEBIAN,opt,usr/bin,usr/share/doc/coppice}
     cp -a "$bundle" "$tree/opt/coppice"
     ln -s /opt/coppice/coppice "$tree/usr/bin/coppice"
@@ -65,6 +68,7 @@ make_deb() {
     cp "$here/copyright" "$tree/usr/share/doc/coppice/copyright"
     chmod -R u=rwX,go=rX "$tree"
     size=$(du -sk "$tree/opt" "$tree/usr" | awk '{ sum += $1 } END { print sum }')
+    depends=$(dependencies "$tree")
     cat >"$tree/DEBIAN/control" <<END
 Package: coppice
 Version: $version
@@ -73,14 +77,14 @@ Priority: optional
 Architecture: $(dpkg --print-architecture)
 Installed-Size: $size
 Maintainer: $maintainer
-Depends: $(dependencies), fontconfig, fonts-dejavu-core | fonts-noto-core | fonts-freefont-ttf
+Depends: $depends, fontconfig, fonts-dejavu-core | fonts-noto-core | fonts-freefont-ttf
 Recommends: xdg-desktop-portal
 Description: chat with a language model that is bigger than your GPU
  A small draft model grows a tree of likely continuations; one pass of the large
  model, streamed from memory or disk, checks the whole tree at once. The engine
  is installed by the application at its first start.
 END
-    dpkg-deb --root-owner-group -Zxz --build "$tree" "$deb" >/dev/null
+    dpkg-deb --root-owner-group -Zxz "-z$level" --build "$tree" "$deb" >/dev/null
     rm -rf "$tree"
 }
 
@@ -91,7 +95,7 @@ make_archive() {
     install_desktop_files "$tree/share"
     cp "$here/uninstall.sh" "$tree/coppice/uninstall.sh"
     sed "s/@VERSION@/$version/" "$here/extract.sh" >"$archive"
-    tar -C "$tree" --owner=0 --group=0 -cf - . | xz -T0 -6 >>"$archive"
+    tar -C "$tree" --owner=0 --group=0 -cf - . | xz -T0 "-$level" >>"$archive"
     chmod 755 "$archive"
     rm -rf "$tree"
 }
