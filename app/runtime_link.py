@@ -41,6 +41,7 @@ class RuntimeLink(QObject):
         self._timer.timeout.connect(self._look)
         self._proposing = Task(manager.propose, self)
         self._proposing.done.connect(self.proposed)
+        self._tidying = Task(manager.tidy, self)
         self._removing = Task(self._remove, self)
         self._removing.done.connect(self._on_removed)
 
@@ -72,6 +73,7 @@ class RuntimeLink(QObject):
         """Go on with what an earlier start has not finished, unless its owner paused it; whether there was anything."""
         wanted = self.manager.to_resume()
         if wanted is None:
+            self._tidying.start()
             return False
         if not wanted.paused:
             self.install(wanted)

@@ -82,6 +82,14 @@ class RuntimeManager:
         """What an earlier start has not finished, whoever or whatever ended it."""
         return self.place.wanted()
 
+    def tidy(self) -> None:
+        """Take away what earlier starts have left: runtimes that were replaced, or never finished."""
+        try:
+            with self.place.occupied():
+                self.place.sweep()
+        except (CoppiceError, OSError) as error:
+            _log.info("What is left of earlier engines stays for now: %s", error)
+
     def install(self, wanted: Wanted) -> Installation:
         """An installation that is not yet run; raises `LockError` where there is no such build."""
         lock = read_lock(self._parts.lock(wanted.build))

@@ -158,6 +158,21 @@ def test_the_same_engine_is_repaired_from_the_same_folder_and_removed(
     assert runtime.installed is None
 
 
+def test_what_a_replaced_engine_left_is_taken_away_at_the_next_start(
+    qtbot: QtBot, runtime: RuntimeLink, manager: RuntimeManager, wheels: Path
+) -> None:
+    with qtbot.waitSignal(runtime.ended):
+        runtime.install(Wanted("cpu", str(wheels)))
+    first = runtime.installed
+    with qtbot.waitSignal(runtime.ended):
+        runtime.repair()
+    assert first is not None
+    assert first.python.is_file()
+    assert not runtime.restore()
+    qtbot.waitUntil(lambda: not first.folder.exists())
+    assert runtime.installed is not None
+
+
 def test_every_button_can_be_reached_and_only_the_right_one_is_pressed_by_return(assistant: EngineAssistant) -> None:
     for button in assistant.findChildren(QPushButton):
         assert button.focusPolicy() & Qt.FocusPolicy.TabFocus
