@@ -285,9 +285,8 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Remember the layout and send the engine away; it may take a moment longer than the window."""
         self._settings.change(geometry=_pack(self.saveGeometry()), docks=_pack(self.saveState(_LAYOUT_VERSION)))
-        self.link.close()
-        self.conversations.close()
-        self.models.leave()
+        for leave in (self.link.close, self.conversations.close, self.models.leave, self.chat_panel.leave):
+            leave()
         self.tools.close()
         super().closeEvent(event)
 

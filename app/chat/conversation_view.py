@@ -39,7 +39,7 @@ class ConversationView(QScrollArea):
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._look = Look(colors)
-        self._formulas = Formulas(self)
+        self.formulas = Formulas(self)
         self._follows = True
         self._answering = False
         self._first_read = 0
@@ -135,6 +135,12 @@ class ConversationView(QScrollArea):
             self.ensureVisible(0, view.y() + place.center().y(), 0, self.viewport().height() // 3)
         return True
 
+    def beginning_of(self, request: int, number: int) -> tuple[int, str] | None:
+        """The answer that is shown and that a round wrote on, and its text up to there."""
+        found = self._marks.beginning_of(request, number)
+        message = next((each for each in self.column.messages if found and each.id == found[0]), None)
+        return (message.id, message.text[: found[1]]) if found and message else None
+
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, nothing above it can be changed."""
         self._answering = answering
@@ -203,7 +209,7 @@ class ConversationView(QScrollArea):
             view = QuestionView(message, self._look, self.column)
             view.show_divider(0 < index // 2 == self._first_read)
         else:
-            view = AnswerView(message, self._look, self._formulas, self.column)
+            view = AnswerView(message, self._look, self.formulas, self.column)
             view.set_last(index == len(self.column.messages) - 1)
             view.regenerate_requested.connect(self.regenerate_requested)
             view.token_hovered.connect(self.token_hovered)

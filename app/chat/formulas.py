@@ -35,6 +35,7 @@ class Formulas(QObject):
         self._pictures: dict[Latex, Formula | None] = {}
         self._awaited: set[Latex] = set()
         self._pool: ThreadPoolExecutor | None = None
+        self._is_closed = False
         # queued, since a formula can be drawn before whoever asked has written down where it belongs
         self._finished.connect(self._on_finished, Qt.ConnectionType.QueuedConnection)
 
@@ -48,7 +49,7 @@ class Formulas(QObject):
         """Whether it is settled how this formula looks; if not, it is drawn and `drawn` will tell."""
         if latex in self._pictures:
             return True
-        if latex not in self._awaited:
+        if latex not in self._awaited and not self._is_closed:
             self._awaited.add(latex)
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="formulas")
@@ -58,7 +59,8 @@ class Formulas(QObject):
         return False
 
     def close(self) -> None:
-        """Draw nothing more."""
+        """Draw nothing more, now and later; what waits to be drawn is given up."""
+        self._is_closed = True
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None

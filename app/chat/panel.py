@@ -107,6 +107,11 @@ class ChatPanel(QWidget):
         self.composer.set_theme(colors)
         self.legend.set_colors(colors)
 
+    def leave(self) -> None:
+        """The window closes: nothing more is drawn or read beside it."""
+        self.view.formulas.close()
+        self.composer.tray.reader.close()
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
         """Files may be dropped anywhere."""
         if files_of(event.mimeData()):

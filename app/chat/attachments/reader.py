@@ -13,7 +13,7 @@ from app.chat.attachments.refusal import Refused
 class AttachmentReader(QObject):
     """Files are read one after the other, in the order they were given; answers come as signals.
 
-    The thread is nobody's to wait for: at the end of the program a file that takes its time is left unread.
+    The thread is nobody's to wait for: at the end a file that takes its time is left unread.
     """
 
     was_read = Signal(object, object)  # path, Attachment
@@ -21,8 +21,9 @@ class AttachmentReader(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._paths: SimpleQueue[Path] = SimpleQueue()
+        self._paths: SimpleQueue[Path | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._is_closed = False
 
     def read(self, path: Path) -> None:
         """Ask for `was_read` or `was_refused`."""
@@ -31,9 +32,13 @@ class AttachmentReader(QObject):
             self._thread = threading.Thread(target=self._run, name="attachments", daemon=True)
             self._thread.start()
 
+    def close(self) -> None:
+        """Read nothing more; returns at once."""
+        self._is_closed = True
+        self._paths.put(None)
+
     def _run(self) -> None:
-        while True:
-            path = self._paths.get()
+        while (path := self._paths.get()) is not None and not self._is_closed:
             try:
                 self._answer(path)
             except RuntimeError:  # the window is gone, and this with it

@@ -26,9 +26,9 @@ class AttachmentTray(QWidget):
         self.setAccessibleName(tr("Attachments"))
         self._row = FlowLayout(self, gap=6, line_gap=6)
         self._chips: list[AttachmentChip] = []
-        self._reader = AttachmentReader(self)
-        self._reader.was_read.connect(self._on_read)
-        self._reader.was_refused.connect(self._on_refused)
+        self.reader = AttachmentReader(self)
+        self.reader.was_read.connect(self._on_read)
+        self.reader.was_refused.connect(self._on_refused)
         self.hide()
 
     @property
@@ -58,7 +58,7 @@ class AttachmentTray(QWidget):
         self._chips.append(chip)
         self._row.addWidget(chip)
         self._on_changed()
-        self._reader.read(path)
+        self.reader.read(path)
 
     def take_all(self) -> tuple[Attachment, ...]:
         """Give away what has been read, and be empty."""
