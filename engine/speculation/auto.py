@@ -104,8 +104,8 @@ class Auto:
         if known.is_learning:
             known.allowance = 0.0
             return self._unknown(plans, best) or best
-        other = self._other(plans, best, known.looks)
-        return other if known.may_look(other, best) else best
+        others = self._others(plans, best, known.looks)
+        return next((other for other in others if known.may_look(other, best)), best)
 
     def _plans(self) -> list[Plan]:
         known = self._prospects
@@ -136,14 +136,15 @@ class Auto:
         same_size = [plan for plan in plans if (plan.method, plan.budget) == (likeliest.method, likeliest.budget)]
         return max(same_size, key=lambda plan: plan.depth)
 
-    def _other(self, plans: Sequence[Plan], best: Plan, turn: int) -> Plan:
+    def _others(self, plans: Sequence[Plan], best: Plan, turn: int) -> list[Plan]:
         """In turn: the best of every other method; larger and smaller trees, as deep as may be."""
         methods = {plan.method for plan in plans} - {best.method}
         others = [max((plan for plan in plans if plan.method == name), key=_rate) for name in sorted(methods)]
         for budget in (best.budget * 2, best.budget, best.budget // 2, best.budget * 4):
             same_size = [plan for plan in plans if plan.method == best.method and plan.budget == budget]
             others += [max(same_size, key=lambda plan: plan.depth)] if same_size else []
-        return others[turn % len(others)]
+        first = turn % len(others)
+        return [*others[first:], *others[:first]]
 
     def _method(self, plan: Plan) -> Method:
         if plan.method in self._methods:

@@ -6,10 +6,12 @@ from bisect import bisect_right
 from engine.speculation.monotone import isotonic
 
 FADING = 0.93  # what an old measurement counts for when the next one at about the same size arrives
-FIRST = 0.5  # a first measurement includes whatever is done only once
+FIRST = 0.5  # what a first measurement counts for: it includes whatever is done only once,
+ONCE = 2.0  # and that may double it
 SPIKE = 1.5  # a measurement farther off, by this factor, counts only up to there
 FAMILIAR = 2.0  # measurements of a size before it tells that all sizes have changed
 NOISE = 0.15  # a deviation, as a logarithm, that means nothing
+CALMER, BUSIER = 1.5, 0.6  # how much more, or less, one that is shorter or longer than the first ones counts
 SLOWER, FASTER, ABOUT = 0.25, 0.6, 0.05  # how far the level follows one deviation: other work makes slow, nothing fast
 
 
@@ -37,6 +39,8 @@ class Curve:
         if weight > FIRST:
             shape = min(max(shape, old / SPIKE), old * SPIKE)
         share = 1.0 / (weight + 1.0)
+        if FIRST < weight < FAMILIAR:
+            share = min(share * (CALMER if shape < old else BUSIER), 1.0)
         self._bins[place] = (old_size + (size - old_size) * share, old + (shape - old) * share, weight + 1.0)
         self._fit = None
 
@@ -49,9 +53,9 @@ class Curve:
         near = (self._bins.get(_bin(size) + step) for step in (-1, 0, 1))
         return sum(measured[2] for measured in near if measured) > 2 * FIRST
 
-    def forget_above(self, size: float) -> None:
-        """What was measured of larger sizes no longer holds."""
-        self._bins = {place: measured for place, measured in self._bins.items() if place <= _bin(size)}
+    def doubt(self, size: float) -> None:
+        """The machine is another one: what was measured of larger sizes no longer holds, and the rest counts little."""
+        self._bins = {place: (at, value, FIRST) for place, (at, value, _) in self._bins.items() if place <= _bin(size)}
         self._fit = None
 
     @property
@@ -85,7 +89,8 @@ class Curve:
 
     def _fitted(self) -> tuple[list[float], list[float]]:
         sizes, values, weights = zip(*(self._bins[place] for place in sorted(self._bins)), strict=True)
-        return list(sizes), isotonic(values, weights)
+        hopeful = [value if weight > FIRST else value / ONCE for value, weight in zip(values, weights, strict=True)]
+        return list(sizes), isotonic(hopeful, weights)
 
 
 def _bin(size: float) -> int:

@@ -84,7 +84,7 @@ class Prospects:
         is_due = self.passes.is_settled and self.rounds > self.learning_until + LEARNING_ROUNDS
         if is_due and change > OTHER_MACHINE:
             self.level, self.learning_until = self.passes.level, self.rounds + RELEARNING_ROUNDS
-            self.passes.forget_above(rows)
+            self.passes.doubt(rows)
 
     @property
     def is_learning(self) -> bool:
