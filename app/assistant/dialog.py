@@ -120,6 +120,7 @@ class EngineAssistant(QDialog):
         self.cancel.setEnabled(not self.progress.is_stopping)
         self.resume.setVisible(at_work and is_stopped)
         self.resume.setText(tr("&Try again") if stage is Stage.FAILED else tr("&Resume"))
+        make_room(self.resume)
         self.resume.setEnabled(self._link.can_resume)
         self.cancel.setVisible(at_work)
         self.other.setVisible(at_work and is_stopped)

@@ -93,14 +93,14 @@ class ProposalPage(QWidget):
         self.advice.setVisible(proposal.advice is not None)
         self.advice.setText(said(proposal.advice) if proposal.advice else "")
         for number, offer in enumerate(proposal.offers):
-            self._add_choice(number, offer, offer is proposal.best)
+            self._add_choice(number, offer, proposal)
         if not proposal.offers:
             self.found.setText(tr("This Coppice brings no engine for this system."))
         self._on_changed()
 
-    def _add_choice(self, number: int, offer: Offer, is_best: bool) -> None:
-        name = offer_text(offer, is_best)
-        button = QRadioButton(name, self)
+    def _add_choice(self, number: int, offer: Offer, proposal: Proposal) -> None:
+        is_best = offer is proposal.best
+        button = QRadioButton(offer_text(offer, is_best), self)
         button.setChecked(offer.build.value == self._chosen_build or (is_best and not self._chosen_build))
         self.group.addButton(button, number)
         self.choices.append(button)
@@ -110,10 +110,11 @@ class ProposalPage(QWidget):
         self._list.addWidget(button)
         self._list.addWidget(cost)
         if offer.doubt is not None:
+            button.setToolTip(said(offer.doubt))
+        if offer.doubt is not None and offer.doubt != proposal.advice:  # which stands above already
             doubt = label("quiet-text", said(offer.doubt), self)
             doubt.setIndent(24)
             self._list.addWidget(doubt)
-            button.setToolTip(said(offer.doubt))
         button.setProperty("cost", cost)
 
     def _show_folder(self, is_local: bool) -> None:

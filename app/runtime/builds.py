@@ -112,7 +112,7 @@ def _cuda_doubt(hardware: Hardware) -> Remark | None:
             "The {card} needs the NVIDIA driver {needed} or newer, and driver {has} is installed. "
             "Install a newer driver, start the computer again, then choose NVIDIA here."
         )
-        return Remark(words, {"card": card.name, "has": _dotted(hardware.driver), "needed": _dotted(CUDA_DRIVER)})
+        return Remark(words, {"card": card.name, "has": _driver(hardware.driver), "needed": _dotted(CUDA_DRIVER)})
     if not hardware.driver:
         words = mark("The {card} has no NVIDIA driver. Install driver {needed} or newer, then choose NVIDIA here.")
         return Remark(words, {"card": card.name, "needed": _dotted(CUDA_DRIVER)})
@@ -136,6 +136,11 @@ def _advice(hardware: Hardware, locks: Mapping[Build, Lock]) -> Remark | None:
     if hardware.has_amd and Build.ROCM not in locks:
         return Remark(mark("This Coppice brings no engine for AMD cards on this system; the processor is used."))
     return None
+
+
+def _driver(version: tuple[int, ...]) -> str:
+    """As NVIDIA writes it: 535.104.05."""
+    return ".".join(f"{part:02}" for part in version)
 
 
 def _dotted(version: tuple[int, ...]) -> str:

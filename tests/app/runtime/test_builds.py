@@ -40,7 +40,7 @@ def test_an_old_driver_gets_the_processor_and_a_sentence_that_says_which_driver_
     assert best(given) is Build.CPU
     said = words(given.advice)
     assert "driver 580 or newer" in said
-    assert "535.104.5" in said
+    assert "535.104.05" in said
     assert [offer.build for offer in given.offers if offer.doubt is None] == [Build.CPU]
 
 
