@@ -37,10 +37,18 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The same answer, measured twice."""
+    """The same answer, measured twice: figures, texts, and the temperature of both."""
 
     speculated: Statistics
     plain: Statistics
+    texts: tuple[str, str] = ("", "")
+    temperature: float = 0.0
+
+    @property
+    def has_same_text(self) -> bool:
+        """Whether both wrote the same; either may have ended inside a character."""
+        one, other = (text.rstrip("\N{REPLACEMENT CHARACTER}") for text in self.texts)
+        return one == other
 
     @property
     def speed_up(self) -> float:
@@ -63,6 +71,8 @@ class Comparison(QObject):
         self._answering = False
         self._request = 0
         self._against = Statistics()
+        self._answer_text = self._against_text = self._plain_text = ""
+        self._temperature = 0.0
         self.stage = Stage.NONE
         self.tokens = 0
         self.outcome: Outcome | None = None
@@ -101,7 +111,8 @@ class Comparison(QObject):
                 speculation=replace(options.speculation, method="none"),
                 max_new_tokens=self._answer.new_tokens,
             )
-            self._against = self._answer
+            self._against, self._plain_text = self._answer, ""
+            self._against_text, self._temperature = self._answer_text, options.sampling.temperature
             self.tokens, self.outcome, self.stage = 0, None, Stage.RUNNING
             self._request = self._link.generate(self._asked.chat, plain)
         self.changed.emit()
@@ -125,6 +136,7 @@ class Comparison(QObject):
         self.cancel()
         self._answering = True
         self._asked, self._answer, self.outcome, self.words = Asked(request, chat, options), None, None, ""
+        self._answer_text = ""
         self.changed.emit()
 
     def on_engine_state(self, state: EngineState) -> None:
@@ -137,14 +149,22 @@ class Comparison(QObject):
     def on_events(self, events: list[Event]) -> None:
         """Follow the run; and keep the figures of the answer that it is compared with."""
         for event in events:
-            if isinstance(event, Finished | Failed) and self._asked and event.id == self._asked.request:
-                self._answer = event.statistics if isinstance(event, Finished) else None
-                self._answering = False
-                self.changed.emit()
+            if self._asked and not isinstance(event, Ready) and event.id == self._asked.request:
+                self._on_answer(event)
             elif not isinstance(event, Ready) and event.id == self._request and self.stage is Stage.RUNNING:
                 self._on_own(event)
 
+    def _on_answer(self, event: Event) -> None:
+        if isinstance(event, Round | Finished):
+            self._answer_text += event.text
+        if isinstance(event, Finished | Failed):
+            self._answer = event.statistics if isinstance(event, Finished) else None
+            self._answering = False
+            self.changed.emit()
+
     def _on_own(self, event: Event) -> None:
+        if isinstance(event, Round | Finished):
+            self._plain_text += event.text
         match event:
             case Round():
                 self.tokens += event.new_tokens
@@ -154,7 +174,8 @@ class Comparison(QObject):
             case Finished(reason="cancelled"):
                 self._end(CANCELLED)
             case Finished(statistics=Statistics() as plain):
-                self.outcome = Outcome(self._against, plain)
+                texts = (self._against_text, self._plain_text)
+                self.outcome = Outcome(self._against, plain, texts, self._temperature)
                 self._end("")
             case _:
                 pass

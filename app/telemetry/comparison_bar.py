@@ -1,10 +1,14 @@
 """The button that measures what speculation gives, with its progress and its result."""
 
+from html import escape
+from textwrap import shorten
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from app.telemetry.comparison import Comparison, Outcome, Stage
 from app.throttle import Throttle
+from app.translation import tr
 from engine.messages import Statistics
 
 _DEFINITION = (
@@ -12,6 +16,7 @@ _DEFINITION = (
     "answer has. Both speeds are tokens by seconds of decoding, measured here; reading the question is not counted. "
     "The conversation stays as it is. An answer that is asked for meanwhile goes first.</qt>"
 )
+_SHOWN_CHARACTERS = 600
 _INVITATION = "How much faster is it than without speculation?"
 
 
@@ -69,6 +74,7 @@ class ComparisonBar(QWidget):
         comparison = self._comparison
         running = comparison.stage is Stage.RUNNING
         self._words.setText(_words(comparison))
+        self._words.setToolTip(_texts(comparison.outcome) if comparison.outcome else _DEFINITION)
         self._progress.setVisible(running)
         self._progress.setRange(0, max(1, comparison.total))
         self._progress.setValue(min(comparison.tokens, comparison.total))
@@ -84,6 +90,16 @@ def _words(comparison: Comparison) -> str:
     return describe(comparison.outcome) if comparison.outcome else _INVITATION
 
 
+def _texts(outcome: Outcome) -> str:
+    """The beginnings of both answers, one below the other."""
+    names = (tr("With speculation"), tr("Without speculation"))
+    parts = [
+        f"<p><b>{escape(name)}</b><br>{escape(shorten(text, _SHOWN_CHARACTERS, placeholder='…'))}</p>"
+        for name, text in zip(names, outcome.texts, strict=True)
+    ]
+    return f"<qt>{''.join(parts)}</qt>"
+
+
 def describe(outcome: Outcome) -> str:
     """Both speeds, and what came of it, in words."""
     fast, slow = outcome.speculated, outcome.plain
@@ -91,8 +107,21 @@ def describe(outcome: Outcome) -> str:
     if not outcome.speed_up:
         return f"{speeds}. That is too little to compare."
     if outcome.speed_up >= 1:
-        return f"{outcome.speed_up:.2f} times as fast: {speeds}."
-    return f"Slower, {outcome.speed_up:.2f} times the speed: {speeds}."
+        return f"{outcome.speed_up:.2f} times as fast: {speeds}. {_about_texts(outcome)}"
+    return f"Slower, {outcome.speed_up:.2f} times the speed: {speeds}. {_about_texts(outcome)}"
+
+
+def _about_texts(outcome: Outcome) -> str:
+    """Whether the answers are the same, and why not."""
+    if outcome.has_same_text:
+        return tr("Both wrote the same text.")
+    if outcome.temperature > 0:
+        words = tr(
+            "The texts differ, as they may at temperature {temperature}: tokens are drawn at random, from the same "
+            "probabilities."
+        )
+        return words.format(temperature=f"{outcome.temperature:g}")
+    return tr("The texts differ where two tokens were about equally likely: sums are rounded in another order.")
 
 
 def _speed(statistics: Statistics) -> str:

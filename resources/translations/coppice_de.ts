@@ -1909,9 +1909,44 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{model} ist heruntergeladen.</translation>
         </message>
         <message>
-            <location filename="../../app/notices.py" />
+            <location filename="../../app/lifecycle/report_dialog.py" />
             <source>Copy</source>
             <translation>Kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/lifecycle/report_dialog.py" />
+            <source>Crash report</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/lifecycle/report_dialog.py" />
+            <source>It cannot be read: {reason}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/lifecycle/report_dialog.py" />
+            <source>Nothing of this is sent anywhere. It holds no chats and no tokens; it helps whoever looks into it.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/lifecycle_wiring.py" />
+            <source>Coppice crashed the last time. Your chats are there; a report was written.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/lifecycle_wiring.py" />
+            <source>Coppice {version} is there; this is {own}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/lifecycle_wiring.py" />
+            <source>Open its page</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/lifecycle_wiring.py" />
+            <source>Show report…</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/notices.py" />
@@ -1967,6 +2002,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/options/kinds.py" />
             <source>Used in new chats.</source>
             <translation>Gilt für neue Chats.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>A file that says which version is the newest, asked for at every start. Empty means never; nothing is downloaded or sent.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
@@ -2105,6 +2145,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
+            <source>News of versions</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
             <source>Normal</source>
             <translation>Normal</translation>
         </message>
@@ -2232,6 +2277,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/options/preferences.py" />
             <source>an address such as https://hub.example</source>
             <translation>eine Adresse wie https://hub.example</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>an address such as https://news.example/coppice.json</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
@@ -2654,6 +2704,36 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Antwortet</translation>
         </message>
         <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>Both wrote the same text.</source>
+            <translation>Beide haben denselben Text geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>The texts differ where two tokens were about equally likely: sums are rounded in another order.</source>
+            <translation>Die Texte unterscheiden sich dort, wo zwei Tokens etwa gleich wahrscheinlich waren: Summen werden in anderer Reihenfolge gerundet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>The texts differ, as they may at temperature {temperature}: tokens are drawn at random, from the same probabilities.</source>
+            <translation>Die Texte unterscheiden sich, was bei Temperatur {temperature} vorkommt: Tokens werden zufällig gezogen, aus denselben Wahrscheinlichkeiten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>With speculation</source>
+            <translation>Mit Spekulation</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>Without speculation</source>
+            <translation>Ohne Spekulation</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/branching.py" />
+            <source>Continue from here: “{text}”</source>
+            <translation>Von hier an weiter: „{text}“</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/caption.py" />
             <source>The target model's pass is under way, which decides what is accepted of these.</source>
             <translation>Der Durchlauf des Zielmodells ist im Gange; er entscheidet, was davon angenommen wird.</translation>
@@ -2752,6 +2832,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/layer_strip.py" />
             <source>loading {layer} from {place}</source>
             <translation>lädt {layer} aus: {place}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>once the answer is written</source>
+            <translation>sobald die Antwort geschrieben ist</translation>
         </message>
         <message>
             <location filename="../../app/tree/recording_bar.py" />

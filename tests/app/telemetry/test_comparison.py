@@ -1,6 +1,9 @@
 """The comparison in front of a fake link: what it asks, what it refuses, what it says."""
 
+from dataclasses import replace
+
 import pytest
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.engine_state import EngineState, Phase
@@ -44,7 +47,7 @@ def answer(link: FakeLink, comparison: Comparison, statistics: Statistics = FAST
     """The conversation asks, and is answered."""
     request = link.generate(CHAT, OPTIONS)
     comparison.on_asked(request, CHAT, OPTIONS)
-    link.answer(Finished(request, "stop", "", statistics))
+    link.answer(replace(round_of(0, request=request), text="A larch"), Finished(request, "stop", ".", statistics))
 
 
 def end(link: FakeLink, *events: Event) -> None:
@@ -68,11 +71,11 @@ def test_both_speeds_and_the_speed_up_are_shown(
     qtbot.waitUntil(bar.button.isEnabled)
     bar.button.click()
     assert bar.button.text() == "Cancel"
-    end(link, round_of(0, request=link.last_question.id))
+    end(link, replace(round_of(0, request=link.last_question.id), text="A larch."))
     qtbot.waitUntil(lambda: bar.text == "Answering without speculation: 2 of 40 tokens")
     end(link, Finished(link.last_question.id, "length", "", SLOW))
     wanted = "2.50 times as fast: 40.0 tokens/s with specexec, 16.0 tokens/s without speculation."
-    qtbot.waitUntil(lambda: bar.text == wanted)
+    qtbot.waitUntil(lambda: bar.text == f"{wanted} Both wrote the same text.")
     assert bar.button.text() == "Compare"
 
 
@@ -131,7 +134,7 @@ def test_an_answer_goes_first(link: FakeLink, comparison: Comparison) -> None:
     assert Cancel(own) in link.sent
     end(link, Finished(own, "length", "", SLOW))  # it was through before the engine heard of it
     assert comparison.stage is Stage.DONE
-    assert comparison.outcome == Outcome(FAST, SLOW)
+    assert comparison.outcome == Outcome(FAST, SLOW, ("A larch.", ""), 0.7)
 
 
 def test_a_failure_is_told(link: FakeLink, comparison: Comparison) -> None:
@@ -155,3 +158,22 @@ def test_slower_is_said_as_well() -> None:
     slow = Outcome(Statistics("chain", new_tokens=10, seconds=Seconds(decode=2)), SLOW)
     assert describe(slow).startswith("Slower, 0.31 times the speed")
     assert "too little" in describe(Outcome(FAST, Statistics("none")))
+
+
+def test_it_is_said_whether_the_texts_are_the_same_and_why_not() -> None:
+    same = Outcome(FAST, SLOW, ("A larch.", "A larch.\ufffd"), 0.7)
+    assert describe(same).endswith("Both wrote the same text.")
+    drawn = Outcome(FAST, SLOW, ("A larch.", "A birch."), 0.7)
+    assert "as they may at temperature 0.7" in describe(drawn)
+    greedy = Outcome(FAST, SLOW, ("A larch.", "A birch."), 0.0)
+    assert "about equally likely" in describe(greedy)
+
+
+def test_both_texts_can_be_read(link: FakeLink, comparison: Comparison, bar: ComparisonBar, qtbot: QtBot) -> None:
+    answer(link, comparison)
+    comparison.start()
+    own = link.last_question.id
+    end(link, replace(round_of(0, request=own), text="A <birch>"), Finished(own, "length", "", SLOW))
+    assert comparison.outcome is not None
+    assert comparison.outcome.texts == ("A larch.", "A <birch>")
+    qtbot.waitUntil(lambda: "A &lt;birch&gt;" in bar.findChildren(QLabel)[0].toolTip())
