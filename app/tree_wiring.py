@@ -22,6 +22,7 @@ def connect_tree(panel: TreePanel, link: EngineLink, chat: ChatController, setti
     panel.set_budget(chat.generation.budget)
     link.events_arrived.connect(panel.on_events)
     chat.asked.connect(panel.follow)
+    chat.answering_changed.connect(panel.set_answering)
     chat.conversation_replaced.connect(panel.clear)
     chat.settings_changed.connect(lambda generation: panel.set_budget(generation.budget))
     panel.command_wanted.connect(link.look)
@@ -29,12 +30,26 @@ def connect_tree(panel: TreePanel, link: EngineLink, chat: ChatController, setti
     panel.budget_wanted.connect(change_budget)
 
 
-def connect_rounds(panel: TreePanel, rounds: RoundKeeper, view: ConversationView, reading: Reading) -> None:
-    """Bring the rounds of a stored conversation into the panel, and lead from a round to its text and back."""
+def connect_rounds(
+    panel: TreePanel, rounds: RoundKeeper, chat: ChatController, view: ConversationView, reading: Reading
+) -> None:
+    """Bring the rounds of a stored conversation into the panel, and lead from a round to its text and back.
+
+    A rejected guess of a round can become another version of the answer.
+    """
+
+    other = tr("This round wrote another version of the answer.")
 
     def show_round(request: int, index: int) -> None:
         if not view.show_round(request, index):
-            panel.tell(tr("This round wrote another version of the answer."))
+            panel.tell(other)
+
+    def branch(request: int, index: int, text: str) -> None:
+        found = view.beginning_of(request, index)
+        if found is None:
+            panel.tell(other)
+        else:
+            chat.branch(found[0], found[1] + text)
 
     rounds.listed.connect(panel.player.put_before)
     rounds.brought.connect(panel.player.bring)
@@ -42,5 +57,6 @@ def connect_rounds(panel: TreePanel, rounds: RoundKeeper, view: ConversationView
     panel.player.wanted.connect(rounds.bring)
     panel.round_shown.connect(view.mark_round)
     panel.answer_wanted.connect(show_round)
+    panel.branch_wanted.connect(branch)
     reading.token_hovered.connect(panel.glance_at)
     reading.token_chosen.connect(panel.show_round_of)

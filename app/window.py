@@ -161,7 +161,7 @@ class MainWindow(QMainWindow):
         chat.answering_changed.connect(self.status_area.show_answering)
         chat.answering_changed.connect(self._on_answering_changed)
         connect_tree(self.tree_panel, link, chat, self._settings)
-        connect_rounds(self.tree_panel, self.conversations.rounds, self.chat_panel.view, self.reading)
+        connect_rounds(self.tree_panel, self.conversations.rounds, chat, self.chat_panel.view, self.reading)
         chat.asked.connect(self.telemetry.on_asked)
         chat.conversation_replaced.connect(self.telemetry.clear)
         chat.notice_raised.connect(self.notices.add)

@@ -99,6 +99,16 @@ class ChatController(QObject):
         self.path_changed.emit(len(self.conversation.messages) - 1)
         self._start()
 
+    def branch(self, message: int, text: str) -> None:
+        """Put another version of an answer beside it, which begins with `text` and is continued."""
+        place = self._place(message)
+        if self.is_answering or place is None or self.conversation.messages[place].role != "assistant":
+            return
+        self._resumed = replace(self.conversation.answer_differently(message, text), ending=Ending.STOPPED)
+        self.conversation.change(replace(self._resumed, ending=Ending.WAITING))
+        self.path_changed.emit(place)
+        self._start()
+
     def change_settings(self, generation: GenerationSettings) -> None:
         """Give the conversation other settings, from the next answer on; raises `InputError` if they are not legal."""
         generation.check()

@@ -162,8 +162,18 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
             return None
         if self._marker and self._marker.patch.contains(position):
             return self._marker.definition, self._marker.patch.toAlignedRect()
-        node = picture.node_at(self._in_picture(position))
+        node = self.node_at(position)
         return None if node is None else (self._inspection.explain(picture, node), self._place(picture.chip(node)))
+
+    def node_at(self, position: QPointF) -> int | None:
+        """The node, or `BONUS_NODE`, at a point of the view."""
+        return self._picture.node_at(self._in_picture(position)) if self._picture else None
+
+    @property
+    def picked(self) -> tuple[int | None, QRect]:
+        """The node that is looked at, by keys or with the pointer, and its place in the view."""
+        known = self._picture is not None and self._picked is not None and self._explained is not None
+        return (self._picked, self._explained[1]) if known and self._explained else (None, QRect())
 
     # ---- laying out and moving ---------------------------------------------------------------------------------------
 
@@ -269,8 +279,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
             return
         self._explained = found
         text, place = found or ("", QRect())
-        node = self._picture.node_at(self._in_picture(position)) if self._picture else None
-        if node is not None and self._picture:
+        if (node := self.node_at(position)) is not None:
             self._picked = node
             if (question := self._inspection.question(node)) is not None:
                 self.asked.emit(question)

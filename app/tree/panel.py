@@ -1,11 +1,13 @@
 """The panel that shows the speculation tree of every round as it happens, and of every round that was."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QHideEvent, QPalette, QShowEvent
+from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
 from PySide6.QtWidgets import QLabel, QStackedLayout, QVBoxLayout, QWidget
 
 from app.throttle import Throttle
+from app.translation import tr
 from app.tree.advice import Advice
+from app.tree.branching import Branching
 from app.tree.canvas import CHIPS, WAYS, TreeCanvas
 from app.tree.caption import figures
 from app.tree.exports import Exports
@@ -19,6 +21,7 @@ from app.tree.player import Player
 from app.tree.recording_bar import RecordingBar
 from app.tree.snapshot import MalformedTreeError, Snapshot, snapshot
 from app.tree.timeline import Timeline
+from app.tree.tinting import tint
 from engine.messages import Event, Finished, Ready, Round
 from engine.watching import Inspect, Inspected, Watch
 
@@ -35,6 +38,9 @@ class TreePanel(QWidget):
 
     command_wanted = Signal(object)
     """A `Watch` or an `Inspect` for the engine."""
+
+    branch_wanted = Signal(int, int, str)
+    """The answer of a request is to go on otherwise: with a text in place of what the round of this index gave."""
 
     budget_wanted = Signal(int)
     """The tree budget of the next answers; 0 for automatic."""
@@ -59,6 +65,7 @@ class TreePanel(QWidget):
         self._recording = RecordingBar(self)
         self._message = QLabel(_EMPTY, self)
         self._canvas = TreeCanvas(DARK if dark else LIGHT, self)
+        self.branching = Branching(self._canvas)
         self._strip = LayerStrip(DARK if dark else LIGHT, self)
         self._live = Live(self._strip, self._requests, self)
         self._lesson = LessonBar(self)
@@ -135,6 +142,10 @@ class TreePanel(QWidget):
         if self._shown and not self.player.is_recording:
             self.answer_wanted.emit(self._shown[0].id, self._shown[0].index)
 
+    def set_answering(self, answering: bool) -> None:
+        """While an answer is written, no other one can be begun."""
+        self.branching.set_hindrance(tr("once the answer is written") if answering else "")
+
     def tell(self, words: str) -> None:
         """Say something to be read once."""
         self._header.caption.show_news(words)
@@ -142,12 +153,7 @@ class TreePanel(QWidget):
     def set_theme(self, dark: bool) -> None:
         """Change between dark and light colours."""
         colours = DARK if dark else LIGHT
-        palette = QPalette(self.palette())
-        for role in (QPalette.ColorRole.Window, QPalette.ColorRole.Button):
-            palette.setColor(role, QColor(colours.background))
-        for role in (QPalette.ColorRole.WindowText, QPalette.ColorRole.ButtonText):
-            palette.setColor(role, QColor(colours.text))
-        self.setPalette(palette)
+        tint(self, colours)
         self._canvas.set_palette(colours)
         self._live.set_palette(colours)
 
@@ -207,6 +213,7 @@ class TreePanel(QWidget):
         self._lesson.shown.connect(self._show_tree)
         self._lesson.ended.connect(self._on_lesson_ended)
         self._advice.budget_wanted.connect(self.budget_wanted)
+        self.branching.wanted.connect(self._on_branch_wanted)
 
     def explain(self) -> None:
         """Tell the round that is looked at step by step."""
@@ -226,6 +233,10 @@ class TreePanel(QWidget):
 
     def _on_copy(self) -> None:
         self.exports.copy_text(self._shown[1] if self._shown else None)
+
+    def _on_branch_wanted(self, text: str) -> None:
+        if self._shown and not self.player.is_recording:
+            self.branch_wanted.emit(self._shown[0].id, self._shown[0].index, text)
 
     def _on_asked(self, node: int) -> None:
         if self._shown and self._shown[0].id > 0 and not self.player.is_recording:  # else nobody knows more of it

@@ -35,6 +35,7 @@ def bind_keys(panel: TreePanel, canvas: TreeCanvas) -> None:
         "Up": lambda: canvas.pick(Way.UP),
         "Down": lambda: canvas.pick(Way.DOWN),
         "Space": player.toggle,
+        "Return": panel.branching.offer_picked,
     }
     bind(in_panel, panel)
     bind(in_tree, canvas)

@@ -1,0 +1,80 @@
+"""From a guess that was rejected to another version of the answer, which goes on from there."""
+
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, Signal
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QApplication, QMenu
+
+from app.translation import tr
+from app.tree.canvas import TreeCanvas
+from app.tree.picture import BONUS_NODE
+from app.tree.pieces import visible
+from app.tree.snapshot import Snapshot
+
+_LONGEST = 40  # characters of the branch in the menu's words
+
+
+def branch_text(tree: Snapshot, node: int) -> str:
+    """What stands in the tree from behind the root down to `node`; what is no whole character is left out."""
+    pieces: list[str] = []
+    while node > 0:
+        pieces.append(tree.pieces[node])
+        node = int(tree.parents[node])
+    whole, _, _ = "".join(reversed(pieces)).partition("\N{REPLACEMENT CHARACTER}")
+    return whole
+
+
+class Branching(QObject):
+    """Offers what can be done with the node that was clicked, or chosen by key."""
+
+    wanted = Signal(str)
+    """A person wants the answer to go on with this text in place of what the round gave."""
+
+    def __init__(self, canvas: TreeCanvas) -> None:
+        super().__init__(canvas)
+        self.menu: QMenu | None = None
+        self._canvas = canvas
+        self._pressed: QPointF | None = None
+        self._reason = ""
+        canvas.viewport().installEventFilter(self)
+
+    def set_hindrance(self, reason: str) -> None:
+        """Why no branch can be begun at the moment; empty: it can."""
+        self._reason = reason
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """A click is a press and a release at the same place; anything else is a drag."""
+        if isinstance(event, QMouseEvent) and event.button() == Qt.MouseButton.LeftButton:
+            if event.type() == QEvent.Type.MouseButtonPress:
+                self._pressed = event.position()
+            elif event.type() == QEvent.Type.MouseButtonRelease and self._pressed is not None:
+                way = event.position() - self._pressed
+                self._pressed = None
+                if way.manhattanLength() < QApplication.startDragDistance():
+                    self._offer(self._canvas.node_at(event.position()), event.globalPosition().toPoint())
+        return False
+
+    def offer_picked(self) -> None:
+        """For the node that is looked at by keys."""
+        node, place = self._canvas.picked
+        self._offer(node, self._canvas.viewport().mapToGlobal(place.bottomLeft()))
+
+    def _offer(self, node: int | None, where: QPoint) -> None:
+        tree = self._canvas.picture.tree if self._canvas.picture else None
+        if tree is None or node is None or node == BONUS_NODE or not tree.has_bonus or node in tree.accepted:
+            return
+        text = branch_text(tree, node)
+        if not text:
+            return
+        menu = self.menu = QMenu(self._canvas)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.destroyed.connect(self._on_menu_gone)
+        shown = visible(text, 0)
+        shown = shown if len(shown) <= _LONGEST else "…" + shown[1 - _LONGEST :]
+        words = tr("Continue from here: “{text}”").format(text=shown.replace("&", "&&"))
+        action = menu.addAction(words if not self._reason else f"{words} ({self._reason})")
+        action.setEnabled(not self._reason)
+        action.triggered.connect(lambda: self.wanted.emit(text))
+        menu.popup(where)
+
+    def _on_menu_gone(self) -> None:
+        self.menu = None

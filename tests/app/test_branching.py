@@ -1,0 +1,108 @@
+"""A rejected guess of the tree becomes another version of the answer, in the whole window."""
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.tree.branching import branch_text
+from app.tree.canvas import TreeCanvas
+from app.tree.snapshot import snapshot
+from app.window import MainWindow
+from tests.app.fake_link import FakeLink
+from tests.app.test_rounds_in_window import WORDS, converse, shown_round, text_of
+from tests.app.tree.trees import round_of
+
+
+def canvas(window: MainWindow) -> TreeCanvas:
+    return window.tree_panel.findChildren(TreeCanvas)[0]
+
+
+def middle_of(window: MainWindow, node: int) -> QPoint:
+    view = canvas(window)
+    assert view.picture
+    box = view.picture.chip(node)
+    return QPoint(round(box.x + box.width / 2 - view.origin.x), round(box.y + box.height / 2 - view.origin.y))
+
+
+def offered(window: MainWindow) -> list[QAction]:
+    menu = window.tree_panel.branching.menu
+    return menu.actions() if menu else []
+
+
+def look_at_round(qtbot: QtBot, window: MainWindow, number: int) -> None:
+    window.tree_panel.player.seek(number - 1)
+    qtbot.waitUntil(lambda: shown_round(window) == number)
+
+
+def test_a_click_on_a_rejected_guess_continues_the_answer_from_there(
+    qtbot: QtBot, window: MainWindow, link: FakeLink
+) -> None:
+    converse(window, link, *WORDS)
+    look_at_round(qtbot, window, 3)
+    first = window.chat.conversation.messages[1]
+    QTest.mouseClick(canvas(window).viewport(), Qt.MouseButton.LeftButton, pos=middle_of(window, 2))
+    assert [action.text() for action in offered(window)] == ["Continue from here: “·or”"]
+    offered(window)[0].trigger()
+    assert [each.content for each in link.last_question.chat] == ["Count, please.", "One two **three**  or"]
+    assert window.chat.is_answering
+    link.say(" twenty")
+    link.finish()
+    answer = window.chat.conversation.last_answer
+    assert answer
+    assert answer.text == "One two **three**  or twenty"
+    assert answer.id != first.id
+    assert window.chat.conversation.version(answer.id).count == 2
+    qtbot.waitUntil(lambda: text_of(window).toPlainText().strip().endswith("twenty"))
+    look_at_round(qtbot, window, 2)
+    QTest.mouseClick(canvas(window).viewport(), Qt.MouseButton.LeftButton, pos=middle_of(window, 2))
+    offered(window)[0].trigger()
+    assert not window.chat.is_answering, "the round wrote a version that is not shown"
+
+
+def test_keys_do_it_too_and_accepted_tokens_offer_nothing(qtbot: QtBot, window: MainWindow, link: FakeLink) -> None:
+    converse(window, link, *WORDS)
+    look_at_round(qtbot, window, 2)
+    view = canvas(window)
+    window.activateWindow()
+    view.setFocus()
+    qtbot.waitUntil(view.hasFocus)
+    QTest.keyClick(view, Qt.Key.Key_Up)
+    QTest.keyClick(view, Qt.Key.Key_Return)
+    assert offered(window) == []
+    QTest.keyClick(view, Qt.Key.Key_Down)
+    qtbot.waitUntil(lambda: view.picked[0] == 2)
+    QTest.keyClick(view, Qt.Key.Key_Return)
+    assert len(offered(window)) == 1
+    window.tree_panel.branching.menu.close()  # type: ignore[union-attr]
+    qtbot.waitUntil(lambda: window.tree_panel.branching.menu is None)
+
+
+def test_no_branch_while_an_answer_is_written_and_none_by_dragging(
+    qtbot: QtBot, window: MainWindow, link: FakeLink
+) -> None:
+    window.chat.ask("Count, please.")
+    link.say(*WORDS[:2])
+    look_at_round(qtbot, window, 2)
+    viewport, at = canvas(window).viewport(), middle_of(window, 2)
+    QTest.mousePress(viewport, Qt.MouseButton.LeftButton, pos=at)
+    QTest.mouseMove(viewport, at + QPoint(60, 60))
+    QTest.mouseRelease(viewport, Qt.MouseButton.LeftButton, pos=at + QPoint(60, 60))
+    assert offered(window) == []
+    QTest.mouseClick(viewport, Qt.MouseButton.LeftButton, pos=middle_of(window, 2))
+    [action] = offered(window)
+    assert not action.isEnabled()
+    assert action.text().endswith("(once the answer is written)")
+
+
+def test_a_branch_reads_from_behind_the_root_and_ends_before_half_a_character() -> None:
+    tree = snapshot(
+        round_of(
+            [1, 2, 3, 4, 5],
+            [-1, 0, 1, 2, 0],
+            [0, -1, -2, -3, -4],
+            (0,),
+            pieces=("root", " a", "b\N{REPLACEMENT CHARACTER}", "\N{REPLACEMENT CHARACTER}", ""),
+        )
+    )
+    assert [branch_text(tree, node) for node in range(5)] == ["", " a", " ab", " ab", ""]
