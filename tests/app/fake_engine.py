@@ -1,7 +1,8 @@
 """An engine without a model: speaks the protocol over the same socket and does what the last question tells it.
 
 `say WORDS` answers with the words, one a round; `hang` sends one round and then waits to be cancelled; `deaf` never
-listens again; `kill`, `exit N` end the process in mid-answer; `fail` fails; `long` runs into the length limit.
+listens again; `kill`, `exit N` end the process in mid-answer; `fail` fails; `long` runs into the length limit;
+`drip N` takes its time over N words, until it is cancelled.
 A target named `missing` cannot be loaded, `slow` loads until it is cancelled, `fatal` ends the process.
 COPPICE_FAKE_START: `mute` ends before it connects, `protocol` speaks another version, `garbage` sends nonsense.
 """
@@ -36,6 +37,7 @@ from engine.messages import (
     Tree,
 )
 
+SECONDS_A_WORD = 0.01
 STORY = "Once upon a time there was a fox who lived by the sea and never once went for a swim."
 
 
@@ -157,12 +159,24 @@ class FakeEngine:
             yield Failed(request.id, "The conversation has 9000 tokens, the context 2048.", "Start a new chat.")
             return
         yield Prefilled(request.id, 12, 0, 0.01)
+        if command == "drip":
+            yield from self._drip(request, int(rest))
+            return
         for index, word in enumerate(words):
             yield round_of(request.id, index, word if index == 0 else f" {word}")
             if index == 1 and command in ("hang", "deaf", "kill", "exit"):
                 yield from self._misbehave(request, command, rest)
                 return
         yield finished(request.id, "length" if command == "long" else "stop", len(words))
+
+    def _drip(self, request: Generate, words: int) -> Iterator[Event]:
+        for index in range(words):
+            yield round_of(request.id, index, f"word{index} ")
+            with self._cancelled:
+                if self._cancelled.wait_for(lambda: self._cancelled_through >= request.id, SECONDS_A_WORD):
+                    yield finished(request.id, "cancelled", index + 1)
+                    return
+        yield finished(request.id, "stop", words)
 
     def _misbehave(self, request: Generate, command: str, rest: str) -> Iterator[Event]:
         if command == "kill":

@@ -1,0 +1,1 @@
+"""What survives when the application or its engine is killed."""

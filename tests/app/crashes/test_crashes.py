@@ -1,0 +1,83 @@
+"""Killed at any moment, the application and its engine lose nothing that was on the screen for a second."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.chat.archive.records import ConversationRecord, MessageRecord
+from app.chat.archive.store import Store
+from tests.app.conftest import FAKE_ENGINE
+from tests.app.crashes.journal import Entry, holds, losses, read
+from tests.app.crashes.killing import Place, kill_application, kill_engines
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="SIGKILL is a matter of POSIX")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A folder, and a fake engine."""
+    script = tmp_path / "engine-python"
+    script.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_ENGINE))}\n")
+    script.chmod(0o755)
+    return Place(tmp_path, script)
+
+
+def test_the_application_killed_again_and_again_loses_nothing(place: Place) -> None:
+    lost = {seed: kill_application(place, seed) for seed in range(2)}
+    assert lost == {seed: [] for seed in lost}
+    noted = [each for seed in lost for each in read(place.folder / f"application-{seed}.jsonl")]
+    assert any("answer" in each for each in noted), "nothing was ever on the screen"
+
+
+def test_engines_killed_one_after_the_other_take_nothing_with_them(place: Place) -> None:
+    assert kill_engines(place, seed=11, times=2) == []
+    noted = read(place.folder / "engines-11.jsonl")
+    assert len({each["engine"] for each in noted if each.get("engine")}) == 3
+    assert any("answer" in each and each["answer"][3] for each in noted)
+
+
+# ---- that a loss would be seen -----------------------------------------------------------------------------------
+
+
+def shown(at: float, text: str) -> list[Entry]:
+    """A conversation in the list, and an answer of it."""
+    return [{"at": at, "list": [[1, "Trees", False, ""]]}, {"at": at, "answer": [1, 3, "Which tree?", text]}]
+
+
+def keep(database: Path, text: str, title: str = "Trees") -> None:
+    """The same conversation in a database."""
+    store = Store(database)
+    question = MessageRecord(2, 1, 0, "user", "Which tree?")
+    store.save(ConversationRecord(1, title=title), [question, MessageRecord(3, 1, 2, "assistant", text)])
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "lost"),
+    [
+        ("An *oak*, a larch", "Trees", []),
+        ("An oak", "Trees", ["a text"]),
+        ("An oak, a larch", "Bushes", ["a conversation"]),
+    ],
+)
+def test_what_was_shown_for_a_second_is_missed(tmp_path: Path, text: str, title: str, lost: list[str]) -> None:
+    keep(tmp_path / "chats.sqlite3", text, title)
+    entries = shown(10.0, "An oak, a larch")
+    assert [each.what for each in losses(tmp_path / "chats.sqlite3", entries, killed=11.5)] == lost
+    assert losses(tmp_path / "chats.sqlite3", entries, killed=10.5) == []
+
+
+def test_a_conversation_that_is_gone_is_missed(tmp_path: Path) -> None:
+    Store(tmp_path / "chats.sqlite3").close()
+    entries = shown(10.0, "An oak")
+    assert [each.what for each in losses(tmp_path / "chats.sqlite3", entries, 12.0)] == ["a conversation"]
+    assert losses(tmp_path / "chats.sqlite3", [*entries, {"at": 11.9, "list": []}], 12.0) == []
+    assert [each.what for each in losses(tmp_path / "none.sqlite3", entries, 12.0)] == ["the file"]
+
+
+def test_letters_are_looked_for_in_order() -> None:
+    assert holds("1. **Apple**\n2. Pear", "Apple Pear")
+    assert not holds("Pear, apple", "apple Pear")
