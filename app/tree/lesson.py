@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from app.tree.growth import stages
 from app.tree.pieces import visible
 from app.tree.snapshot import Snapshot, partial
@@ -18,7 +20,8 @@ class Step:
 def lesson(tree: Snapshot) -> tuple[Step, ...]:
     """The steps of a verified round, from its root to what the answer has grown by."""
     root = _quoted(tree, 0)
-    steps = [Step(f"The answer so far ends with {root}. What comes next?", partial(tree, 1))]
+    what = "A model writes token by token: a word, or a piece of one; ‘·’ is a space."
+    steps = [Step(f"{what} The answer so far ends with {root}. What comes next?", partial(tree, 1))]
     if tree.drafted:
         steps += _guesses(tree)
         steps.append(
@@ -31,9 +34,19 @@ def lesson(tree: Snapshot) -> tuple[Step, ...]:
         steps += _acceptance(tree)
     bonus = f"‘{visible(tree.bonus_piece, tree.bonus)}’"
     steps.append(Step(f"{_where(tree)} the target says {bonus} of its own: the bonus, from the same pass.", tree))
-    grown, rest = _tokens(len(tree.accepted)), "The other guesses are cut, and it starts anew."
-    steps.append(Step(f"The answer has grown by {grown} in one pass. {rest if tree.drafted else ''}".rstrip(), tree))
+    steps.append(Step(_sum(tree), tree))
     return tuple(steps)
+
+
+def _sum(tree: Snapshot) -> str:
+    """What the round gave, and what it would have taken otherwise."""
+    count = len(tree.accepted)
+    parts = [f"The answer has grown by {_tokens(count)} in one pass."]
+    if count > 1:
+        parts.append(f"Token by token, that would have taken {count} passes.")
+    if tree.drafted:
+        parts.append("The other guesses are cut, and it starts anew.")
+    return " ".join(parts)
 
 
 def _where(tree: Snapshot) -> str:
@@ -52,8 +65,10 @@ def _guesses(tree: Snapshot) -> list[Step]:
             partial(tree, first),
         )
     ]
-    for end in ends[1:-1][:: max(1, len(ends) // 3)]:
-        steps.append(Step("It guesses on behind its likeliest guesses, several at a time.", partial(tree, end)))
+    middle = ends[1:-1][:: max(1, len(ends) // 3)]
+    for place, end in enumerate(middle):
+        says = f"By now it has {_tokens(end - 1)}." if place else "The likelier, the sooner: so it becomes a tree."
+        steps.append(Step(f"It guesses on behind its likeliest guesses, several at a time. {says}", partial(tree, end)))
     if len(ends) > 1:
         steps.append(Step(f"Now it has {_tokens(last - 1)}, up to {tree.depth} deep.", partial(tree, last)))
     return steps
@@ -64,10 +79,21 @@ def _acceptance(tree: Snapshot) -> list[Step]:
     steps = []
     for place, node in enumerate(tree.accepted[1:], start=1):
         says = "The target says" if place == 1 else "Behind that it says"
-        sentence = f"{says} {_quoted(tree, node)}, which was guessed: accepted."
+        sentence = f"{says} {_quoted(tree, node)}, which was guessed: accepted.{_beside(tree, node)}"
         steps.append(Step(sentence, partial(tree, count, place)))
     nothing = "None of the first guesses is what the target says next: no token is accepted."
     return steps or [Step(nothing, partial(tree, count))]
+
+
+def _beside(tree: Snapshot, node: int) -> str:
+    """What becomes of the guesses that stood in the same place."""
+    others = np.flatnonzero(tree.parents == tree.parents[node])
+    others = others[others != node]
+    if not len(others):
+        return ""
+    if len(others) == 1:
+        return f" {_quoted(tree, int(others[0]))} is out, with all behind it."
+    return f" {_quoted(tree, int(others[0]))} and the other guesses here are out, with all behind them."
 
 
 def _others(count: int) -> str:

@@ -7,6 +7,8 @@ from app.tree.lesson import Step, lesson
 from app.tree.snapshot import Snapshot
 from app.tree.tool_button import tool_button
 
+_LINES = 3  # of a sentence, at the width that the panel usually has
+
 
 class LessonBar(QWidget):
     """Hidden, unless a round is being explained."""
@@ -26,9 +28,13 @@ class LessonBar(QWidget):
         font = self.sentence.font()
         font.setPointSizeF(font.pointSizeF() * 1.15)
         self.sentence.setFont(font)
+        self.sentence.setAlignment(Qt.AlignmentFlag.AlignTop)
+        # As high for every sentence: the picture above must not move while it is explained.
+        self.sentence.setMinimumHeight(_LINES * self.sentence.fontMetrics().lineSpacing())
         self._progress = QLabel(self)
         self.back = tool_button("Back", "The step before", self)
-        self.next = tool_button("Next", "The next step", self)
+        self.next = tool_button("Next", "The next step (Space)", self)
+        self.next.setAutoRaise(False)  # the one that is pressed again and again
         self.close_ = tool_button("Close", "End the explanation", self)
         self._lay_out()
         self.back.clicked.connect(lambda: self._move(-1))
@@ -46,6 +52,7 @@ class LessonBar(QWidget):
         self._steps, self._place = lesson(tree), 0
         self.show()
         self._move(0)
+        self.next.setFocus()
 
     def end(self) -> None:
         """Explain no more."""
