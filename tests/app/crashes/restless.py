@@ -136,7 +136,6 @@ def main() -> int:
 
         def build_watched(application: QApplication, folders: Folders, options: Namespace) -> MainWindow:
             window = build(application, folders, options)
-            window.settings.change(generation=_SETTINGS)
             Restless(window, notes, int(seed), question)
             return window
 
