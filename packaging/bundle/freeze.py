@@ -92,14 +92,20 @@ def furnish(bundle: Path, carried: Path | None) -> None:
     shutil.rmtree(contents / "licenses", ignore_errors=True)
     count = notices.write(contents / "licenses", contents, window_packages(), version())
     print(f"{bundle}: {weight(bundle) / 1e6:,.0f} MB, {count} components")
-    for name in ("source", "runtime", "PySide6"):
+    for name in ("source", "runtime", "licenses"):
         print(f"  {name}: {weight(contents / name) / 1e6:,.0f} MB")
 
 
 def contents_of(bundle: Path) -> Path:
-    """Where the files lie in a folder that PyInstaller made, or in its .app."""
+    """Where files are added to a folder that PyInstaller made, or to its .app, where code and other files lie apart."""
     app = bundle.with_name("Coppice.app")
-    return app / "Contents" / "Frameworks" if sys.platform == "darwin" and app.exists() else bundle / "_internal"
+    if sys.platform != "darwin" or not app.exists():
+        return bundle / "_internal"
+    for name in ("runtime", "licenses"):
+        link = app / "Contents" / "Frameworks" / name
+        if not link.is_symlink():
+            link.symlink_to(Path("..", "Resources", name))
+    return app / "Contents" / "Resources"
 
 
 def strip(contents: Path) -> None:

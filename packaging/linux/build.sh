@@ -46,7 +46,7 @@ install_desktop_files() {
 # The packages that hold the libraries the bundle does not, with the versions it was linked against. $1 is the package's
 # tree. Only the window's: the carried Python brings its own.
 dependencies() {
-    local work=$build/shlibs inside=$1/opt/coppice/_internal found
+    local work=$build/shlibs inside=$1/opt/coppice/_internal found within name
     rm -rf "$work" && mkdir -p "$work/debian"
     printf 'Source: coppice\n\nPackage: coppice\nArchitecture: any\n' >"$work/debian/control"
     found=$(
@@ -56,7 +56,9 @@ dependencies() {
                 -l"$inside" -l"$inside/PySide6" -l"$inside/PySide6/Qt/lib" -l"$inside/numpy.libs" -l"$inside/shiboken6"
     ) || fail "the libraries above must be on the machine that builds: see ../README.md"
     rm -rf "$work"
-    sed -n 's/^shlibs:Depends=//p' <<<"$found"
+    within=$(for name in "$inside"/lib*.so.*; do dpkg-query --search "*/${name##*/}" 2>/dev/null; done | cut -d: -f1 | sort -u)
+    sed -n 's/^shlibs:Depends=//p' <<<"$found" | sed 's/, /\n/g' |
+        awk 'NR == FNR { within[$1]; next } !($1 in within)' <(echo "$within") - | paste -sd, | sed 's/,/, /g'
 }
 
 make_deb() {
