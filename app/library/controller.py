@@ -1,5 +1,6 @@
 """Keeps a pair loaded: after every start of the engine, and after a choice that could not be loaded."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,6 +11,8 @@ from app.engine_state import EngineState, Phase
 from app.library.load_pace import LoadPace
 from engine.messages import Event, Failed, Finished, Loaded, Loading, Ready
 from engine.options import LoadOptions
+
+_log = logging.getLogger(__name__)
 
 
 class LibraryController(QObject):
@@ -106,6 +109,7 @@ class LibraryController(QObject):
     def _on_loaded(self) -> None:
         self._loaded = self._previous = self._wanted
         self._failed.clear()
+        _log.info("Loaded: %s and %s", self._wanted.target, self._wanted.draft)
         self._change(EngineState(Phase.READY, pair=self.state.pair))
         self.pair_loaded.emit(self._wanted)
 
