@@ -73,4 +73,4 @@ Add-Signature @((Join-Path $bundle 'coppice.exe'), (Join-Path $bundle 'coppice-t
 Invoke-Program $iscc @("/DVersion=$version", "/DBundle=$bundle", "/O$build", (Join-Path $PSScriptRoot 'coppice.iss'))
 $installer = Join-Path $build "coppice-$version-windows-x86_64.exe"
 Add-Signature @($installer)
-Get-Item $installer | Select-Object Name, Length
+Get-Item $installer
