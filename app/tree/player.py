@@ -93,6 +93,7 @@ class Player(QObject):
         """The conversation has older rounds, which are kept elsewhere."""
         count = self.conversation.put_before(keys)
         if self._recording is None:
+            self._glanced = None if self._glanced is None else self._glanced + count
             self.place = len(self.conversation) - 1 if self.is_live else self.place + count
             self.moved.emit()
         elif self._before[0] >= 0:
