@@ -17,8 +17,11 @@ from PySide6.QtWidgets import QApplication
 from app.engine_child import engine_program
 from app.engine_link import EngineLink
 from app.library.terms_memory import last_load
+from app.lifecycle.crash import CrashWatch
+from app.lifecycle.instance import Instance
+from app.lifecycle_wiring import Lifecycle
 from app.network import tell
-from app.paths import Folders, folders_below, platform_folders
+from app.paths import Folders, folders_below, platform_folders, portable_folder
 from app.runtime.manager import runtime_manager
 from app.runtime_wiring import connect_runtime
 from app.settings import Settings, SettingsFile
@@ -26,6 +29,7 @@ from app.theme import Theme, application_icon
 from app.translation import install, language_of
 from app.window import MainWindow
 from engine import __version__
+from engine.errors import InputError
 from engine.options import LoadOptions
 
 _log = logging.getLogger("coppice")
@@ -46,21 +50,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if "" in (options.target, options.draft):
         parser.error("a model source is empty; give 'embedded', a model folder or a hub id")
-    folders = folders_below(options.data_dir) if options.data_dir else platform_folders()
+    if options.recording and not options.recording.is_file():
+        parser.error(f"there is no file {options.recording}; give a recording of rounds, or nothing")
+    folders = choose_folders(options)
+    application = build_application()
+    instance, crashes = Instance(folders.data), CrashWatch(folders)
     try:
         folders.create()
+        if not instance.claim():
+            instance.hand_over(str(options.recording.absolute()) if options.recording else "")
+            return 0
         _keep_log(folders)
+        report = crashes.begin()
     except OSError as error:
         parser.error(f"the folder for settings and logs cannot be used: {error}; give another with --data-dir")
+    except InputError as error:
+        parser.error(str(error))
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C on a terminal ends the window, and with it the engine
-    application = build_application()
     window = build_window(application, folders, options)
+    begin_life(Lifecycle(window, instance), window, report, options.recording)
     window.show()
     code = application.exec()
     window.link.close()
     window.models.close()
     window.link.wait_closed()
+    crashes.end()
+    instance.release()
     return code
+
+
+def begin_life(life: Lifecycle, window: MainWindow, report: Path | None, recording: Path | None) -> None:
+    """Tell what happened to the last window and of newer versions, and open what was given."""
+    if report is not None:
+        life.tell_of_crash(report)
+    if recording is not None:
+        life.open_recording(recording)
+    preferences = window.settings.current
+    if preferences.news_address and not preferences.offline:
+        life.ask_for_news(preferences.news_address)
+
+
+def choose_folders(options: argparse.Namespace) -> Folders:
+    """Those of the command line, else those beside the program if they were made once, else the platform's."""
+    if options.data_dir:
+        return folders_below(options.data_dir)
+    if options.portable or portable_folder().is_dir():
+        return folders_below(portable_folder())
+    return platform_folders()
 
 
 def build_application() -> QApplication:
@@ -127,6 +163,12 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--target", metavar="SOURCE", help="'embedded', a model folder, or a hub id in the local cache")
     parser.add_argument("--draft", metavar="SOURCE", help="the same for the draft model; 'none' for no speculation")
     parser.add_argument("--data-dir", metavar="DIR", type=Path, help="holds everything the application writes")
+    parser.add_argument(
+        "--portable",
+        action="store_true",
+        help="keep all of that in the folder 'coppice-data' beside the program, now and whenever that folder is there",
+    )
+    parser.add_argument("recording", metavar="RECORDING", type=Path, nargs="?", help="a recording of rounds to look at")
     parser.add_argument("--version", action="version", version=f"coppice {__version__}")
     return parser
 

@@ -1,11 +1,12 @@
 """Where the application keeps its files, and where the files it ships lie."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
-from app.bundle import root
+from app.bundle import is_frozen, root
 
 ROOT = root()
 RESOURCES = ROOT / "resources"
@@ -63,6 +64,16 @@ def platform_folders() -> Folders:
     """The folders this platform means for settings, data, caches and logs."""
     places = platformdirs.PlatformDirs(_APP_NAME, appauthor=False)
     return Folders(places.user_config_path, places.user_data_path, places.user_cache_path, places.user_log_path)
+
+
+def program_folder() -> Path:
+    """Where the program lies: the bundle's folder, or the checkout."""
+    return Path(sys.executable).parent if is_frozen() else ROOT
+
+
+def portable_folder() -> Path:
+    """The folder beside the program that, if it is there, holds everything the application writes."""
+    return program_folder() / "coppice-data"
 
 
 def resource(*parts: str) -> Path:

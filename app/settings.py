@@ -3,6 +3,7 @@
 import json
 import logging
 import secrets
+import shutil
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -15,6 +16,7 @@ from engine.options import EMBEDDED, GenerateOptions, LoadOptions, Place, Sampli
 
 _log = logging.getLogger(__name__)
 
+VERSION = 1  # of the file; another one's is copied before it is written over
 RANDOM_SEED = -1
 STOP, DROP = "stop", "drop"
 _SEEDS = 2**31
@@ -119,7 +121,9 @@ class SettingsFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.current = _read(path)
+        stored = _read(path)
+        self.current = _fill(Settings(), stored)
+        self._foreign = {name: value for name, value in stored.items() if name not in _NAMES}  # a newer version's
 
     def remember_draft(self, target: str, draft: str) -> None:
         """Keep the draft that a target was loaded with; the newest few hundred are kept."""
@@ -136,7 +140,7 @@ class SettingsFile:
             return
         self.current = changed
         try:
-            _write(self._path, changed)
+            _write(self._path, {**self._foreign, "version": VERSION, **asdict(changed)})
         except OSError as error:
             _log.warning("The settings could not be written to %s: %s", self._path, error)
 
@@ -147,15 +151,29 @@ def _newest(kept: dict[str, _Kept], target: str, value: _Kept) -> dict[str, _Kep
     return {**dict(list(others.items())[-_MOST_TARGETS + 1 :]), target: value}
 
 
-def _read(path: Path) -> Settings:
+_NAMES = {each.name for each in fields(Settings)} | {"version"}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What the file holds; what another version wrote is copied, so that going back or forth loses nothing."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return Settings()
+        return {}
     except (OSError, ValueError) as error:
         _set_aside(path, error)
-        return Settings()
-    return _fill(Settings(), stored)
+        return {}
+    if not isinstance(stored, dict):
+        return {}
+    version = stored.get("version", VERSION)
+    if version != VERSION and type(version) is int:
+        copy = path.with_suffix(f".v{version}.json")
+        try:
+            shutil.copyfile(path, copy)
+            _log.warning("The settings are of another version of Coppice; %s is a copy of them", copy)
+        except OSError as error:
+            _log.warning("The settings of another version could not be copied: %s", error)
+    return stored
 
 
 def _set_aside(path: Path, error: Exception) -> None:
@@ -213,8 +231,8 @@ def _checked(generation: GenerationSettings) -> GenerationSettings:
     return generation
 
 
-def _write(path: Path, settings: Settings) -> None:
+def _write(path: Path, document: dict[str, Any]) -> None:
     """Write beside the old file and swap, so that a crash leaves one or the other."""
     beside = path.with_suffix(".new.json")
-    beside.write_text(json.dumps(asdict(settings), indent=2) + "\n", encoding="utf-8")
+    beside.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     beside.replace(path)

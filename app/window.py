@@ -48,7 +48,7 @@ class MainWindow(QMainWindow):
     ) -> None:
         super().__init__()
         self.link = link
-        self._settings = settings
+        self.settings = settings
         self._folders = folders
         self._theme = theme
         self.setWindowTitle("Coppice")
@@ -122,7 +122,7 @@ class MainWindow(QMainWindow):
 
     def _restore(self) -> None:
         """Take up the last size and place, as far as a screen is still there for it."""
-        stored = self._settings.current
+        stored = self.settings.current
         if not self.restoreGeometry(_unpack(stored.geometry)):
             self.resize(*_SIZE)
         if not self.restoreState(_unpack(stored.docks), _LAYOUT_VERSION):
@@ -160,7 +160,7 @@ class MainWindow(QMainWindow):
         self.chat_panel.follow(chat)
         chat.answering_changed.connect(self.status_area.show_answering)
         chat.answering_changed.connect(self._on_answering_changed)
-        connect_tree(self.tree_panel, link, chat, self._settings)
+        connect_tree(self.tree_panel, link, chat, self.settings)
         connect_rounds(self.tree_panel, self.conversations.rounds, chat, self.chat_panel.view, self.reading)
         chat.asked.connect(self.telemetry.on_asked)
         chat.conversation_replaced.connect(self.telemetry.clear)
@@ -215,7 +215,7 @@ class MainWindow(QMainWindow):
         self.generation.open_below(self._generation_button)
 
     def _complete_load(self, options: LoadOptions) -> LoadOptions:
-        return replace(self._settings.current.complete_load(options), cache_dir=str(self._folders.cache))
+        return replace(self.settings.current.complete_load(options), cache_dir=str(self._folders.cache))
 
     def _on_engine_starting(self) -> None:
         self.notices.dismiss(ENGINE_NOTICE)
@@ -224,7 +224,7 @@ class MainWindow(QMainWindow):
         self.notices.add(Notice(ENGINE_NOTICE, ending.message, ending.hint, action=tr("Restart engine")))
 
     def _on_pair_loaded(self, options: LoadOptions) -> None:
-        self._settings.change(target=options.target, draft=options.draft)
+        self.settings.change(target=options.target, draft=options.draft)
 
     def _on_load_failed(self, failed: Failed) -> None:
         if self.models.is_open:
@@ -260,7 +260,7 @@ class MainWindow(QMainWindow):
         self.setWindowState(Qt.WindowState.WindowFullScreen if full else Qt.WindowState.WindowNoState)
 
     def _on_preferences_changed(self) -> None:
-        self.chat_panel.composer.field.sends_with_ctrl = self._settings.current.send_key == "ctrl-return"
+        self.chat_panel.composer.field.sends_with_ctrl = self.settings.current.send_key == "ctrl-return"
         self.reading.follow_settings()
 
     def _set_theme(self, colors: Colors) -> None:
@@ -284,7 +284,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Remember the layout and send the engine away; it may take a moment longer than the window."""
-        self._settings.change(geometry=_pack(self.saveGeometry()), docks=_pack(self.saveState(_LAYOUT_VERSION)))
+        self.settings.change(geometry=_pack(self.saveGeometry()), docks=_pack(self.saveState(_LAYOUT_VERSION)))
         for leave in (self.link.close, self.conversations.close, self.models.leave, self.chat_panel.leave):
             leave()
         self.tools.close()

@@ -242,6 +242,21 @@ class Preferences:
             example="https://huggingface.co",
         ),
     )
+    news_address: str = option(
+        "",
+        Text(
+            page=NETWORK,
+            title=mark("News of versions"),
+            help=mark(
+                "A file that says which version is the newest, asked for at every start. Empty means never; "
+                "nothing is downloaded or sent."
+            ),
+            effect=Effect.RESTART,
+            is_legal=_is_web_address,
+            form=mark("an address such as https://news.example/coppice.json"),
+            example="https://news.example/coppice.json",
+        ),
+    )
     log_level: str = option(
         "info",
         Choice(

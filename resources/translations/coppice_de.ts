@@ -1916,37 +1916,37 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/lifecycle/report_dialog.py" />
             <source>Crash report</source>
-            <translation type="unfinished" />
+            <translation>Absturzbericht</translation>
         </message>
         <message>
             <location filename="../../app/lifecycle/report_dialog.py" />
             <source>It cannot be read: {reason}</source>
-            <translation type="unfinished" />
+            <translation>Er kann nicht gelesen werden: {reason}</translation>
         </message>
         <message>
             <location filename="../../app/lifecycle/report_dialog.py" />
             <source>Nothing of this is sent anywhere. It holds no chats and no tokens; it helps whoever looks into it.</source>
-            <translation type="unfinished" />
+            <translation>Nichts davon wird irgendwohin gesendet. Er enthält keine Gespräche und keine Token; er hilft denen, die der Sache nachgehen.</translation>
         </message>
         <message>
             <location filename="../../app/lifecycle_wiring.py" />
             <source>Coppice crashed the last time. Your chats are there; a report was written.</source>
-            <translation type="unfinished" />
+            <translation>Coppice ist beim letzten Mal abgestürzt. Ihre Gespräche sind da; ein Bericht wurde geschrieben.</translation>
         </message>
         <message>
             <location filename="../../app/lifecycle_wiring.py" />
             <source>Coppice {version} is there; this is {own}.</source>
-            <translation type="unfinished" />
+            <translation>Coppice {version} ist da; dies ist {own}.</translation>
         </message>
         <message>
             <location filename="../../app/lifecycle_wiring.py" />
             <source>Open its page</source>
-            <translation type="unfinished" />
+            <translation>Seite öffnen</translation>
         </message>
         <message>
             <location filename="../../app/lifecycle_wiring.py" />
             <source>Show report…</source>
-            <translation type="unfinished" />
+            <translation>Bericht zeigen …</translation>
         </message>
         <message>
             <location filename="../../app/notices.py" />
@@ -2006,7 +2006,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/options/preferences.py" />
             <source>A file that says which version is the newest, asked for at every start. Empty means never; nothing is downloaded or sent.</source>
-            <translation type="unfinished" />
+            <translation>Eine Datei, die sagt, welche Version die neueste ist; danach wird bei jedem Start gefragt. Leer heißt nie; nichts wird heruntergeladen oder gesendet.</translation>
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
@@ -2146,7 +2146,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/options/preferences.py" />
             <source>News of versions</source>
-            <translation type="unfinished" />
+            <translation>Neues über Versionen</translation>
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
@@ -2281,7 +2281,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/options/preferences.py" />
             <source>an address such as https://news.example/coppice.json</source>
-            <translation type="unfinished" />
+            <translation>eine Adresse wie https://news.example/coppice.json</translation>
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />

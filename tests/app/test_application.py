@@ -97,6 +97,15 @@ def test_an_application_that_is_killed_leaves_no_engine(
     assert alive == []
 
 
+def test_a_second_start_ends_at_once_and_the_first_goes_on(
+    application: "subprocess.Popen[bytes]", qtbot: QtBot, tmp_path: Path
+) -> None:
+    qtbot.waitUntil(lambda: bool(engines(application)), timeout=PATIENCE_MS)
+    second = run("--data-dir", str(tmp_path / "data"))
+    assert (second.returncode, second.stderr) == (0, "")
+    assert application.poll() is None
+
+
 def test_everything_is_written_below_the_data_folder(
     application: "subprocess.Popen[bytes]", qtbot: QtBot, tmp_path: Path
 ) -> None:
@@ -115,6 +124,7 @@ def test_importing_the_application_loads_nothing_of_the_engine_but_the_counter()
         "engine.errors",
         "engine.messages",
         "engine.options",
+        "engine.reasoning",
         "engine.residence",
         "engine.watching",
     }

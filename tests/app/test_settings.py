@@ -84,3 +84,15 @@ def test_the_defaults_are_legal() -> None:
     assert isinstance(GenerationSettings().options(), GenerateOptions)
     with pytest.raises(InputError, match="Temperature"):
         GenerationSettings(temperature=-0.1).check()
+
+
+@pytest.mark.parametrize("version", [0, 7])
+def test_settings_of_another_version_are_copied_and_what_only_they_have_is_kept(path: Path, version: int) -> None:
+    theirs = {"version": version, "target": "/kept", "of_tomorrow": {"a": [1]}}
+    path.write_text(json.dumps(theirs))
+    settings = SettingsFile(path)
+    assert settings.current == Settings(target="/kept")
+    settings.change(draft="none")
+    assert json.loads(path.with_suffix(f".v{version}.json").read_text()) == theirs
+    assert json.loads(path.read_text())["of_tomorrow"] == theirs["of_tomorrow"]
+    assert SettingsFile(path).current == Settings(target="/kept", draft="none")

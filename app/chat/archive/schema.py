@@ -116,6 +116,7 @@ def open_database(path: Path) -> Opened:
     moved = _set_aside(path) if reason else None
     connection = _connect(path)
     try:
+        _back_up(connection, path)
         with connection:
             connection.execute("BEGIN IMMEDIATE")
             version = int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -129,6 +130,18 @@ def open_database(path: Path) -> Opened:
         connection.close()
         raise
     return Opened(connection, moved, reason)
+
+
+def _back_up(connection: sqlite3.Connection, path: Path) -> None:
+    """Copy the file of an older version beside it, before it is brought forward; what was copied once stays."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    copy = path.with_name(f"{path.stem}.v{version}{path.suffix}")
+    if not 0 < version < VERSION or copy.exists():
+        return
+    unfinished = copy.with_name(copy.name + ".part")
+    unfinished.unlink(missing_ok=True)
+    connection.execute("VACUUM INTO ?", (str(unfinished),))
+    unfinished.replace(copy)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

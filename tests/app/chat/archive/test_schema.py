@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.chat.archive.records import ConversationRecord, MessageRecord, new_id
-from app.chat.archive.schema import VERSION
+from app.chat.archive.schema import VERSION, _back_up
 from app.chat.archive.store import Store
 
 COMPANIONS = ("", "-wal", "-shm")
@@ -83,6 +83,30 @@ def test_a_file_of_the_first_version_is_brought_up_to_date_and_searched(path: Pa
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
         connection.execute("INSERT INTO texts(texts, rank) VALUES('integrity-check', 1)")
+
+
+def test_what_an_older_version_wrote_is_copied_before_it_is_brought_forward(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as old:
+        old.execute("CREATE TABLE conversations (id INTEGER PRIMARY KEY, title TEXT)")
+        old.execute("INSERT INTO conversations VALUES (7, 'Dragons')")
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+        _back_up(old, path)
+        old.execute("DELETE FROM conversations")
+        old.commit()
+        _back_up(old, path)
+    with closing(sqlite3.connect(path.with_name(f"{path.stem}.v1{path.suffix}"))) as copy:
+        assert copy.execute("SELECT id, title FROM conversations").fetchall() == [(7, "Dragons")]
+        assert copy.execute("PRAGMA user_version").fetchone() == (1,)
+    assert len(list(path.parent.glob("*.v*"))) == 1
+
+
+@pytest.mark.parametrize("version", [0, VERSION])
+def test_a_new_file_and_one_of_this_version_are_not_copied(path: Path, version: int) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+        _back_up(connection, path)
+    assert list(path.parent.glob("*.v*")) == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a program is killed")

@@ -1,0 +1,84 @@
+"""News of newer versions: one static JSON file at an address that a person can set, asked for only if they want it."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from app.downloads.connection import Connection, read_whole
+from app.downloads.failures import Passing, UnsuitableError
+from engine.errors import CoppiceError
+
+_VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,3}")
+_LONGEST_NOTES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A version that can be had: its number, the page to get it from, and a sentence about it."""
+
+    version: str
+    page: str
+    notes: str = ""
+
+
+def parse_release(text: bytes | str) -> Release:
+    """A release as `{"version": "1.2.0", "page": "https://...", "notes": "..."}`. Raises `ValueError` otherwise."""
+    said: Any = json.loads(text)
+    said = said if isinstance(said, dict) else {}
+    version, page, notes = said.get("version"), said.get("page"), said.get("notes", "")
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        raise ValueError("no version")
+    if not isinstance(page, str) or urlsplit(page).scheme != "https" or not urlsplit(page).hostname:
+        raise ValueError("no https page")
+    return Release(version, page, " ".join(notes.split())[:_LONGEST_NOTES] if isinstance(notes, str) else "")
+
+
+def is_newer(version: str, than: str) -> bool:
+    """Compare numbers; what follows them in a version under development does not count."""
+    return _numbers(version) > _numbers(than)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    found = _VERSION.match(version)
+    numbers = [int(part) for part in found[0].split(".")] if found else []
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+class ReleaseConnection(Connection):
+    """One client of the server that has the file."""
+
+    server = "the server with news of versions"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address, lambda: None)
+        self._address = address
+
+    def newest(self) -> Release:
+        """What the file says. Raises `CoppiceError`."""
+        try:
+            with self._get(self._address, "news") as response:
+                return parse_release(read_whole(response, "news"))
+        except Passing as passing:
+            raise CoppiceError(f"News of versions cannot be had: {passing.words}.", "Try again later.") from passing
+        except (ValueError, RecursionError) as error:
+            raise UnsuitableError(
+                f"What {self._address} holds is no news of a version.", "Check the address in Preferences, Advanced."
+            ) from error
+
+    def _failure(self, response: httpx2.Response, repo_id: str, from_hub: bool) -> Exception:  # noqa: ARG002
+        return Passing(f"{self.server} answered with {response.status_code}")
+
+
+def newest_release(address: str) -> Release:
+    """Ask once. Blocks; raises `CoppiceError`."""
+    connection = ReleaseConnection(address)
+    try:
+        return connection.newest()
+    finally:
+        connection.close()

@@ -1,0 +1,84 @@
+"""What a fault leaves, and what the next start makes of it."""
+
+import faulthandler
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.lifecycle.crash import CrashWatch, reports
+from app.lifecycle.report_dialog import ReportDialog
+from app.paths import ROOT, Folders
+
+TOKEN = "hf_" + "a" * 30
+CRASH = """
+import ctypes, sys
+from pathlib import Path
+from app.lifecycle.crash import CrashWatch
+from app.paths import folders_below
+
+def fall() -> None:
+    ctypes.string_at(0)
+
+watch = CrashWatch(folders_below(Path(sys.argv[1])))
+watch.begin()
+if sys.argv[2] == "orderly":
+    watch.end()
+else:
+    fall()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _faults() -> Iterator[None]:
+    """Give the test runner its own handler back."""
+    yield
+    faulthandler.enable(2)
+
+
+def run(folders: Folders, end: str) -> int:
+    command = [sys.executable, "-c", CRASH, str(folders.logs.parent), end]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
+
+
+def test_a_fault_becomes_a_report_at_the_next_start_and_only_once(folders: Folders) -> None:
+    folders.application_log.write_text(f"INFO asked with {TOKEN}\n")
+    assert run(folders, "fault") != 0
+    watch = CrashWatch(folders)
+    report = watch.begin()
+    assert report is not None
+    text = report.read_text()
+    assert "in fall" in text
+    assert TOKEN not in text
+    watch.end()
+    again = CrashWatch(folders)
+    assert again.begin() is None
+    again.end()
+    assert reports(folders) == [report]
+
+
+def test_an_orderly_end_leaves_nothing(folders: Folders) -> None:
+    assert run(folders, "orderly") == 0
+    assert list(folders.logs.iterdir()) == []
+
+
+def test_the_oldest_reports_go(folders: Folders) -> None:
+    for number in range(8):
+        (folders.logs / f"crash-20200101-00000{number}.txt").write_text("old")
+    (folders.logs / "fault.txt").write_text("Fatal Python error: Segmentation fault\n")
+    watch = CrashWatch(folders)
+    newest = watch.begin()
+    watch.end()
+    assert len(reports(folders)) == 5
+    assert reports(folders)[-1] == newest
+
+
+def test_the_report_can_be_read(qtbot: QtBot, tmp_path: Path) -> None:
+    report = tmp_path / "crash-1.txt"
+    report.write_text("Fatal Python error\n")
+    dialog = ReportDialog(report)
+    qtbot.addWidget(dialog)
+    assert "Fatal Python error" in dialog.text.toPlainText()
