@@ -19,6 +19,11 @@ def unsteered(text: str) -> str:
     return text.translate(_REMOVED)
 
 
+def isolated(text: str) -> str:
+    """A name that keeps its own direction, and leaves ours to what stands around it."""
+    return f"\u2068{unsteered(text)}\u2069"
+
+
 def marked(code: str) -> str:
     """Code in which everything can be seen that would make it look like other code."""
     return code.translate(_MARKED)

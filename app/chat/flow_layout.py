@@ -1,7 +1,7 @@
 """A layout that sets its widgets side by side and goes on in a new line where there is no room left."""
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+from PySide6.QtWidgets import QLayout, QLayoutItem, QStyle, QWidget
 
 
 class FlowLayout(QLayout):
@@ -64,12 +64,14 @@ class FlowLayout(QLayout):
     def _arrange(self, rect: QRect, move: bool) -> int:
         """Go through the rows, and move the items if asked to; returns the height of them all."""
         x, y, row_height = rect.x(), rect.y(), 0
+        parent = self.parentWidget()
+        direction = parent.layoutDirection() if parent else Qt.LayoutDirection.LeftToRight
         for item in self._shown():
             size = item.sizeHint()
             if x > rect.x() and x + size.width() > rect.x() + rect.width():
                 x, y, row_height = rect.x(), y + row_height + self._line_gap, 0
             if move:
-                item.setGeometry(QRect(QPoint(x, y), size))
+                item.setGeometry(QStyle.visualRect(direction, rect, QRect(QPoint(x, y), size)))
             x += size.width() + self._gap
             row_height = max(row_height, size.height())
         return y + row_height - rect.y()

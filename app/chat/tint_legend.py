@@ -12,7 +12,7 @@ from app.theme import Colors
 from app.translation import tr
 from app.wording import mark
 
-_SWATCH = QSize(18, 12)
+_SWATCH, _CLOSER = QSize(18, 12), QSize(22, 18)
 _MEANING = {
     TINT_ORIGIN: mark("Whose idea every token was; the target has checked them all."),
     TINT_CHANCE: mark(
@@ -91,6 +91,7 @@ class TintLegend(QWidget):
         closer = QToolButton(self)
         closer.setText("×")
         closer.setObjectName("dismiss")
+        closer.setFixedSize(_CLOSER)
         closer.setToolTip(tr("No tint"))
         closer.setAccessibleName(tr("No tint"))
         closer.clicked.connect(self.closed)

@@ -68,6 +68,7 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         """Edges first, then chips, so that no line runs over a text."""
         if self._drawing is None:
             return
+        painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         exposed: QRectF = option.exposedRect
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_edges(painter, self._drawing)

@@ -79,6 +79,7 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         picture = self._picture
         if picture is None:
             return
+        painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         exposed: QRectF = option.exposedRect
         left, top, right, bottom = self._rectangles.T
         in_view = (right > exposed.left()) & (left < exposed.right())

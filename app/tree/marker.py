@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
 from app.tree.grid import MARGIN, Point
@@ -45,6 +45,7 @@ def marker(picture: Picture, origin: Point, letters: Lettering) -> Marker | None
 
 def paint_marker(painter: QPainter, sign: Marker, palette: Palette, letters: Lettering) -> None:
     """Paint in the coordinates of the view."""
+    painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
     painter.fillRect(sign.patch, QColor(palette.background))
     painter.setPen(QColor(palette.muted))
     painter.setFont(letters.small)

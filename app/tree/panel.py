@@ -53,6 +53,7 @@ class TreePanel(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time and tokens run so, in every language
         dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
         self._round: Round | None = None  # the newest
         self._shown: tuple[Round, Snapshot] | None = None

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 from app.chat.archive.records import HIT_BEGIN, HIT_END
 from app.chat.sidebar.model import ROW
 from app.chat.sidebar.rows import ChatRow, HeaderRow
-from app.plain_text import unsteered
+from app.plain_text import isolated, unsteered
 from app.theme import Colors
 from app.translation import tr
 
@@ -70,13 +70,19 @@ class ConversationDelegate(QStyledItemDelegate):
         painter.setFont(option.font)
         painter.setPen(QColor(self.colors.text))
         line = QRect(rect.left() + _SIDE, rect.top() + _GAP, rect.width() - 2 * _SIDE, metrics.lineSpacing())
-        title = metrics.elidedText(row.record.shown_title, Qt.TextElideMode.ElideRight, line.width())
+        title = isolated(metrics.elidedText(row.record.shown_title, Qt.TextElideMode.ElideRight, line.width()))
         painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, title)
         if row.excerpt:
             self._paint_excerpt(painter, line.translated(0, metrics.lineSpacing()), row.excerpt)
 
     def _paint_excerpt(self, painter: QPainter, line: QRect, excerpt: str) -> None:
         """The words that were found stand out, and are moved into sight if they come late."""
+        if painter.layoutDirection() == Qt.LayoutDirection.RightToLeft:
+            words = " ".join(unsteered(excerpt).replace(HIT_BEGIN, "").replace(HIT_END, "").split())
+            words = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, line.width())
+            painter.setPen(QColor(self.colors.muted))
+            painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, isolated(words))
+            return
         plain, strong = QFont(painter.font()), QFont(painter.font())
         strong.setWeight(QFont.Weight.DemiBold)
         excerpt = unsteered(excerpt)

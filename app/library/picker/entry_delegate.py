@@ -35,6 +35,7 @@ class EntryDelegate(QStyledItemDelegate):
         if not isinstance(entry, Entry) or not isinstance(verdict, Verdict):
             return
         painter.save()
+        painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # names and numbers stand in a row
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_ground(painter, option)
         metrics = QFontMetrics(option.font)
