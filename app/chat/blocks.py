@@ -37,11 +37,18 @@ def _too_many_brackets(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def structure_parser() -> MarkdownIt:
+    """The same, for whoever only asks what blocks there are: the text inside them is not looked into."""
+    parser = markdown_parser()
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
 class BlockStream:
     """Takes text in pieces of any size and gives back each block once, as soon as nothing can change it."""
 
     def __init__(self) -> None:
-        self._parser = markdown_parser()
+        self._parser = structure_parser()
         self._tail = Block("")
 
     @property

@@ -7,13 +7,15 @@ from markdown_it.token import Token
 _MARKS = "*_`[]$~\\&<|"
 _PER_MARK = 10
 _PER_LINE = 40
-_PER_ODD_LETTER = 4
+_PER_ODD_LETTER = 12
 _PER_TOKEN = 45  # of the parser: an item of a list takes three of them
 _PER_LINE_OF_CODE = 20
 
 # Letters that are written from right to left, or that are seen only by what they do to others, cost a layout of
 # their own whenever they meet another kind.
-_ODD = re.compile(r"[\u0590-\u08ff\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufb1d-\ufdff\ufe70-\ufeff\ue000-\uf8ff]")
+_ODD = re.compile(
+    r"[\u0300-\u036f\u0590-\u08ff\u200b-\u200f\u202a-\u202e\u2060-\u206f\ue000-\uf8ff\ufb1d-\ufeff\U00010000-\U0010ffff]"
+)
 
 
 def burden(text: str) -> int:
@@ -27,7 +29,7 @@ def burden_of_tokens(tokens: list[Token]) -> int:
     """That of Markdown that is parsed."""
     total = 0
     for token in tokens:
-        total += _PER_TOKEN * (token.nesting >= 0) + _PER_MARK * len(token.children or ())
+        total += _PER_TOKEN * (token.nesting >= 0)
         if token.type in ("fence", "code_block"):
             total += len(token.content) + _PER_LINE_OF_CODE * token.content.count("\n")
         elif token.type == "inline":

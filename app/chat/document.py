@@ -173,8 +173,11 @@ class MarkdownDocument(QObject):
         """A picture has come: it takes the place of the text, wherever that still stands."""
         ready = [place for place, each in self._undrawn if each == latex and place.selectedText() == latex.source]
         self._undrawn = [(place, each) for place, each in self._undrawn if each != latex and place.hasSelection()]
+        whole = QTextCursor(self._document)
+        whole.beginEditBlock()
         for place in ready:
             self._draw(place, latex)
+        whole.endEditBlock()
 
 
 def place_of(frame: QTextFrame) -> int:

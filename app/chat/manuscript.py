@@ -9,7 +9,7 @@ from app.chat.pieces import Block, code_of
 
 _SLICE, _SLICE_LINES = 1_024, 32  # characters and lines that are cut between two looks at the clock
 _SECTION = 16_000  # letters and lines after which a section is full
-_LINE = 60  # letters that take as much room as a line
+_LINE, _MARK = 60, 30  # letters that a line, or the mark of a formula, is counted for
 _NOTHING: Sequence[Block] = ()
 
 
@@ -99,7 +99,7 @@ class Manuscript:
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _keep(self, block: Block) -> None:
-        size = len(block.source) + _LINE * (1 + block.source.count("\n"))
+        size = len(block.source) + _LINE * (1 + block.source.count("\n")) + _MARK * block.source.count("$")
         if self._size and self._size + size > self._section_size:
             self._starts.append(len(self._blocks))
             self._size = 0

@@ -17,7 +17,7 @@ _FAR_TOO_HEAVY = 8_000  # then it is cut wherever a line ends, even if it looks 
 _LOOKED_AT_FIRST = 40  # lines that are parsed to find the first place to cut at; if it is not there, all are
 _LOOKED_AT = 12_000  # characters of them
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_FENCE = re.compile(r"^ {0,3}(`{3,}(?![^\n]*`)|~{3,})")
 _FENCE_WITHIN = re.compile(r"^([ >]*)(?:[-*+]|\d{1,9}[.)])? {0,4}(`{3,}|~{3,})(.*)$", re.DOTALL)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -78,7 +78,7 @@ def lines_of(text: str) -> list[str]:
 
 def _cut(tail: Block, parser: MarkdownIt) -> Cut | None:
     opening = _FENCE.match(tail.source)
-    if opening is not None:
+    if opening is not None and "\n" in tail.source:
         return _piece_of_code(tail, opening[1])
     lines = lines_of(tail.source)
     if len(lines) <= _LINES and burden(tail.source) <= _HEAVY:
@@ -105,6 +105,8 @@ def _cut_where_it_fits(tail: Block, lines: list[str], tokens: list[Token]) -> Cu
             return _piece_of_quote(tail, lines, tokens)
         case "paragraph_open" if is_heavy:
             return _piece_of_text(tail)
+        case "" if is_heavy:  # blank lines, and definitions of links that stand nowhere
+            return _piece_of_lines(tail, tokens)
     return None
 
 

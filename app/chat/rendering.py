@@ -1,24 +1,19 @@
 """Turns the Markdown of one block into the HTML that a text document shows; raw HTML stays visible as text."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from html import escape
 
 from markdown_it.token import Token
-from pygments import highlight  # type: ignore[import-untyped]
-from pygments.formatters.html import HtmlFormatter  # type: ignore[import-untyped]
-from pygments.lexer import Lexer  # type: ignore[import-untyped]
-from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
-from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
 from app.chat.blocks import MAX_NESTING, markdown_parser
+from app.chat.code_colors import CodeColors
 from app.chat.formulas import Latex
 from app.chat.math_syntax import DISPLAYED, INLINE
 from app.chat.pieces import Block
 from app.plain_text import marked
 from app.theme import Colors
 
-_LONGEST_COLOURED = 6_000  # characters; what is longer comes from nobody's editor
+_MOST_COLUMNS = 96  # a table with more is shown as it was written
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +54,18 @@ class BlockRenderer:
         self.colors = colors
         self._parser = markdown_parser()
         self._parser.options["highlight"] = self._highlight
-        self._formatter = HtmlFormatter(nowrap=True, noclasses=True, style=colors.code_style)
+        self._code = CodeColors(colors.code_style)
 
     def render(self, block: Block) -> Rendered:
         """The block as HTML."""
         tokens = self._parser.parse(block.source)
-        if any(token.level >= MAX_NESTING - 1 for token in tokens):
+        columns = sum(token.type == "th_open" for token in tokens)
+        if columns > _MOST_COLUMNS or any(token.level >= MAX_NESTING - 1 for token in tokens):
             return Rendered(f"<pre>{escape(block.source)}</pre>")
         if block.is_cut and block.continues:
             tokens = _without_head(tokens)
         formulas: list[Latex] = []
-        columns = sum(token.type == "th_open" for token in tokens) or _columns(tokens)
+        columns = columns or _columns(tokens)
         for token in tokens:
             self._dress(token)
             if block.is_cut:
@@ -101,8 +97,7 @@ class BlockRenderer:
     def _highlight(self, code: str, language: str, _attributes: str) -> str:
         """The code with colours; a language that pygments does not know stays plain."""
         code = marked(code.rstrip("\n"))
-        lexer = _lexer(language) if len(code) <= _LONGEST_COLOURED else None
-        return f"<pre>{escape(code) if lexer is None else highlight(code, lexer, self._formatter)}</pre>"
+        return f"<pre>{self._code.html(code, language)}</pre>"
 
 
 def _code(token: Token, splits_line: bool) -> Code | None:
@@ -144,12 +139,3 @@ def _spread(token: Token, columns: int) -> None:
         token.attrSet("width", "100%")
     elif token.type in ("th_open", "td_open"):
         token.attrSet("width", f"{100 // columns}%")
-
-
-@lru_cache(maxsize=64)
-def _lexer(language: str) -> Lexer | None:
-    """The lexer of a language; looking in vain is slow, and would be repeated while the code grows."""
-    try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return None
