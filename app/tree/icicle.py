@@ -19,7 +19,7 @@ from app.tree.snapshot import Snapshot
 
 _INDENT = 5.0  # logical pixels from the edge of a band to its text
 _GAPPED = 3.0  # bands below this height are drawn without a gap
-_OUTLINED = 6.0  # bands of guesses below this height have no outline: it would be all that is seen of them
+_OUTLINED = 6.0  # bands of guesses below this height have no outline, but its colour: their own would hardly be seen
 
 
 class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
@@ -105,19 +105,22 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         return boxes
 
     def _paint_bands(self, painter: QPainter, style: int, bands: list[QRectF]) -> None:
-        pen = outline(self._palette, style)
-        painter.setBrush(QColor(ink(self._palette, style).fill))
-        if pen.style() != Qt.PenStyle.NoPen:  # the line lies within the band
-            inset = pen.widthF() / 2
-            least = 0.0 if style in PATH_STYLES else _OUTLINED
-            outlined = [band.adjusted(inset, inset, -inset, -inset) for band in bands if band.height() >= least]
-            bands = [band for band in bands if band.height() < least]
-            if outlined:
-                painter.setPen(pen)
-                painter.drawRects(outlined)
-        if bands:
+        """The line lies within the band."""
+        colours, pen = ink(self._palette, style), outline(self._palette, style)
+        least = 0.0 if style in PATH_STYLES else _OUTLINED
+        thin = [band for band in bands if band.height() < least]
+        full = [band for band in bands if band.height() >= least]
+        if thin:
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.drawRects(bands)
+            painter.setBrush(QColor(colours.line))
+            painter.drawRects(thin)
+        if full:
+            if pen.style() != Qt.PenStyle.NoPen:
+                inset = pen.widthF() / 2
+                full = [band.adjusted(inset, inset, -inset, -inset) for band in full]
+            painter.setPen(pen)
+            painter.setBrush(QColor(colours.fill))
+            painter.drawRects(full)
 
     def _paint_texts(self, painter: QPainter, style: int, chosen: NDArray[np.intp], exposed: QRectF) -> None:
         letters, line = self._letters, self._letters.type.line

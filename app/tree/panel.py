@@ -25,13 +25,14 @@ from app.tree.tinting import tint
 from engine.messages import Event, Finished, Ready, Round
 from engine.watching import Inspect, Inspected, Watch
 
+FRAME_MS = 20  # between two updates, which take their time too: at least 30 a second are seen
 _EMPTY = "The speculation tree appears here while an answer is written."
 _MALFORMED = "The tree of round {number} cannot be shown: {reason}. The answer itself is not affected."
 _LOST = "This round is not kept any more: there was no room for it, in memory or on the disk."
 
 
 class TreePanel(QWidget):
-    """Shows the newest round, or an earlier one. Takes rounds at any rate, paints at most 30 a second, none unseen."""
+    """Shows the newest round, or an earlier one. Takes rounds at any rate, paints at most 40 a second, none unseen."""
 
     way_chosen = Signal(str)
     """A person wants to see trees this way from now on."""
@@ -59,7 +60,7 @@ class TreePanel(QWidget):
         self._shown: tuple[Round, Snapshot] | None = None
         self._told = (-1, -1)  # with `round_shown`
         self._requests: set[int] = set()  # whose rounds belong to the conversation
-        self._throttle = Throttle(self._refresh, parent=self)
+        self._throttle = Throttle(self._refresh, FRAME_MS, parent=self)
         self.player = Player(self)
         self._header = Header(self)
         self._advice = Advice(self)
