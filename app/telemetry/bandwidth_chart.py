@@ -12,9 +12,14 @@ from app.telemetry.line_chart import LineChart, Series
 from app.telemetry.numbers import rate
 from app.telemetry.palette import Palette
 from app.telemetry.scope import Scope
+from app.translation import tr
+from app.wording import mark
 from engine.messages import Loaded
 
-_SERIES = (Series("a round", bytes_per_second, "pale", 1.0), Series("mean", mean_bytes_per_second, "strong"))
+_SERIES = (
+    Series(mark("a round"), bytes_per_second, "pale", 1.0),
+    Series(mark("mean"), mean_bytes_per_second, "strong"),
+)
 _WIDEST = "99.9 GB/s"
 _CEILING_WIDTH = 1.5
 
@@ -37,7 +42,7 @@ class BandwidthChart(LineChart):
     def set_palette(self, palette: Palette) -> None:
         """Change the colours."""
         super().set_palette(palette)
-        self._limit = Mark("ceiling", palette.limit, _CEILING_WIDTH, Qt.PenStyle.DashLine)
+        self._limit = Mark(tr("ceiling"), palette.limit, _CEILING_WIDTH, Qt.PenStyle.DashLine)
         self._level.setPen(pg.mkPen(QColor(palette.limit), width=_CEILING_WIDTH, style=Qt.PenStyle.DashLine))
 
     def show_rows(self, rows: Rows) -> bool:

@@ -13,6 +13,7 @@ from app.telemetry.legend import Entry, Mark
 from app.telemetry.numbers import percent
 from app.telemetry.palette import Palette
 from app.telemetry.tip import tell
+from app.translation import tr
 
 _WIDTH = 1 / BUCKETS
 _PALE = 90  # of 255: the bars stand behind
@@ -44,9 +45,9 @@ class CalibrationChart(Chart):
         self._dots.setBrush(QColor(palette.strong))
         self._dots.setPen(pg.mkPen(QColor(palette.card), width=1))
         self._marks = (
-            Mark("accepted", palette.strong),
-            Mark("as sure as right", palette.muted, 1, Qt.PenStyle.DashLine),
-            Mark("nodes", palette.pale, brush=Qt.BrushStyle.SolidPattern),
+            Mark(tr("accepted"), palette.strong),
+            Mark(tr("as sure as right"), palette.muted, 1, Qt.PenStyle.DashLine),
+            Mark(tr("nodes"), palette.pale, brush=Qt.BrushStyle.SolidPattern),
         )
 
     def show_acceptance(self, acceptance: Acceptance) -> bool:
@@ -65,7 +66,7 @@ class CalibrationChart(Chart):
     def entries(self, _row: int) -> tuple[Entry, ...]:
         """What the marks are, with how many nodes there are."""
         total = f"{int(self._acceptance.tried.sum()):,}"
-        return tuple(Entry(mark, total if mark.name == "nodes" else "", "") for mark in self._marks)
+        return tuple(Entry(mark, total if mark is self._marks[-1] else "", "") for mark in self._marks)
 
     def words_at(self, probability: float) -> str:
         """The counts of the group that a probability belongs to; empty outside of 0 to 1."""
@@ -73,9 +74,11 @@ class CalibrationChart(Chart):
             return ""
         bucket = int(bucket_of(np.array([probability]))[0])
         tried, taken = self._acceptance.tried[bucket], self._acceptance.taken[bucket]
-        share = f", {percent(taken / tried)}" if tried else ""
-        between = f"{percent(EDGES[bucket])} to {percent(EDGES[bucket + 1])}"
-        return f"Draft probability {between}: {taken:,} of {tried:,} nodes accepted{share}"
+        words = tr("Draft probability {low} to {high}: {taken} of {tried} nodes accepted")
+        told = words.format(
+            low=percent(EDGES[bucket]), high=percent(EDGES[bucket + 1]), taken=f"{taken:,}", tried=f"{tried:,}"
+        )
+        return f"{told}, {percent(taken / tried)}" if tried else told
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Tell the counts of the group that is pointed at."""

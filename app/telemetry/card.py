@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QTool
 from app.telemetry.definitions import Figure
 from app.telemetry.legend import Entry, Legend
 from app.telemetry.palette import Palette
+from app.translation import tr
 
 _PICTURE_HEIGHT = 118
 
@@ -20,7 +21,7 @@ class Card(QFrame):
         super().__init__(parent)
         self.figure = figure
         self.picture = picture
-        self._title = QLabel(figure.title, self)
+        self._title = QLabel(tr(figure.title), self)
         self._about = _Question(figure, self)
         self._legend = Legend(self)
         self._words = QLabel(self)
@@ -28,7 +29,7 @@ class Card(QFrame):
         self._colors = ("#000000", "#000000")
         self._background = QColor()
         self._lay_out()
-        self.show_words(figure.empty)
+        self.show_words(tr(figure.empty))
 
     @property
     def reading(self) -> str:
@@ -64,13 +65,13 @@ class Card(QFrame):
         font.setBold(True)
         self._title.setFont(font)
         for each in (self._title, self._about):
-            each.setToolTip(f"<qt>{self.figure.definition}</qt>")  # rich text is wrapped
+            each.setToolTip(f"<qt>{self.figure.explanation}</qt>")  # rich text is wrapped
         self._words.setObjectName("quiet-text")
         self._words.setWordWrap(True)
         self._words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._words.setMargin(12)
         self.picture.setMinimumHeight(_PICTURE_HEIGHT)
-        self.picture.setAccessibleName(self.figure.title)
+        self.picture.setAccessibleName(tr(self.figure.title))
         head = QHBoxLayout()
         head.setSpacing(4)
         head.addWidget(self._title)
@@ -94,8 +95,8 @@ class _Question(QToolButton):
         self.setObjectName("quiet")
         self.setText("?")
         self.setAutoRaise(True)
-        self.setAccessibleName(f"What is {figure.title}?")
-        self.setAccessibleDescription(figure.definition)
+        self.setAccessibleName(tr("What is “{figure}”?").format(figure=tr(figure.title)))
+        self.setAccessibleDescription(figure.explanation)
         self.clicked.connect(self._tell)
 
     def _tell(self) -> None:

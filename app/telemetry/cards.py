@@ -11,6 +11,7 @@ from app.telemetry.memory_picture import MemoryPicture
 from app.telemetry.numbers import count
 from app.telemetry.scope import Scope
 from app.telemetry.stack_chart import StackChart
+from app.wording import mark
 
 MEASURED = (BandwidthChart, MemoryPicture)
 """Pictures that show something of the pair itself: they have `show_pair`."""
@@ -21,18 +22,19 @@ _WIDEST = "9,999"
 def build_cards(scope: Scope) -> tuple[Card, ...]:
     """One card per figure; those over time share `scope`."""
     return (
-        Card(definitions.SPEED, _lines(scope, Series("a round", tokens_per_second, "pale", 1.0), _mean_speed())),
+        Card(definitions.SPEED, _lines(scope, Series(mark("a round"), tokens_per_second, "pale", 1.0), _mean_speed())),
         Card(
-            definitions.TOKENS_PER_PASS, _lines(scope, Series("a round", column("tokens"), "pale", 1.0), _mean_pass())
+            definitions.TOKENS_PER_PASS,
+            _lines(scope, Series(mark("a round"), column("tokens"), "pale", 1.0), _mean_pass()),
         ),
         Card(definitions.TIME, StackChart(scope)),
-        Card(definitions.TREE_SIZE, _lines(scope, Series("nodes", column("nodes"), "strong", 1.5))),
+        Card(definitions.TREE_SIZE, _lines(scope, Series(mark("nodes"), column("nodes"), "strong", 1.5))),
         Card(
             definitions.TREE_DEPTH,
             _lines(
                 scope,
-                Series("depth", column("depth"), "pale", 1.0),
-                Series("accepted, mean", mean_accepted, "compute"),
+                Series(mark("depth"), column("depth"), "pale", 1.0),
+                Series(mark("accepted, mean"), mean_accepted, "compute"),
             ),
         ),
         Card(definitions.BANDWIDTH, BandwidthChart(scope)),
@@ -43,11 +45,11 @@ def build_cards(scope: Scope) -> tuple[Card, ...]:
 
 
 def _mean_speed() -> Series:
-    return Series("mean", mean_tokens_per_second, "strong")
+    return Series(mark("mean"), mean_tokens_per_second, "strong")
 
 
 def _mean_pass() -> Series:
-    return Series("mean", mean_tokens_per_pass, "strong")
+    return Series(mark("mean"), mean_tokens_per_pass, "strong")
 
 
 def _lines(scope: Scope, *series: Series) -> LineChart:

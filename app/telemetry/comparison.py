@@ -7,15 +7,16 @@ from PySide6.QtCore import QObject, Signal
 
 from app.engine_link import EngineLink
 from app.engine_state import EngineState
+from app.wording import mark
 from engine.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics
 from engine.options import GenerateOptions
 
-NOTHING_ASKED = "Ask something first: the comparison repeats the last question without speculation."
-NOT_MEASURED = "The last answer has no figures to compare with. Regenerate it, then compare."
-NOT_SPECULATED = "The last answer was written without speculation. Choose a method, regenerate it, then compare."
-STILL_ANSWERING = "Wait for the end of the answer."
-ENGINE_BUSY = "Wait until a model is loaded."
-CANCELLED = "The comparison was cancelled."
+NOTHING_ASKED = mark("Ask something first: the comparison repeats the last question without speculation.")
+NOT_MEASURED = mark("The last answer has no figures to compare with. Regenerate it, then compare.")
+NOT_SPECULATED = mark("The last answer was written without speculation. Choose a method, regenerate it, then compare.")
+STILL_ANSWERING = mark("Wait for the end of the answer.")
+ENGINE_BUSY = mark("Wait until a model is loaded.")
+CANCELLED = mark("The comparison was cancelled.")
 
 
 class Stage(Enum):

@@ -9,15 +9,15 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QS
 from app.telemetry.comparison import Comparison, Outcome, Stage
 from app.throttle import Throttle
 from app.translation import tr
-from engine.messages import Statistics
+from app.wording import mark
 
-_DEFINITION = (
-    "<qt>Asks the last question once more, with the same seed but without speculation, for as many tokens as the "
+_DEFINITION = mark(
+    "Asks the last question once more, with the same seed but without speculation, for as many tokens as the "
     "answer has. Both speeds are tokens by seconds of decoding, measured here; reading the question is not counted. "
-    "The conversation stays as it is. An answer that is asked for meanwhile goes first.</qt>"
+    "The conversation stays as it is. An answer that is asked for meanwhile goes first."
 )
 _SHOWN_CHARACTERS = 600
-_INVITATION = "How much faster is it than without speculation?"
+_INVITATION = mark("How much faster is it than without speculation?")
 
 
 class ComparisonBar(QWidget):
@@ -26,9 +26,9 @@ class ComparisonBar(QWidget):
     def __init__(self, comparison: Comparison, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._comparison = comparison
-        self._words = QLabel(_INVITATION, self)
+        self._words = QLabel(tr(_INVITATION), self)
         self._progress = QProgressBar(self)
-        self._button = QPushButton("Compare", self)
+        self._button = QPushButton(tr("Compare"), self)
         self._throttle = Throttle(self._refresh, parent=self)
         self._lay_out()
         self._button.clicked.connect(self._on_clicked)
@@ -48,11 +48,10 @@ class ComparisonBar(QWidget):
     def _lay_out(self) -> None:
         self._words.setTextFormat(Qt.TextFormat.PlainText)
         self._words.setWordWrap(True)
-        self._words.setToolTip(_DEFINITION)
-        self._button.setToolTip(_DEFINITION)
+        self._button.setToolTip(f"<qt>{tr(_DEFINITION)}</qt>")
         self._progress.setTextVisible(False)
         self._progress.setMaximumWidth(140)
-        self._progress.setAccessibleName("Progress of the comparison")
+        self._progress.setAccessibleName(tr("Progress of the comparison"))
         policy = self._progress.sizePolicy()
         policy.setHorizontalPolicy(QSizePolicy.Policy.Preferred)
         self._progress.setSizePolicy(policy)
@@ -74,20 +73,21 @@ class ComparisonBar(QWidget):
         comparison = self._comparison
         running = comparison.stage is Stage.RUNNING
         self._words.setText(_words(comparison))
-        self._words.setToolTip(_texts(comparison.outcome) if comparison.outcome else _DEFINITION)
+        self._words.setToolTip(_texts(comparison.outcome) if comparison.outcome else f"<qt>{tr(_DEFINITION)}</qt>")
         self._progress.setVisible(running)
         self._progress.setRange(0, max(1, comparison.total))
         self._progress.setValue(min(comparison.tokens, comparison.total))
-        self._button.setText("Cancel" if running else "Compare")
+        self._button.setText(tr("Cancel") if running else tr("Compare"))
         self._button.setEnabled(running or comparison.may_be_asked_for)
 
 
 def _words(comparison: Comparison) -> str:
     if comparison.stage is Stage.RUNNING:
-        return f"Answering without speculation: {comparison.tokens} of {comparison.total} tokens"
+        words = tr("Answering without speculation: {done} of {count} tokens")
+        return words.format(done=comparison.tokens, count=comparison.total)
     if comparison.words:
-        return comparison.words
-    return describe(comparison.outcome) if comparison.outcome else _INVITATION
+        return tr(comparison.words)
+    return describe(comparison.outcome) if comparison.outcome else tr(_INVITATION)
 
 
 def _texts(outcome: Outcome) -> str:
@@ -103,12 +103,21 @@ def _texts(outcome: Outcome) -> str:
 def describe(outcome: Outcome) -> str:
     """Both speeds, and what came of it, in words."""
     fast, slow = outcome.speculated, outcome.plain
-    speeds = f"{_speed(fast)} with {fast.method}, {_speed(slow)} without speculation"
     if not outcome.speed_up:
-        return f"{speeds}. That is too little to compare."
-    if outcome.speed_up >= 1:
-        return f"{outcome.speed_up:.2f} times as fast: {speeds}. {_about_texts(outcome)}"
-    return f"Slower, {outcome.speed_up:.2f} times the speed: {speeds}. {_about_texts(outcome)}"
+        words = tr("{fast} tokens/s with {method}, {slow} tokens/s without speculation. That is too little to compare.")
+    elif outcome.speed_up >= 1:
+        words = tr("{ratio} times as fast: {fast} tokens/s with {method}, {slow} tokens/s without speculation.")
+    else:
+        words = tr(
+            "Slower, {ratio} times the speed: {fast} tokens/s with {method}, {slow} tokens/s without speculation."
+        )
+    shown = words.format(
+        ratio=f"{outcome.speed_up:.2f}",
+        fast=f"{fast.tokens_per_second:.1f}",
+        method=fast.method,
+        slow=f"{slow.tokens_per_second:.1f}",
+    )
+    return f"{shown} {_about_texts(outcome)}" if outcome.speed_up else shown
 
 
 def _about_texts(outcome: Outcome) -> str:
@@ -122,7 +131,3 @@ def _about_texts(outcome: Outcome) -> str:
         )
         return words.format(temperature=f"{outcome.temperature:g}")
     return tr("The texts differ where two tokens were about equally likely: sums are rounded in another order.")
-
-
-def _speed(statistics: Statistics) -> str:
-    return f"{statistics.tokens_per_second:.1f} tokens/s"

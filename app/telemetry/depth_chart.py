@@ -14,6 +14,7 @@ from app.telemetry.legend import Entry, Mark
 from app.telemetry.numbers import count, percent
 from app.telemetry.palette import Palette
 from app.telemetry.tip import tell
+from app.translation import tr
 
 _WIDTH = 0.8
 _FEWEST = 8  # depths in view, so that two bars are not two walls
@@ -35,7 +36,7 @@ class DepthChart(Chart):
     def set_palette(self, palette: Palette) -> None:
         """Change the colours."""
         super().set_palette(palette)
-        self._mark = Mark("accepted at depth 1", palette.compute, brush=Qt.BrushStyle.SolidPattern)
+        self._mark = Mark(tr("accepted at depth 1"), palette.compute, brush=Qt.BrushStyle.SolidPattern)
         self._bars.setOpts(brush=QColor(palette.compute), pen=pg.mkPen(None))
         self._doubtful.setOpts(brush=QColor(palette.card), pen=pg.mkPen(QColor(palette.compute), width=1))
 
@@ -62,8 +63,13 @@ class DepthChart(Chart):
         if not 1 <= depth <= self._acceptance.deepest:
             return ""
         reached, accepted = self._acceptance.reached[depth - 1], self._acceptance.accepted[depth - 1]
-        share = percent(accepted / reached) if reached else "never reached"
-        return f"Depth {depth}: {accepted:,} of {reached:,} rounds went on ({share})"
+        words = tr("Depth {depth}: {accepted} of {reached} rounds went on ({share})")
+        return words.format(
+            depth=depth,
+            accepted=f"{accepted:,}",
+            reached=f"{reached:,}",
+            share=percent(accepted / reached) if reached else tr("never reached"),
+        )
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Tell the counts of the bar that is pointed at."""

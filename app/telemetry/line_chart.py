@@ -17,6 +17,7 @@ from app.telemetry.line_item import LineItem
 from app.telemetry.palette import Palette
 from app.telemetry.scope import Scope
 from app.telemetry.time_chart import TimeChart
+from app.translation import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class LineChart(TimeChart):
         """Change the colours."""
         super().set_palette(palette)
         self._marks = tuple(
-            Mark(each.name, getattr(palette, each.color), each.width, each.line) for each in self._series
+            Mark(tr(each.name), getattr(palette, each.color), each.width, each.line) for each in self._series
         )
         for line, mark in zip(self._lines, self._marks, strict=True):
             line.set_mark(mark)

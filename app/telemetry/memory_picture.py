@@ -8,12 +8,18 @@ from app.telemetry.legend import Entry, Mark
 from app.telemetry.numbers import size
 from app.telemetry.palette import Palette
 from app.telemetry.tiers import Bar, Cell, bars_of
+from app.translation import tr
+from app.wording import mark
 from engine.messages import Loaded
 
 _BAR_HEIGHT = 22
 _GAP = 12
 _LEAST_GAP_WIDTH = 3.0  # pixels of a cell from which on a line parts it from the next one
-_PLACES = {"device": "on the device", "ram": "in RAM", "ssd": "on SSD"}
+_PLACES = {
+    "device": mark("Layer {number} on the device"),
+    "ram": mark("Layer {number} in RAM"),
+    "ssd": mark("Layer {number} on SSD"),
+}
 
 
 class MemoryPicture(QWidget):
@@ -50,10 +56,10 @@ class MemoryPicture(QWidget):
         kinds = {cell.kind for bar in self._bars for cell in bar.cells}
         solid, hatched = Qt.BrushStyle.SolidPattern, Qt.BrushStyle.BDiagPattern
         marks = (
-            ("device", Mark("computed where it is", self._palette.device, brush=solid)),
-            ("ram", Mark("kept in RAM", self._palette.ram, brush=solid)),
-            ("ssd", Mark("kept on SSD", self._palette.ssd, brush=solid)),
-            ("other", Mark("other", self._palette.muted, brush=hatched)),
+            ("device", Mark(tr("computed where it is"), self._palette.device, brush=solid)),
+            ("ram", Mark(tr("kept in RAM"), self._palette.ram, brush=solid)),
+            ("ssd", Mark(tr("kept on SSD"), self._palette.ssd, brush=solid)),
+            ("other", Mark(tr("other"), self._palette.muted, brush=hatched)),
         )
         return tuple(Entry(mark, "", "") for kind, mark in marks if kind in kinds)
 
@@ -118,13 +124,15 @@ def describe(cell: Cell) -> str:
     """A cell in words."""
     weight = f", {size(cell.nbytes)}" if cell.nbytes else ""
     if cell.layer is not None:
-        return f"Layer {cell.layer + 1} {_PLACES[cell.kind]}{weight}"
-    what = "Free to be taken" if cell.kind == "free" else "Draft, context, working space and the like, at most"
+        return tr(_PLACES[cell.kind]).format(number=cell.layer + 1) + weight
+    what = tr("Free to be taken") if cell.kind == "free" else tr("Draft, context, working space and the like, at most")
     return what + weight
 
 
 def _words(bar: Bar) -> str:
-    layers = f"{bar.layers} layer" if bar.layers == 1 else f"{bar.layers} layers"
+    layers = tr("%n layers", n=bar.layers)
     if not bar.taken:
         return layers
-    return f"{layers}, {size(bar.taken)}" + (f" of {size(bar.room)}" if bar.room else "")
+    return (tr("{layers}, {taken} of {room}") if bar.room else "{layers}, {taken}").format(
+        layers=layers, taken=size(bar.taken), room=size(bar.room)
+    )

@@ -17,12 +17,14 @@ from app.telemetry.scope import Scope
 from app.telemetry.time_chart import TimeChart
 from app.theme import Colors
 from app.throttle import Throttle
+from app.translation import tr
+from app.wording import mark
 from engine.messages import Loaded
 
-NOTHING_YET = "Figures appear here while an answer is written."
-_HINT = (
-    "<qt>Point at a chart for the figures of one round, click to see its tree. Control and the wheel zoom, dragging "
-    "moves, a double click shows everything. With the keyboard: left and right, Return, + and −, Home.</qt>"
+NOTHING_YET = mark("Figures appear here while an answer is written.")
+_HINT = mark(
+    "Point at a chart for the figures of one round, click to see its tree. Control and the wheel zoom, dragging moves, "
+    "a double click shows everything. With the keyboard: left and right, Return, + and −, Home."
 )
 
 
@@ -38,10 +40,11 @@ class TelemetryPanel(QWidget):
         self._pair: Loaded | None = None
         self._scope = Scope(self)
         self._throttle = Throttle(self.refresh, parent=self)
-        self._caption = QLabel(NOTHING_YET, self)
+        self._caption = QLabel(tr(NOTHING_YET), self)
         self.comparison_bar = ComparisonBar(comparison, self)
         self.cards: tuple[Card, ...] = build_cards(self._scope)
         self._scroll = QScrollArea(self)
+        self._scroll.setAccessibleName(tr("Charts"))
         self._lay_out()
         self._scope.changed.connect(self._throttle.request)
         self._scope.chosen.connect(self.round_chosen)
@@ -114,26 +117,28 @@ class TelemetryPanel(QWidget):
         if drawn:
             card.show_picture(picture.entries(row or 0))
         else:
-            card.show_words(card.figure.empty)
+            card.show_words(tr(card.figure.empty))
 
     def _describe_round(self) -> str:
         row = self._scope.row
         if row is None:
-            return NOTHING_YET
+            return tr(NOTHING_YET)
         number, values = self._history.first + row + 1, self._history.rows[row]
-        which = (
-            f"Round {number:,} of {self._history.count:,}"
-            if self._scope.is_pointed
-            else f"Round {number:,}, the newest"
+        pointed = tr("Round {number} of {count}, {clock} into answering: {tokens} new tokens")
+        newest = tr("Round {number}, the newest, {clock} into answering: {tokens} new tokens")
+        return (pointed if self._scope.is_pointed else newest).format(
+            number=f"{number:,}",
+            count=f"{self._history.count:,}",
+            clock=clock(float(values["begin"])),
+            tokens=f"{values['tokens']:.0f}",
         )
-        return f"{which}, {clock(float(values['begin']))} into answering: {values['tokens']:.0f} new tokens"
 
     def _lay_out(self) -> None:
         self.setAutoFillBackground(True)
         self._caption.setObjectName("quiet-text")
         self._caption.setTextFormat(Qt.TextFormat.PlainText)
         self._caption.setContentsMargins(12, 6, 12, 0)
-        self._caption.setToolTip(_HINT)
+        self._caption.setToolTip(f"<qt>{tr(_HINT)}</qt>")
         self._scroll.setWidget(CardGrid(self.cards))
         self._scroll.setWidgetResizable(True)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)

@@ -13,6 +13,7 @@ from app.telemetry.comparison import Comparison
 from app.telemetry.history import History
 from app.telemetry.panel import TelemetryPanel
 from app.theme import Colors
+from app.translation import tr
 from engine.messages import ChatMessage, Event, Prefilled, Ready, Round
 from engine.options import GenerateOptions
 
@@ -28,7 +29,7 @@ class TelemetryRoom(QObject):
         self.history = History()
         self.comparison = Comparison(link, self)
         self.panel = TelemetryPanel(self.history, self.comparison, colors)
-        self.dock = QDockWidget("Telemetry", window)
+        self.dock = QDockWidget(tr("Telemetry"), window)
         self.dock.setObjectName("telemetry")
         self.dock.setWidget(self.panel)
         self.dock.hide()

@@ -13,8 +13,10 @@ from app.telemetry.palette import Palette
 from app.telemetry.scope import Scope
 from app.telemetry.stack_item import StackItem
 from app.telemetry.time_chart import TimeChart
+from app.translation import tr
+from app.wording import mark
 
-_NAMES = ("draft", "hidden draft", "stream wait", "compute", "other")
+_NAMES = (mark("draft"), mark("hidden draft"), mark("stream wait"), mark("compute"), mark("other"))
 _ORDER = (3, 2, 1, 0, 4)  # from the bottom: the target's pass first, with what happens inside it
 _BRUSHES = {"hidden draft": Qt.BrushStyle.Dense4Pattern, "stream wait": Qt.BrushStyle.BDiagPattern}
 _WIDEST = "999 ms"
@@ -34,7 +36,7 @@ class StackChart(TimeChart):
         """Change the colours."""
         super().set_palette(palette)
         self._marks = tuple(
-            Mark(name, getattr(palette, part), brush=_BRUSHES.get(name, Qt.BrushStyle.SolidPattern))
+            Mark(tr(name), getattr(palette, part), brush=_BRUSHES.get(name, Qt.BrushStyle.SolidPattern))
             for name, part in zip(_NAMES, PARTS, strict=True)
         )
         self._item.set_marks(tuple(self._marks[part] for part in _ORDER), palette.card)

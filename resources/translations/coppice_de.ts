@@ -90,6 +90,11 @@
         </message>
         <message>
             <location filename="../../app/actions.py" />
+            <source>&amp;Pin or unpin chat</source>
+            <translation>Unterhaltung an&amp;heften oder lösen</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
             <source>&amp;Preferences…</source>
             <translation>&amp;Einstellungen…</translation>
         </message>
@@ -160,8 +165,18 @@
         </message>
         <message>
             <location filename="../../app/actions.py" />
+            <source>Move chat to &amp;folder…</source>
+            <translation>In &amp;Ordner verschieben …</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
             <source>N&amp;ormal text size</source>
             <translation>Nor&amp;male Schriftgröße</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Ne&amp;xt version</source>
+            <translation>&amp;Nächste Fassung</translation>
         </message>
         <message>
             <location filename="../../app/actions.py" />
@@ -172,6 +187,16 @@
             <location filename="../../app/actions.py" />
             <source>Pre&amp;vious pane</source>
             <translation>V&amp;origer Bereich</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Previo&amp;us version</source>
+            <translation>Vorige &amp;Fassung</translation>
+        </message>
+        <message>
+            <location filename="../../app/actions.py" />
+            <source>Ren&amp;ame chat</source>
+            <translation>Unterhaltung um&amp;benennen</translation>
         </message>
         <message>
             <location filename="../../app/actions.py" />
@@ -570,6 +595,11 @@
         </message>
         <message>
             <location filename="../../app/chat/context/divider.py" />
+            <source>Of earlier turns a summary is read</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/context/divider.py" />
             <source>The context is full: to make room for an answer, the model begins to read here.</source>
             <translation>Der Kontext ist voll: Damit Platz für eine Antwort bleibt, liest das Modell erst ab hier.</translation>
         </message>
@@ -589,6 +619,16 @@
 Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer.</source>
             <translation>Was das Modell von diesem Chat liest, mit der Nachricht oben, hat {tokens:,} Token.
 Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort frei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/summariser.py" />
+            <source>The context is full: the oldest turns are being summarised for the model.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/context/summariser.py" />
+            <source>The oldest turns could not be summarised; they are left out.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/chat/controller.py" />
@@ -896,6 +936,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation_form.py" />
+            <source>Summarise the oldest turns</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
             <source>System prompt</source>
             <translation>Systemanweisung</translation>
         </message>
@@ -1108,6 +1153,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Export…</source>
             <translation>Exportieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Folder of “{title}”</source>
+            <translation>Ordner von „{title}“</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -2704,9 +2754,119 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Antwortet</translation>
         </message>
         <message>
+            <location filename="../../app/telemetry/bandwidth_chart.py" />
+            <source>a round</source>
+            <translation>eine Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/bandwidth_chart.py" />
+            <source>ceiling</source>
+            <translation>Grenze</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/bandwidth_chart.py" />
+            <source>mean</source>
+            <translation>Mittel</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/calibration_chart.py" />
+            <source>Draft probability {low} to {high}: {taken} of {tried} nodes accepted</source>
+            <translation>Entwurfswahrscheinlichkeit {low} bis {high}: {taken} von {tried} Knoten angenommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/calibration_chart.py" />
+            <source>accepted</source>
+            <translation>angenommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/calibration_chart.py" />
+            <source>as sure as right</source>
+            <translation>so sicher wie richtig</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/calibration_chart.py" />
+            <source>nodes</source>
+            <translation>Knoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/card.py" />
+            <source>What is “{figure}”?</source>
+            <translation>Was ist „{figure}“?</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>accepted, mean</source>
+            <translation>angenommen, Mittel</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>depth</source>
+            <translation>Tiefe</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison.py" />
+            <source>Ask something first: the comparison repeats the last question without speculation.</source>
+            <translation>Fragen Sie zuerst etwas: Der Vergleich wiederholt die letzte Frage ohne Spekulation.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison.py" />
+            <source>The comparison was cancelled.</source>
+            <translation>Der Vergleich wurde abgebrochen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison.py" />
+            <source>The last answer has no figures to compare with. Regenerate it, then compare.</source>
+            <translation>Die letzte Antwort hat keine Zahlen zum Vergleichen. Erzeugen Sie sie neu, dann vergleichen Sie.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison.py" />
+            <source>The last answer was written without speculation. Choose a method, regenerate it, then compare.</source>
+            <translation>Die letzte Antwort wurde ohne Spekulation geschrieben. Wählen Sie ein Verfahren, erzeugen Sie sie neu, dann vergleichen Sie.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison.py" />
+            <source>Wait for the end of the answer.</source>
+            <translation>Warten Sie das Ende der Antwort ab.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison.py" />
+            <source>Wait until a model is loaded.</source>
+            <translation>Warten Sie, bis ein Modell geladen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>Answering without speculation: {done} of {count} tokens</source>
+            <translation>Antwort ohne Spekulation: {done} von {count} Tokens</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>Asks the last question once more, with the same seed but without speculation, for as many tokens as the answer has. Both speeds are tokens by seconds of decoding, measured here; reading the question is not counted. The conversation stays as it is. An answer that is asked for meanwhile goes first.</source>
+            <translation>Stellt die letzte Frage noch einmal, mit demselben Startwert, aber ohne Spekulation, für so viele Tokens, wie die Antwort hat. Beide Geschwindigkeiten sind Tokens durch Sekunden des Schreibens, hier gemessen; das Lesen der Frage zählt nicht. Das Gespräch bleibt, wie es ist. Eine Antwort, die inzwischen verlangt wird, geht vor.</translation>
+        </message>
+        <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>Both wrote the same text.</source>
             <translation>Beide haben denselben Text geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>Compare</source>
+            <translation>Vergleichen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>How much faster is it than without speculation?</source>
+            <translation>Wie viel schneller ist es als ohne Spekulation?</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>Progress of the comparison</source>
+            <translation>Fortschritt des Vergleichs</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>Slower, {ratio} times the speed: {fast} tokens/s with {method}, {slow} tokens/s without speculation.</source>
+            <translation>Langsamer, das {ratio}-Fache der Geschwindigkeit: {fast} Tokens/s mit {method}, {slow} Tokens/s ohne Spekulation.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
@@ -2727,6 +2887,249 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>Without speculation</source>
             <translation>Ohne Spekulation</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>{fast} tokens/s with {method}, {slow} tokens/s without speculation. That is too little to compare.</source>
+            <translation>{fast} Tokens/s mit {method}, {slow} Tokens/s ohne Spekulation. Das ist zu wenig zum Vergleichen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>{ratio} times as fast: {fast} tokens/s with {method}, {slow} tokens/s without speculation.</source>
+            <translation>{ratio}-mal so schnell: {fast} Tokens/s mit {method}, {slow} Tokens/s ohne Spekulation.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Accepted by depth</source>
+            <translation>Angenommen nach Tiefe</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Bytes of weights that were brought to where they are used in a round, by the seconds of that round; the thick line is the mean of the last {rounds}. Ceiling: what the way of these layers allows at most, by the rates of link and disk that were measured on this machine. Near the ceiling, more layers in faster memory would help; far below it, computation or the draft is slower.</source>
+            <translation>Bytes der Gewichte, die in einer Runde dorthin gebracht wurden, wo sie gebraucht werden, durch die Sekunden dieser Runde; die dicke Linie ist das Mittel der letzten {rounds}. Grenze: was der Weg dieser Schichten höchstens erlaubt, nach den auf diesem Rechner gemessenen Raten von Verbindung und Platte. Nahe der Grenze helfen mehr Schichten in schnellerem Speicher; weit darunter sind die Berechnung oder der Entwurf langsamer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Depth: tokens of the longest continuation that was guessed. Accepted: how many drafted tokens the target took over, as the mean of the last {rounds} rounds. Where both lines meet, a deeper tree would give more.</source>
+            <translation>Tiefe: Tokens der längsten geratenen Fortsetzung. Angenommen: wie viele geratene Tokens das Ziel übernahm, als Mittel der letzten {rounds} Runden. Wo sich beide Linien treffen, brächte ein tieferer Baum mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Draft probability and acceptance</source>
+            <translation>Entwurfswahrscheinlichkeit und Annahme</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Drafted nodes whose parent was accepted, in ten groups by the probability that the draft gave them. Dots: the share that the target accepted. On the dashed line the draft is as sure as it is right; below it, it is too sure. Bars: how many nodes a group has, the largest group as high as the chart. Counted since the conversation was opened.</source>
+            <translation>Geratene Knoten, deren Elternknoten angenommen wurde, in zehn Gruppen nach der Wahrscheinlichkeit, die der Entwurf ihnen gab. Punkte: der Anteil, den das Ziel annahm. Auf der gestrichelten Linie ist der Entwurf so sicher, wie er richtig liegt; darunter ist er zu sicher. Balken: wie viele Knoten eine Gruppe hat, die größte so hoch wie das Diagramm. Gezählt, seit das Gespräch geöffnet wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Every cell is a decoder layer of the target, in the memory where it is kept, as wide as its bytes; point at one for its number. Hatched: what else is taken there at most, such as the draft, the context, the room for a pass. Empty: what might still be taken. Layers that are not where the target computes come anew for every pass.</source>
+            <translation>Jede Zelle ist eine Decoderschicht des Ziels, in dem Speicher, in dem sie liegt, so breit wie ihre Bytes; zeigen Sie auf eine, um ihre Nummer zu sehen. Schraffiert: was dort sonst höchstens belegt ist, etwa Entwurf, Kontext, Platz für einen Durchlauf. Leer: was noch belegt werden könnte. Schichten, die nicht dort liegen, wo das Ziel rechnet, kommen für jeden Durchlauf neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Nodes that the draft grew for the round, the root not counted. All of them are checked in one pass of the target.</source>
+            <translation>Knoten, die der Entwurf für die Runde wachsen ließ, die Wurzel nicht gezählt. Alle werden in einem Durchlauf des Ziels geprüft.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Nothing streams: all layers stay where they are computed.</source>
+            <translation>Nichts wird geladen: Alle Schichten bleiben, wo sie berechnet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Nothing was drafted yet.</source>
+            <translation>Noch wurde nichts geraten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Nothing was measured yet.</source>
+            <translation>Noch wurde nichts gemessen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Of the rounds whose accepted path led to a node with children at the depth before, the share in which one of them was accepted as well. Hollow bars: fewer than {few} rounds came so far. Counted since the conversation was opened. Point at a bar for the counts.</source>
+            <translation>Von den Runden, deren angenommener Pfad in der Tiefe davor zu einem Knoten mit Kindern führte, der Anteil, in dem auch eines von diesen angenommen wurde. Hohle Balken: Weniger als {few} Runden kamen so weit. Gezählt, seit das Gespräch geöffnet wurde. Zeigen Sie auf einen Balken, um die Zahlen zu sehen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>The time axis counts seconds of answering, waiting for questions left out.</source>
+            <translation>Die Zeitachse zählt Sekunden des Antwortens, ohne das Warten auf Fragen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Thin line: tokens that the answer grew by in a round, by the seconds of that round. Thick line: the same over the last {rounds} rounds together. Reading the question is not counted.</source>
+            <translation>Dünne Linie: Tokens, um die die Antwort in einer Runde wuchs, durch die Sekunden dieser Runde. Dicke Linie: dasselbe über die letzten {rounds} Runden zusammen. Das Lesen der Frage zählt nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Time per round</source>
+            <translation>Zeit je Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Tokens per pass</source>
+            <translation>Tokens je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Tokens per second</source>
+            <translation>Tokens je Sekunde</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Tokens that the answer grew by in a round, which is one pass of the target model: the accepted drafted tokens and the bonus token. Thick line: the mean of the last {rounds} rounds. Without speculation it is 1.</source>
+            <translation>Tokens, um die die Antwort in einer Runde wuchs, also in einem Durchlauf des Zielmodells: die angenommenen geratenen Tokens und das Bonustoken. Dicke Linie: das Mittel der letzten {rounds} Runden. Ohne Spekulation ist es 1.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Tree depth</source>
+            <translation>Baumtiefe</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Tree size</source>
+            <translation>Baumgröße</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Weights streamed</source>
+            <translation>Geladene Gewichte</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Where the layers are</source>
+            <translation>Wo die Schichten liegen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/definitions.py" />
+            <source>Where the time of a round went; the parts add up to it. Draft: growing the tree. Compute: the target's pass, less what follows. Stream wait: the pass stood still because a layer's weights had not arrived, and the draft had nothing to do either. Hidden draft: the draft worked on while a layer was awaited, so that it cost nothing. Other: accepting, caches, text. Where rounds are many, the slowest of each group of neighbours is drawn.</source>
+            <translation>Wohin die Zeit einer Runde ging; die Teile ergeben zusammen ihre Dauer. Entwurf: den Baum wachsen lassen. Rechnen: der Durchlauf des Ziels ohne das Folgende. Warten auf Gewichte: Der Durchlauf stand still, weil die Gewichte einer Schicht noch nicht da waren und auch der Entwurf nichts zu tun hatte. Verdeckter Entwurf: Der Entwurf arbeitete weiter, während auf eine Schicht gewartet wurde, und kostete so nichts. Übriges: Annehmen, Zwischenspeicher, Text. Wo es viele Runden sind, wird die langsamste jeder Gruppe von Nachbarn gezeichnet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/depth_chart.py" />
+            <source>Depth {depth}: {accepted} of {reached} rounds went on ({share})</source>
+            <translation>Tiefe {depth}: {accepted} von {reached} Runden gingen weiter ({share})</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/depth_chart.py" />
+            <source>accepted at depth 1</source>
+            <translation>angenommen in Tiefe 1</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/depth_chart.py" />
+            <source>never reached</source>
+            <translation>nie erreicht</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>%n layers</source>
+            <translation>
+                <numerusform>%n Schicht</numerusform>
+                <numerusform>%n Schichten</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>Draft, context, working space and the like, at most</source>
+            <translation>Entwurf, Kontext, Arbeitsspeicher und dergleichen, höchstens</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>Free to be taken</source>
+            <translation>Noch frei</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>Layer {number} in RAM</source>
+            <translation>Schicht {number} im RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>Layer {number} on SSD</source>
+            <translation>Schicht {number} auf SSD</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>Layer {number} on the device</source>
+            <translation>Schicht {number} auf dem Gerät</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>computed where it is</source>
+            <translation>wird gerechnet, wo sie liegt</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>kept in RAM</source>
+            <translation>im RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>kept on SSD</source>
+            <translation>auf SSD</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>other</source>
+            <translation>Übriges</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>{layers}, {taken} of {room}</source>
+            <translation>{layers}, {taken} von {room}</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/panel.py" />
+            <source>Charts</source>
+            <translation>Diagramme</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/panel.py" />
+            <source>Figures appear here while an answer is written.</source>
+            <translation>Zahlen erscheinen hier, während eine Antwort geschrieben wird.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/panel.py" />
+            <source>Point at a chart for the figures of one round, click to see its tree. Control and the wheel zoom, dragging moves, a double click shows everything. With the keyboard: left and right, Return, + and −, Home.</source>
+            <translation>Zeigen Sie auf ein Diagramm für die Zahlen einer Runde, klicken Sie für ihren Baum. Strg und das Rad vergrößern, Ziehen verschiebt, ein Doppelklick zeigt alles. Mit der Tastatur: links und rechts, Eingabe, + und −, Pos1.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/panel.py" />
+            <source>Round {number} of {count}, {clock} into answering: {tokens} new tokens</source>
+            <translation>Runde {number} von {count}, nach {clock} des Antwortens: {tokens} neue Tokens</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/panel.py" />
+            <source>Round {number}, the newest, {clock} into answering: {tokens} new tokens</source>
+            <translation>Runde {number}, die neueste, nach {clock} des Antwortens: {tokens} neue Tokens</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/room.py" />
+            <source>Telemetry</source>
+            <translation>Telemetrie</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/stack_chart.py" />
+            <source>compute</source>
+            <translation>Rechnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/stack_chart.py" />
+            <source>draft</source>
+            <translation>Entwurf</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/stack_chart.py" />
+            <source>hidden draft</source>
+            <translation>verdeckter Entwurf</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/stack_chart.py" />
+            <source>stream wait</source>
+            <translation>Warten auf Gewichte</translation>
         </message>
         <message>
             <location filename="../../app/tree/branching.py" />

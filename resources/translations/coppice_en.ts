@@ -27,5 +27,13 @@
                 <numerusform>Cut off at %n tokens</numerusform>
             </translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/telemetry/memory_picture.py" />
+            <source>%n layers</source>
+            <translation>
+                <numerusform>%n layer</numerusform>
+                <numerusform>%n layers</numerusform>
+            </translation>
+        </message>
     </context>
 </TS>

@@ -75,7 +75,8 @@ def test_every_figure_is_defined(room: TelemetryRoom) -> None:
     assert len(set(titles)) == len(titles) == 9
     for each in room.panel.cards:
         tips = {child.toolTip() for child in each.children() if hasattr(child, "toolTip")}
-        assert f"<qt>{each.figure.definition}</qt>" in tips
+        assert f"<qt>{each.figure.explanation}</qt>" in tips
+            assert "{" not in each.figure.explanation
 
 
 def test_rounds_are_read_off_the_legends(room: TelemetryRoom) -> None:
