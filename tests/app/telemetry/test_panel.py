@@ -76,7 +76,7 @@ def test_every_figure_is_defined(room: TelemetryRoom) -> None:
     for each in room.panel.cards:
         tips = {child.toolTip() for child in each.children() if hasattr(child, "toolTip")}
         assert f"<qt>{each.figure.explanation}</qt>" in tips
-            assert "{" not in each.figure.explanation
+        assert "{" not in each.figure.explanation
 
 
 def test_rounds_are_read_off_the_legends(room: TelemetryRoom) -> None:
