@@ -188,7 +188,7 @@ class Installation:
         def look() -> None:
             used = free - disk.free_bytes(staging)
             self._tell(part=max(0.0, min(1.0, used / self._lock.installed_bytes)))
-            disk.require(staging, 0)
+            disk.require(self._shop.place.folder, 0)
 
         return look
 

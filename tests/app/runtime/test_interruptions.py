@@ -154,7 +154,7 @@ class _ShrinkingDisk(TinyDisk):
     """Somebody else takes everything as soon as wheels are unpacked."""
 
     def free_bytes(self, folder: Path) -> int:
-        return -1 if ".staging-" in folder.name and (folder / "python" / "bin").exists() else self.claimed
+        return -1 if list(folder.glob(".staging-*/python/bin")) else self.claimed
 
     def open(self, path: Path) -> FileIO:
         return super().open(path)
