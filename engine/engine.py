@@ -16,6 +16,7 @@ from engine.experience import remember_answer
 from engine.good_settings import GoodSettings
 from engine.guarded_context import GuardedContext
 from engine.learned import Learned
+from engine.lessons import LessonsFiles
 from engine.loading import LoadedTarget, draft_dtype, load_planned, load_ready
 from engine.messages import (
     ChatMessage,
@@ -129,7 +130,8 @@ class Engine:
         self._loaded = loaded
         self._context_tokens = context_tokens
         self._good = good
-        self._learned = Learned(loaded.plan.largest_tree)
+        kept = LessonsFiles(pair, loaded.tiers, str(target.network.device))
+        self._learned = Learned(loaded.plan.largest_tree, kept)
         self._tokenizer: Tokenizer = pair.tokenizer
 
     def close(self) -> None:
@@ -236,8 +238,9 @@ class Engine:
             first_token_seconds=events.first_token_seconds,
             bytes_streamed=self._bytes_streamed - streamed_before,
             seconds=clock.seconds(),
-            note=" ".join(filter(None, (note, strategy.reason, limit.words))),
+            note=" ".join(filter(None, (note, self._learned.complaint, strategy.reason, limit.words))),
         )
+        self._learned.keep()
         remember_answer(self._pair, options.speculation.budget, statistics)
         yield Finished(request, reason, answer.take_rest(), statistics)
 

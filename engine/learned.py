@@ -1,17 +1,15 @@
 """What the answers so far have taught an engine, and the strategy for the next one that builds on it."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
 
+from engine.lessons import Lessons, LessonsFiles, settings_of
 from engine.options import GenerateOptions
 from engine.planning import AUTO_BUDGET
 from engine.speculation.auto import Auto
 from engine.speculation.autoregression import Autoregression
-from engine.speculation.calibration import Calibration
 from engine.speculation.curve import Curve
 from engine.speculation.lookup import Lookup
 from engine.speculation.method import Method, Sampling
-from engine.speculation.prospect import Prospects
 from engine.speculation.strategy import Fixed, Strategy
 
 SAME_TEXT = ("specexec", "lookup")
@@ -19,34 +17,38 @@ SAME_TEXT = ("specexec", "lookup")
 LARGEST = 1024  # nodes of a tree that is chosen automatically, where there is memory for so many
 
 
-@dataclass(frozen=True, slots=True)
-class Lessons:
-    """What holds for one way of sampling: how the draft's word is to be taken, and what trees give and cost."""
-
-    calibration: Calibration
-    prospects: Prospects
-
-
-@dataclass(slots=True)
 class Learned:
-    """One engine's. How long a pass takes is the same for every way of sampling.
+    """One engine's. How long a pass takes is the same for every way of sampling."""
 
-    `largest_tree`: the drafted nodes that the plan has kept memory for.
-    """
-
-    largest_tree: int = LARGEST
-    passes: Curve = field(default_factory=Curve)
-    rests: Curve = field(default_factory=Curve)
-    _lessons: dict[Hashable, Lessons] = field(default_factory=dict)
+    def __init__(self, largest_tree: int = LARGEST, files: LessonsFiles | None = None) -> None:
+        """`largest_tree`: the drafted nodes that the plan has kept memory for. `files`: None to forget it all."""
+        self.complaint = ""  # why what was learnt before cannot be used; for the answer at hand
+        self._largest_tree = min(LARGEST, largest_tree)
+        self._files = files
+        self._passes: Curve | None = None
+        self._rests: Curve | None = None
+        self._lessons: dict[Hashable, tuple[GenerateOptions, Lessons]] = {}
+        self._kept: dict[Hashable, int] = {}  # how much of each had been learnt when it was last written
 
     def lessons(self, options: GenerateOptions) -> Lessons:
         """Those of earlier answers with such settings, as a beginning."""
-        sampling = replace(options.sampling, seed=0)
-        key = (sampling, replace(options.speculation, method="", budget=0))
+        key = tuple(settings_of(options).values())
         if key not in self._lessons:
-            prospects = Prospects(passes=self.passes, rests=self.rests)
-            self._lessons[key] = Lessons(Calibration(), prospects)
-        return self._lessons[key]
+            found, self.complaint = self._files.recall(options) if self._files else (None, "")
+            lessons = found or Lessons()
+            prospects = lessons.prospects
+            self._passes, self._rests = self._passes or prospects.passes, self._rests or prospects.rests
+            prospects.passes, prospects.rests = self._passes, self._rests
+            self._lessons[key], self._kept[key] = (options, lessons), lessons.size
+        return self._lessons[key][1]
+
+    def keep(self) -> None:
+        """Write down what was learnt since the last time, for the next start."""
+        self.complaint = ""
+        for key, (options, lessons) in self._lessons.items():
+            if self._files and lessons.size > self._kept[key]:
+                self._files.remember(options, lessons)
+                self._kept[key] = lessons.size
 
     def strategy(self, method: Method, options: GenerateOptions, sampling: Sampling) -> Strategy:
         """`Auto` where nothing is prescribed that it would choose, else the method with the budget that was asked for.
@@ -61,4 +63,4 @@ class Learned:
             plain = Autoregression(sampling)
             if speculation.lookup and method.name != "lookup":
                 methods.append(Lookup(plain, "lookup"))
-        return Auto(methods, plain, self.lessons(options).prospects, min(LARGEST, self.largest_tree), speculation.depth)
+        return Auto(methods, plain, self.lessons(options).prospects, self._largest_tree, speculation.depth)

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.errors import InputError
 from engine.loading import cache_root
-from engine.options import SELF_DRAFT, SamplingOptions
+from engine.options import NO_DRAFT, SELF_DRAFT, SamplingOptions
 from engine.pair import Pair
 from engine.preparation import source_fingerprint
 from engine.speculation.acceptance_vector import AcceptanceVector, checked
@@ -39,13 +39,9 @@ class PairMeasurements:
         """`tiers`: where each layer of the target is now. Raises `InputError` for a pair without a draft."""
         if pair.draft is None and not pair.drafts_itself:
             raise InputError("Without a draft model there is nothing to measure.", "Choose a draft.")
-        self.placement = f"{device}, layers " + " ".join(f"{tier} {tiers.count(tier)}" for tier in sorted(set(tiers)))
+        self.placement = placement_of(tiers, device)
         self._folder = cache_root(pair.options) / "acceptance"
-        self._pair = {
-            "target": source_fingerprint(pair.target),
-            "draft": source_fingerprint(pair.draft) if pair.draft else SELF_DRAFT,
-            "weights": pair.options.weights,
-        }
+        self._pair = names_of(pair)
 
     def path(self, sampling: SamplingOptions) -> Path:
         """Where the measurement under these settings belongs."""
@@ -86,6 +82,20 @@ class PairMeasurements:
             return _parsed(document)
         except (InputError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} is damaged: what it holds are no measurements.", AGAIN) from error
+
+
+def names_of(pair: Pair) -> dict[str, str]:
+    """What tells a pair from others, and from itself once its files have changed."""
+    return {
+        "target": source_fingerprint(pair.target),
+        "draft": source_fingerprint(pair.draft) if pair.draft else SELF_DRAFT if pair.drafts_itself else NO_DRAFT,
+        "weights": pair.options.weights,
+    }
+
+
+def placement_of(tiers: Sequence[str], device: str) -> str:
+    """Where a target's layers are, in words."""
+    return f"{device}, layers " + " ".join(f"{tier} {tiers.count(tier)}" for tier in sorted(set(tiers)))
 
 
 def _settings(sampling: SamplingOptions) -> dict[str, float]:

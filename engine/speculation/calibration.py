@@ -5,12 +5,14 @@ import math
 import torch
 from torch import Tensor
 
+from engine.speculation.figures import State, figure, figures, shortened
 from engine.speculation.monotone import isotonic
 
 LOWEST, HIGHEST, BUCKETS = -14.0, 12.0, 27  # log-odds of the draft's probability, a bucket per unit
 PRIOR = 5.0  # observations that the draft's own word counts for, in every bucket
 MEMORY = 1500.0  # observations after which an old one counts for a third of a new one
 FIRST_PROOF, PROOF = 3.0, 0.01  # nats that must be gained before the map is used: at once, and per observation
+SUMS = ("seen", "taken", "promised")
 CENTRES = torch.linspace(LOWEST, HIGHEST, BUCKETS, dtype=torch.float64)
 
 
@@ -35,6 +37,22 @@ class Calibration:
         self._promised = torch.zeros(2, BUCKETS, dtype=torch.float64)  # the sum of q over what was seen
         self._curve: Tensor | None = None
         self._gain = 0.0  # nats, by which the map foretold each outcome better than the draft, before it learnt of it
+
+    @property
+    def state(self) -> State:
+        """What was learnt, to be kept."""
+        sums = {name: shortened(getattr(self, f"_{name}")) for name in SUMS}
+        return {"observations": self.observations, "gain": shortened(self._gain), **sums}
+
+    @classmethod
+    def restored(cls, state: State) -> "Calibration":
+        """As it was kept; raises for what is no state."""
+        found = cls()
+        found.observations, found._gain = int(figure(state["observations"], 0)), figure(state["gain"])
+        found._seen, found._taken, found._promised = (
+            torch.from_numpy(figures(state[name], (2, BUCKETS), 0.0)) for name in SUMS
+        )
+        return found
 
     @property
     def is_proven(self) -> bool:

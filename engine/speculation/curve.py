@@ -3,6 +3,7 @@
 import math
 from bisect import bisect_right
 
+from engine.speculation.figures import State, figure, shortened
 from engine.speculation.monotone import isotonic
 
 FADING = 0.93  # what an old measurement counts for when the next one at about the same size arrives
@@ -43,6 +44,21 @@ class Curve:
             share = min(share * (CALMER if shape < old else BUSIER), 1.0)
         self._bins[place] = (old_size + (size - old_size) * share, old + (shape - old) * share, weight + 1.0)
         self._fit = None
+
+    @property
+    def state(self) -> State:
+        """What was learnt, to be kept."""
+        return {"level": shortened(self.level), "bins": [shortened(list(each)) for each in self._bins.values()]}
+
+    @classmethod
+    def restored(cls, state: State) -> "Curve":
+        """As it was kept, on another day: it counts no more than a few measurements. Raises for what is no state."""
+        curve = cls()
+        curve.level = figure(state["level"], 1e-6, 1e6)
+        for size, value, weight in state["bins"]:
+            at = figure(size, 1.0, 1e6)
+            curve._bins[_bin(at)] = (at, figure(value, 0.0), min(figure(weight, 1e-6), FAMILIAR / FADING))
+        return curve
 
     def is_known_at(self, size: float) -> bool:
         """Whether something of about this size was measured."""

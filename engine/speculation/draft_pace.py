@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from engine.speculation.figures import State, figure, figures, shortened
+
 FADING = 0.96  # what an old measurement counts for when the next one arrives
 SPIKE = 1.5  # a measurement farther off, by this factor, counts only up to there
 KNOWN = 3.0  # measurements before anything is taken for a spike
@@ -19,6 +21,23 @@ class DraftPace:
         self._seen = 0.0
         self._products = np.zeros((2, 2))  # of (levels, nodes) with each other, and with the seconds
         self._seconds = np.zeros(2)
+
+    @property
+    def state(self) -> State:
+        """What was learnt, to be kept."""
+        return {
+            "seen": shortened(self._seen),
+            "products": shortened(self._products),
+            "seconds": shortened(self._seconds),
+        }
+
+    @classmethod
+    def restored(cls, state: State) -> "DraftPace":
+        """As it was kept; raises for what is no state."""
+        pace = cls()
+        pace._seen = figure(state["seen"], 0.0)
+        pace._products, pace._seconds = figures(state["products"], (2, 2), 0.0), figures(state["seconds"], (2,), 0.0)
+        return pace
 
     def observe(self, levels: int, nodes: int, seconds: float) -> None:
         """One tree of at least one level."""

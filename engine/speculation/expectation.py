@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.speculation.figures import State, figure, figures, shortened
 from engine.speculation.tree import Path, Tree
 
 Numbers = NDArray[np.float64]
@@ -32,6 +33,22 @@ class Expectation:
         self._levels: Numbers = np.zeros(shape)
         self._trees = 0.0
         self._accepted = self._promised = 0.0
+
+    @property
+    def state(self) -> State:
+        """What was learnt, to be kept."""
+        parts = ("sums", "levels", "trees", "accepted", "promised")
+        return {name: shortened(getattr(self, f"_{name}")) for name in parts}
+
+    @classmethod
+    def restored(cls, state: State) -> "Expectation":
+        """As it was kept; raises for what is no state, also of other sizes and depths."""
+        found, shape = cls(), (len(BUDGETS), len(DEPTHS))
+        found._sums, found._levels = (figures(state[name], shape, 0.0) for name in ("sums", "levels"))
+        found._trees, found._accepted, found._promised = (
+            figure(state[name], 0.0) for name in ("trees", "accepted", "promised")
+        )
+        return found
 
     def observe(self, tree: Tree, path: Path, budget: int, depth: int) -> None:
         """A tree that was grown with these limits, and what was accepted of it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from engine.speculation.curve import Curve
 from engine.speculation.draft_pace import DraftPace
 from engine.speculation.expectation import BUDGETS, DEPTHS, Expectation
+from engine.speculation.figures import State, figure, shortened
 from engine.speculation.strategy import RoundResult
 
 LEARNING_ROUNDS, RELEARNING_ROUNDS = 18, 10  # so long the unknown is tried where it promises nearly as much
@@ -45,6 +46,19 @@ class Record:
         """One round by this method; `draft_seconds`: of its tree alone, nothing that is done only once."""
         self.pace.observe(max(result.tree.depths), result.tree.drafted, draft_seconds)
 
+    @property
+    def state(self) -> State:
+        """What was learnt, to be kept."""
+        return {"expectation": self.expectation.state, "pace": self.pace.state}
+
+    @classmethod
+    def restored(cls, state: State) -> "Record":
+        """As it was kept; raises for what is no state."""
+        record = cls()
+        record.expectation = Expectation.restored(state["expectation"])
+        record.pace = DraftPace.restored(state["pace"])
+        return record
+
 
 @dataclass(slots=True)
 class Prospects:
@@ -63,6 +77,32 @@ class Prospects:
     looks: int = 0
     learning_until: int = LEARNING_ROUNDS
     level: float = 1.0  # of the passes, when the learning began
+
+    @property
+    def state(self) -> State:
+        """What was learnt, to be kept."""
+        return {
+            "rounds": self.rounds,
+            "looks": self.looks,
+            "learning_until": self.learning_until,
+            "level": shortened(self.level),
+            "passes": self.passes.state,
+            "rests": self.rests.state,
+            "drafting": {name: record.state for name, record in self.drafting.items()},
+        }
+
+    @classmethod
+    def restored(cls, state: State) -> "Prospects":
+        """As it was kept; raises `ValueError`, `TypeError`, `KeyError` or `AttributeError` for what is no state."""
+        return cls(
+            rounds=int(figure(state["rounds"], 0)),
+            looks=int(figure(state["looks"], 0)),
+            learning_until=int(figure(state["learning_until"], 0)),
+            level=figure(state["level"], 1e-6, 1e6),
+            passes=Curve.restored(state["passes"]),
+            rests=Curve.restored(state["rests"]),
+            drafting={str(name): Record.restored(record) for name, record in state["drafting"].items()},
+        )
 
     def observe(self, result: RoundResult, once_seconds: float, is_studied: bool = True) -> None:
         """One round; `once_seconds`: of its drafting, what a change of method took; `is_studied`: its tree, too."""

@@ -4,9 +4,10 @@ python -m tests.bench.auto_budget --folder DIR-ON-A-REAL-DISK [--gigabytes 1.5] 
     [--budgets 8,32,128] [--methods specexec] [--prompt-count 4] [--max-new-tokens 64] [--temperatures 0,0.6] [--json]
 
 The streamed model is the embedded target widened by zeros, see `tests.bench.inflate`. For half the rate, every read of
-a layer is made to take twice as long. `auto` starts cold in every placement and temperature: the prompts in which its
-first 20 rounds fall are left out for everybody, and told apart as `while_learning`. Fixed budgets go prompt by prompt
-in turn with it, so that a noisy minute hits all alike; `none` is timed over the first `--reference-tokens`.
+a layer is made to take twice as long. `auto` starts cold in every placement and temperature, with an empty cache
+folder: the prompts in which its first 20 rounds fall are left out for everybody, and told apart as `while_learning`.
+Fixed budgets go prompt by prompt in turn with it, so that a noisy minute hits all alike; `none` is timed over the
+first `--reference-tokens`.
 """
 
 import argparse
@@ -16,8 +17,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -100,17 +101,15 @@ def _placement(placement: str, arguments: argparse.Namespace, scratch: Path) -> 
         if not (model / "config.json").exists():
             model = inflate(scratch / "model", int(arguments.gigabytes * 1e9))
         options = LoadOptions(target=str(model), draft=str(DRAFT), weights="bfloat16", place="ssd")
-    session = Session(options, quiet=True)
     rows = []
-    try:
-        for temperature in map(float, arguments.temperatures.split(",")):
-            if placement == "half":
-                with half_the_rate():
-                    rows += _compare(session, placement, temperature, arguments)
-            else:
+    for number, temperature in enumerate(map(float, arguments.temperatures.split(","))):
+        cold = replace(options, cache_dir=str(scratch / f"{placement}-{number}"))
+        session = Session(cold, quiet=True)
+        try:
+            with half_the_rate() if placement == "half" else nullcontext():
                 rows += _compare(session, placement, temperature, arguments)
-    finally:
-        session.engine.close()
+        finally:
+            session.engine.close()
     return rows
 
 

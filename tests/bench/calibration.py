@@ -42,7 +42,8 @@ def main() -> None:
                 for budget in map(int, arguments.budgets.split(",")):
                     rows.append({"draft": name, "sampling": sampling, "budget": budget})
                     for calibrate in (False, True):  # an engine of its own each: nothing is known at the start
-                        session = Session(LoadOptions(draft=str(draft)), quiet=True)
+                        cache = Path(scratch) / f"{sampling}-{budget}-{calibrate}"
+                        session = Session(LoadOptions(draft=str(draft), cache_dir=str(cache)), quiet=True)
                         options = SpeculationOptions("specexec", budget, calibrate=calibrate, lookup=False)
                         answer = GenerateOptions(drawn, options, arguments.max_new_tokens)
                         rows[-1]["calibrated" if calibrate else "plain"] = _tokens_per_pass(

@@ -1,0 +1,209 @@
+"""What a pair taught is there at its next start, for this place and sampling alone; bad files are told and ignored."""
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.cli.session import Session
+from engine.learned import Learned
+from engine.lessons import Lessons, LessonsFiles
+from engine.messages import ChatMessage
+from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.pair import open_pair
+from engine.speculation.prospect import Prospects
+from tests.engine.speculation.simulation import Machine, Trial
+
+OPTIONS = GenerateOptions(SamplingOptions(temperature=0.6, top_p=0.9, seed=3))
+TIERS = ("device", "device", "ssd")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LessonsFiles:
+    return LessonsFiles(open_pair(LoadOptions(cache_dir=str(tmp_path))), TIERS, "cpu")
+
+
+def streamed() -> Machine:
+    return Machine(lambda rows: max(1.0, rows / 64), 0.003, 0.0001, 0.01)
+
+
+def taught(rounds: int = 40) -> Lessons:
+    """By a machine on which a pass over 64 rows takes no longer than one over a single row."""
+    trial = Trial(streamed())
+    trial.run(rounds)
+    lessons = Lessons(prospects=trial.prospects)
+    chance = random.Random(1)
+    for _ in range(30):
+        lessons.calibration.observe(torch.tensor([0.9, 0.05]).log(), 0 if chance.random() < 0.5 else None)
+    return lessons
+
+
+def test_the_next_start_chooses_well_from_its_first_round(files: LessonsFiles) -> None:
+    lessons = taught()
+    files.remember(OPTIONS, lessons)
+    found, why = files.recall(replace(OPTIONS, sampling=replace(OPTIONS.sampling, seed=99)))
+    assert found
+    assert not why
+    assert found.size == lessons.size
+    trial = Trial(streamed(), found.prospects)
+    assert trial.rate(trial.run(10)) > 0.9 * trial.machine.best_rate()
+    cold = Trial(streamed(), Prospects())
+    assert trial.rate(trial.results) > cold.rate(cold.run(10))
+
+
+def test_calibration_comes_back(files: LessonsFiles) -> None:
+    lessons = taught()
+    files.remember(OPTIONS, lessons)
+    found, _ = files.recall(OPTIONS)
+    assert found
+    asked = torch.tensor([[0.9, 0.05]]).log()
+    assert found.calibration.is_proven == lessons.calibration.is_proven
+    torch.testing.assert_close(
+        found.calibration.log_acceptance(asked), lessons.calibration.log_acceptance(asked), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_a_machine_that_changed_overnight_is_learnt_again(files: LessonsFiles) -> None:
+    files.remember(OPTIONS, taught())
+    found, _ = files.recall(OPTIONS)
+    assert found
+    slow = Machine(lambda rows: max(2.0, rows / 64), 0.003, 0.0001, 0.01, chance=random.Random(3))
+    trial = Trial(slow, found.prospects)
+    trial.run(20)
+    assert trial.rate(trial.run(30)) > 0.93 * slow.best_rate()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(OPTIONS, sampling=replace(OPTIONS.sampling, temperature=0.0)),
+        replace(OPTIONS, sampling=replace(OPTIONS.sampling, top_p=1.0)),
+        replace(OPTIONS, speculation=SpeculationOptions(calibrate=False)),
+        replace(OPTIONS, speculation=SpeculationOptions(depth=8)),
+    ],
+)
+def test_other_settings_have_lessons_of_their_own(files: LessonsFiles, other: GenerateOptions) -> None:
+    files.remember(OPTIONS, taught(5))
+    assert files.recall(other) == (None, "")
+
+
+def test_method_and_budget_make_no_difference(files: LessonsFiles) -> None:
+    fixed = replace(OPTIONS, speculation=SpeculationOptions(method="specexec", budget=16))
+    assert files.path(fixed) == files.path(OPTIONS)
+
+
+def test_another_place_is_another_file(files: LessonsFiles, tmp_path: Path) -> None:
+    pair = open_pair(LoadOptions(cache_dir=str(tmp_path)))
+    assert LessonsFiles(pair, ("device",) * 3, "cpu").path(OPTIONS) != files.path(OPTIONS)
+    packed = open_pair(LoadOptions(cache_dir=str(tmp_path), weights="int8"))
+    assert LessonsFiles(packed, TIERS, "cpu").path(OPTIONS) != files.path(OPTIONS)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"null", b"{}", b'"learnt"'])
+def test_a_file_that_holds_nothing_of_ours_is_one_sentence(files: LessonsFiles, content: bytes) -> None:
+    files.remember(OPTIONS, taught(5))
+    files.path(OPTIONS).write_bytes(content)
+    assert_ignored(files, "is damaged")
+
+
+def broken(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Puts a value deep into a document."""
+
+    def change(document: dict[str, Any]) -> None:
+        at = document
+        for name in path[:-1]:
+            at = at[name]
+        at[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (broken("version", value=2), "newer version"),
+        (broken("version", value=0), "older version"),
+        (broken("version", value="new"), "damaged"),
+        (broken("target", value="another"), "another pair"),
+        (broken("draft", value="another"), "another pair"),
+        (broken("placement", value="cuda, layers ram 3"), "another pair, place"),
+        (broken("settings", "temperature", value=1.0), "way of sampling"),
+        (broken("learnt", "prospects", value=None), "damaged"),
+        (broken("learnt", "prospects", "level", value=float("nan")), "damaged"),
+        (broken("learnt", "prospects", "rounds", value=-1), "damaged"),
+        (broken("learnt", "prospects", "passes", "bins", value=[[1, "fast", 1]]), "damaged"),
+        (broken("learnt", "prospects", "passes", "level", value=0), "damaged"),
+        (broken("learnt", "prospects", "drafting", "specexec", "expectation", "sums", value=[[1.0]]), "damaged"),
+        (broken("learnt", "prospects", "drafting", "specexec", "pace", "seen", value=1e999), "damaged"),
+        (broken("learnt", "calibration", "seen", value="much"), "damaged"),
+        (broken("learnt", "calibration", "gain", value=None), "damaged"),
+    ],
+)
+def test_a_document_that_is_not_for_us_is_one_sentence(
+    files: LessonsFiles, change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    files.remember(OPTIONS, taught(5))
+    document = json.loads(files.path(OPTIONS).read_bytes())
+    change(document)
+    files.path(OPTIONS).write_text(json.dumps(document))
+    assert_ignored(files, words)
+
+
+def assert_ignored(files: LessonsFiles, words: str) -> None:
+    found, why = files.recall(OPTIONS)
+    assert found is None
+    assert words in why
+    assert why.startswith("What this pair taught before is not used: ")
+    assert why.endswith("It is learnt anew.")
+
+
+def test_a_newer_file_stays_as_it_is_and_a_damaged_one_is_replaced(files: LessonsFiles) -> None:
+    path = files.path(OPTIONS)
+    path.parent.mkdir()
+    for content, stays in (('{"version": 7}', True), ("{", False)):
+        fresh = LessonsFiles(open_pair(LoadOptions(cache_dir=str(path.parent.parent))), TIERS, "cpu")
+        path.write_text(content)
+        learned = Learned(files=fresh)
+        learned.lessons(OPTIONS).prospects.rounds += 1
+        assert learned.complaint
+        learned.keep()
+        assert (path.read_text() == content) is stays
+        assert not learned.complaint, "told once"
+    assert [each.name for each in path.parent.iterdir()] == [path.name], "something half written was left"
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "learnt").write_text("a file where the folder should be")
+    files = LessonsFiles(open_pair(LoadOptions(cache_dir=str(tmp_path))), TIERS, "cpu")
+    files.remember(OPTIONS, taught(5))
+    found, why = files.recall(OPTIONS)
+    assert found is None
+    assert "cannot be read" in why
+
+
+def test_how_long_passes_take_is_shared_by_all_ways_of_sampling(files: LessonsFiles) -> None:
+    learned = Learned(files=files)
+    warm, greedy = learned.lessons(OPTIONS), learned.lessons(GenerateOptions())
+    assert warm is not greedy
+    assert warm.prospects.passes is greedy.prospects.passes
+
+
+def test_an_engine_begins_where_the_last_one_ended_and_writes_the_same_text(tmp_path: Path) -> None:
+    options = GenerateOptions(max_new_tokens=80, ignore_eos=True)
+    texts, budgets = [], []
+    for _ in range(2):
+        session = Session(LoadOptions(cache_dir=str(tmp_path), context_tokens=256), quiet=True)
+        try:
+            answer = session.collect(session.engine.prompt([ChatMessage("user", "Tell me about trees.")]), options)
+        finally:
+            session.engine.close()
+        texts.append(answer.token_ids)
+        budgets.append([(event.method, event.budget) for event in answer.rounds])
+    assert texts[0] == texts[1]
+    assert ("none", 0) in budgets[0][:3], "a cold start tries a round without a tree"
+    assert len(list((tmp_path / "learnt").iterdir())) == 1
