@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 VERSION = 1  # of the file; another one's is copied before it is written over
 RANDOM_SEED = -1
-STOP, DROP = "stop", "drop"
+STOP, DROP, SUMMARISE = "stop", "drop", "summarise"
 _SEEDS = 2**31
 _MOST_TARGETS = 300
 _GB = 10**9
@@ -32,7 +32,7 @@ class GenerationSettings:
     """How answers are drawn and speculated on. `seed` -1 draws a new seed for every answer; `budget` 0 is automatic.
 
     Without `speculates` the method waits for better times. `when_full` is what happens when the context is full: `stop`
-    answering, or `drop` the oldest turns.
+    answering, `drop` the oldest turns, or `summarise` them.
     """
 
     method: str = option("auto", METHOD)
@@ -67,8 +67,9 @@ class GenerationSettings:
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
-        if self.when_full not in (STOP, DROP):
-            raise InputError(f"What happens with a full context is '{self.when_full}'.", f"Give {STOP} or {DROP}.")
+        if self.when_full not in (STOP, DROP, SUMMARISE):
+            legal = f"Give {STOP}, {DROP} or {SUMMARISE}."
+            raise InputError(f"What happens with a full context is '{self.when_full}'.", legal)
         self.options().check()
 
 

@@ -8,12 +8,14 @@ from PySide6.QtCore import QObject, Signal
 from app.chat.answering import grown
 from app.chat.attachments.attachment import Attachment
 from app.chat.context.room import first_turn_that_fits, room_for_answer
+from app.chat.context.summariser import Summariser
+from app.chat.context.summary import room_for_summary
 from app.chat.conversation import Conversation, Ending, Message
 from app.chat.demonstration import demonstrating
 from app.engine_link import EngineLink
 from app.engine_state import EngineState, Phase
 from app.notices import Notice
-from app.settings import DROP, GenerationSettings, SettingsFile
+from app.settings import STOP, SUMMARISE, GenerationSettings, SettingsFile
 from app.translation import tr
 from engine.errors import InputError
 from engine.messages import Counted, Event, Failed, Ready, Round
@@ -49,6 +51,12 @@ class ChatController(QObject):
         self._count = 0  # the number of a count that the answer waits for
         self._resumed: Message | None = None  # the answer as it was before it was continued
         self.conversation = Conversation()
+        self._summariser = Summariser(link, self)  # the answer waits for it
+        self._summariser.written.connect(self._generate)
+        self._summariser.stopped.connect(lambda: self._mark(Ending.STOPPED))
+        self._summariser.lost.connect(lambda: self._mark(Ending.INTERRUPTED))
+        self._summariser.notice_raised.connect(self.notice_raised)
+        self._summariser.notice_withdrawn.connect(self.notice_withdrawn)
 
     @property
     def is_answering(self) -> bool:
@@ -146,6 +154,8 @@ class ChatController(QObject):
         """End the answer; what is there of it stays."""
         if self._request:
             self._link.cancel(self._request)
+        elif self._summariser.is_at_work:
+            self._summariser.stop()
         elif self.is_answering:
             self._mark(Ending.STOPPED)
 
@@ -167,7 +177,7 @@ class ChatController(QObject):
     def on_engine_state(self, state: EngineState) -> None:
         """Send what waits for the engine, or give it up when none will come."""
         self._engine = state
-        waiting = self.is_answering and not self._request
+        waiting = self.is_answering and not self._request and not self._summariser.is_at_work
         if waiting and state.ready:
             self._submit()
         elif waiting and not state.busy:
@@ -177,6 +187,7 @@ class ChatController(QObject):
         """Take what belongs to the running request, as one change for the view."""
         for counted in (each for each in events if isinstance(each, Counted) and each.id == self._count):
             self._make_room(counted)
+        self._summariser.on_events(events, self._engine.ready)
         mine = [each for each in events if not isinstance(each, Ready) and each.id == self._request]
         answer = self.conversation.last_answer
         if not mine or answer is None:
@@ -208,7 +219,7 @@ class ChatController(QObject):
             self._raise_failure(error.message, error.hint)
             self._mark(Ending.FAILED)
             return
-        if generation.when_full == DROP:
+        if generation.when_full != STOP:
             texts = ("\n".join(each.content for each in turn) for turn in self.conversation.turns())
             self._count = self._link.count(self.conversation.prompt(generation.system_prompt, 0), tuple(texts))
         else:
@@ -218,12 +229,19 @@ class ChatController(QObject):
         """Leave out as many of the oldest turns as must be, now that it is known how long everything is."""
         self._count = 0
         room = room_for_answer(self.generation.max_new_tokens, counted.context_tokens)
+        if self.conversation.summary:
+            room += room_for_summary(counted.context_tokens)
         now = self.conversation.first_read
-        self._generate(first_turn_that_fits(counted.tokens, counted.texts, counted.context_tokens, room, now))
+        first = first_turn_that_fits(counted.tokens, counted.texts, counted.context_tokens, room, now)
+        if first > now and self.generation.when_full == SUMMARISE:
+            options = self._settings.current.complete_answer(self.generation.options())
+            self._summariser.start(self.conversation, first, options, counted.context_tokens)
+        else:
+            self._generate(first)
 
-    def _generate(self, first: int) -> None:
+    def _generate(self, first: int, summary: str = "") -> None:
         if first != self.conversation.first_read:
-            self.conversation.read_from(first)
+            self.conversation.read_from(first, summary)
             self.reading_changed.emit(first)
         generation = self.generation
         options = demonstrating(self._settings.current.complete_answer(generation.options()), self._engine)
@@ -251,6 +269,7 @@ class ChatController(QObject):
         """Leave the running request behind; whatever it still sends has an id that nobody waits for."""
         if self._request:
             self._link.cancel(self._request)
+        self._summariser.leave()
         if self.is_answering:
             self._mark(Ending.STOPPED)
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from app.chat.archive.records import new_id
 from app.chat.attachments.attachment import Attachment, with_attachments
 from app.chat.chances import Chances
+from app.chat.context.summary import with_summary
 from app.settings import GenerationSettings
 from engine.messages import ChatMessage, Role, Statistics
 
@@ -80,7 +81,7 @@ class Conversation:
 
     `messages` is the path that is shown, oldest first: a question is followed by its answer. `settings` are its own
     ones, None for those of new chats. `reads_from` is the question that the model reads from on, 0 for the first: what
-    stands before it had to give way.
+    stands before it had to give way, perhaps to `summary`.
     """
 
     def __init__(
@@ -90,11 +91,13 @@ class Conversation:
         identity: int = 0,
         settings: GenerationSettings | None = None,
         reads_from: int = _ROOT,
+        summary: str = "",
     ) -> None:
         """`messages`: of the whole tree, parents first; `leaf`: the last one of the path to show, 0 for the newest."""
         self.id = identity or new_id()
         self.settings = settings
         self.reads_from = reads_from
+        self.summary = summary
         self._all: dict[int, Message] = {}
         self._children: dict[int, list[int]] = defaultdict(list)
         self._shown: dict[int, int] = {}  # message -> the child that is shown behind it
@@ -130,9 +133,10 @@ class Conversation:
         """The number of the turn that the model reads from on."""
         return next((turn for turn, each in enumerate(self._path[::2]) if each == self.reads_from), 0)
 
-    def read_from(self, turn: int) -> None:
-        """Have the model read from this turn on, and no longer what stands before it."""
+    def read_from(self, turn: int, summary: str = "") -> None:
+        """Have the model read from this turn on, and no longer what stands before it; instead `summary`, if any."""
         self.reads_from = self._path[2 * turn] if turn else _ROOT
+        self.summary = summary if turn else ""
 
     def version(self, message: int) -> Version:
         """Which of the messages at its place it is."""
@@ -190,8 +194,9 @@ class Conversation:
         and a question that was too long for the context must not make the next one too long as well. What there is of
         the last answer comes last: the model goes on from there. `first` is another turn to read from on.
         """
-        system = [ChatMessage("system", system_prompt)] if system_prompt.strip() else []
         first = self.first_read if first is None else first
+        told = with_summary(system_prompt, self.summary if first else "")
+        system = [ChatMessage("system", told)] if told else []
         return (*system, *(each for turn in self.turns()[first:] for each in turn))
 
     def turns(self) -> list[tuple[ChatMessage, ...]]:

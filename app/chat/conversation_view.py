@@ -42,7 +42,7 @@ class ConversationView(QScrollArea):
         self.formulas = Formulas(self)
         self._follows = True
         self._answering = False
-        self._first_read = 0
+        self._first_read, self._summary = 0, ""
         self._versions: dict[int, Version] = {}
         self._marks = RoundMarks()
         self.autoscroll = True
@@ -147,12 +147,12 @@ class ConversationView(QScrollArea):
         for view in self.column.views:
             view.set_answering(answering)
 
-    def show_divider(self, turn: int) -> None:
-        """Say above the question of this turn that the model reads from there on; 0 for nowhere."""
-        self._first_read = turn
+    def show_divider(self, turn: int, summary: str = "") -> None:
+        """Say above the question of this turn that the model reads from there on, and a summary; 0 for nowhere."""
+        self._first_read, self._summary = turn, summary
         for index in range(len(self.column.messages)):
             if isinstance(view := self.column.view(index), QuestionView):
-                view.show_divider(0 < index // 2 == turn)
+                view.show_divider(0 < index // 2 == turn, summary)
 
     def edit_last_question(self) -> None:
         """Open the last question for another wording."""
@@ -207,7 +207,7 @@ class ConversationView(QScrollArea):
         view: MessageView
         if message.role == "user":
             view = QuestionView(message, self._look, self.column)
-            view.show_divider(0 < index // 2 == self._first_read)
+            view.show_divider(0 < index // 2 == self._first_read, self._summary)
         else:
             view = AnswerView(message, self._look, self.formulas, self.column)
             view.set_last(index == len(self.column.messages) - 1)

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.settings import DROP, RANDOM_SEED, STOP, GenerationSettings
+from app.settings import DROP, RANDOM_SEED, STOP, SUMMARISE, GenerationSettings
 from app.translation import tr
 from app.wording import mark
 from engine.errors import InputError
@@ -29,7 +29,11 @@ _METHOD_NAMES = {
     "lookup": mark("Repeats of the text"),
     "none": mark("No speculation"),
 }
-_WHEN_FULL = {STOP: mark("Stop, and say so"), DROP: mark("Drop the oldest turns")}
+_WHEN_FULL = {
+    STOP: mark("Stop, and say so"),
+    DROP: mark("Drop the oldest turns"),
+    SUMMARISE: mark("Summarise the oldest turns"),
+}
 _LARGEST_BUDGET = 4096
 _SYSTEM_PROMPT_LINES = 3
 

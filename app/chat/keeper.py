@@ -205,13 +205,14 @@ def conversation_of(record: ConversationRecord, messages: Sequence[MessageRecord
     for question in [each for each in found if each.role == "user" and each.id not in answered]:
         found.append(Message("assistant", "", Ending.INTERRUPTED, parent=question.id, created=question.created))
         leaf = found[-1].id if leaf == question.id else leaf
-    generation, reads_from = record.settings.get("generation"), record.settings.get("reads_from")
+    generation, reads_from, summary = map(record.settings.get, ("generation", "reads_from", "summary"))
     return Conversation(
         found,
         leaf,
         record.id,
         settings=read_generation(generation) if isinstance(generation, dict) else None,
         reads_from=reads_from if isinstance(reads_from, int) else 0,
+        summary=summary if isinstance(summary, str) else "",
     )
 
 
@@ -222,6 +223,8 @@ def _settings_of(conversation: Conversation) -> dict[str, Any]:
         kept["generation"] = asdict(conversation.settings)
     if conversation.reads_from:
         kept["reads_from"] = conversation.reads_from
+    if conversation.summary:
+        kept["summary"] = conversation.summary
     return kept
 
 

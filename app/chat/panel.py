@@ -130,7 +130,7 @@ class ChatPanel(QWidget):
         self.composer.show_speculation(speculation_state(controller.generation, self._state.pair, last))
 
     def _show_divider(self, controller: ChatController) -> None:
-        self.view.show_divider(controller.conversation.first_read)
+        self.view.show_divider(controller.conversation.first_read, controller.conversation.summary)
 
     def _on_conversation_replaced(self, conversation: Conversation) -> None:
         self.view.show_conversation(conversation)

@@ -99,15 +99,15 @@ class QuestionView(QWidget):
         """Show which wording this is."""
         self.versions.show_version(version)
 
-    def show_divider(self, is_first: bool) -> None:
-        """Say above it that the model reads from this question on, or no longer."""
-        if is_first and self.divider is None:
-            self.divider = ContextDivider(self)
-            self._column.insertWidget(0, self.divider)
-        elif not is_first and self.divider is not None:
+    def show_divider(self, is_first: bool, summary: str = "") -> None:
+        """Say above it that the model reads from this question on, and `summary` before it, or no longer."""
+        if self.divider is not None:
             self.divider.hide()
             self.divider.deleteLater()
             self.divider = None
+        if is_first:
+            self.divider = ContextDivider(summary, self)
+            self._column.insertWidget(0, self.divider)
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, nothing before it can be changed."""

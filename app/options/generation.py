@@ -40,7 +40,11 @@ WHEN_FULL = Choice(
     title=mark("When the context is full"),
     help=mark("What happens when a conversation has become too long for the model. Nothing is dropped silently."),
     effect=Effect.NEW_CHAT,
-    choices=(("stop", mark("Stop, and say so")), ("drop", mark("Drop the oldest turns"))),
+    choices=(
+        ("stop", mark("Stop, and say so")),
+        ("drop", mark("Drop the oldest turns")),
+        ("summarise", mark("Summarise the oldest turns")),
+    ),
 )
 DEFAULT_PRESET = Name(
     page=CHAT,

@@ -91,7 +91,7 @@
         <message>
             <location filename="../../app/actions.py" />
             <source>&amp;Pin or unpin chat</source>
-            <translation>Unterhaltung an&amp;heften oder lösen</translation>
+            <translation>Chat an&amp;heften oder lösen</translation>
         </message>
         <message>
             <location filename="../../app/actions.py" />
@@ -166,7 +166,7 @@
         <message>
             <location filename="../../app/actions.py" />
             <source>Move chat to &amp;folder…</source>
-            <translation>In &amp;Ordner verschieben …</translation>
+            <translation>Chat in &amp;Ordner verschieben…</translation>
         </message>
         <message>
             <location filename="../../app/actions.py" />
@@ -196,7 +196,7 @@
         <message>
             <location filename="../../app/actions.py" />
             <source>Ren&amp;ame chat</source>
-            <translation>Unterhaltung um&amp;benennen</translation>
+            <translation>Chat umben&amp;ennen</translation>
         </message>
         <message>
             <location filename="../../app/actions.py" />
@@ -596,7 +596,7 @@
         <message>
             <location filename="../../app/chat/context/divider.py" />
             <source>Of earlier turns a summary is read</source>
-            <translation type="unfinished" />
+            <translation>Von früheren Beiträgen wird eine Zusammenfassung gelesen</translation>
         </message>
         <message>
             <location filename="../../app/chat/context/divider.py" />
@@ -623,12 +623,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/context/summariser.py" />
             <source>The context is full: the oldest turns are being summarised for the model.</source>
-            <translation type="unfinished" />
+            <translation>Der Kontext ist voll: Die ältesten Beiträge werden für das Modell zusammengefasst.</translation>
         </message>
         <message>
             <location filename="../../app/chat/context/summariser.py" />
             <source>The oldest turns could not be summarised; they are left out.</source>
-            <translation type="unfinished" />
+            <translation>Die ältesten Beiträge konnten nicht zusammengefasst werden; sie werden weggelassen.</translation>
         </message>
         <message>
             <location filename="../../app/chat/controller.py" />
@@ -937,7 +937,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/generation_form.py" />
             <source>Summarise the oldest turns</source>
-            <translation type="unfinished" />
+            <translation>Die ältesten Beiträge zusammenfassen</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation_form.py" />

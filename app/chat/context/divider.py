@@ -3,20 +3,26 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
 
+from app.plain_text import tip
 from app.translation import tr
 from app.wording import mark
 
 WORDS = mark("Earlier turns are no longer read")
+SUMMARISED = mark("Of earlier turns a summary is read")
 
 
 class ContextDivider(QWidget):
-    """Stands above the first turn that is read."""
+    """Stands above the first turn that is read, with the summary that is read before it, if there is one."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, summary: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setAccessibleName(tr(WORDS))
-        self.setToolTip(tr("The context is full: to make room for an answer, the model begins to read here."))
-        words = QLabel(tr(WORDS), self)
+        said = tr(SUMMARISED) if summary else tr(WORDS)
+        self.setAccessibleName(said)
+        self.setAccessibleDescription(summary)
+        self.setToolTip(
+            tip(summary) or tr("The context is full: to make room for an answer, the model begins to read here.")
+        )
+        words = QLabel(said, self)
         words.setObjectName("figure")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 14)

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from app.settings import DROP, STOP
+from app.settings import DROP, STOP, SUMMARISE
 
 _CONSEQUENCES = {
     STOP: ("nearly full: the next answer may be cut off", "too long to be answered"),
     DROP: ("nearly full: the oldest turns will be dropped", "the oldest turns will be dropped"),
+    SUMMARISE: ("nearly full: the oldest turns will be summarised", "the oldest turns will be summarised"),
 }
 
 
