@@ -12,6 +12,7 @@ Place = Literal["auto", "device", "ram", "ssd"]
 PLACES: tuple[str, ...] = ("auto", "device", "ram", "ssd")
 
 LARGEST_BUDGET = 16384
+AUTO_ROOM = 256  # drafted nodes that memory is kept for at least, where the budget is automatic
 BUDGETS = f"a number of nodes from 1 to {LARGEST_BUDGET}, or auto"
 
 EMBEDDED = "embedded"
@@ -128,6 +129,8 @@ class SpeculationOptions:
         _require(1 <= self.depth <= 256, f"Tree depth {self.depth}", "a number from 1 to 256")
         _require(1 <= self.width <= 1024, f"Branch width {self.width}", "a number from 1 to 1024")
         _require(0.0 < self.decay <= 1.0, f"Score decay {self.decay}", "a number above 0 and up to 1")
+        if self.acceptance and self.method != "sequoia":
+            raise InputError(f"The method '{self.method}' knows no acceptance.", "Leave out --acceptance.")
 
 
 @dataclass(frozen=True, slots=True)

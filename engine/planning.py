@@ -15,7 +15,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.sizes import LayerSizes, ModelSizes, model_sizes
 from engine.model.stored_weights import StoredWeight
-from engine.options import SELF_DRAFT, LoadOptions
+from engine.options import AUTO_ROOM, SELF_DRAFT, LoadOptions
 from engine.preparation import COMPRESSED, storage
 from engine.weights.arrangement import streamed_layers
 from engine.weights.layout import round_up
@@ -27,7 +27,7 @@ from engine.weights.quantise import stored_bytes
 
 DEFAULT_CONTEXT_TOKENS = 8192
 AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
-AUTO_ROOM, AUTO_WIDE_ROOM = 256, 1024  # drafted nodes that memory is kept for, where the budget is automatic
+AUTO_WIDE_ROOM = 1024  # the same as AUTO_ROOM, where that promises more
 EXPERTS = ".experts."
 SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
 NUMBERS = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}

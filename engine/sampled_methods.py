@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.errors import InputError
 from engine.guarded_context import GuardedContext
 from engine.model.context import Context
 from engine.options import UNMEASURED, GenerateOptions
@@ -51,8 +50,6 @@ def sampled_method(
     speculation = options.speculation
     if speculation.method == "sequoia":
         return _sequoia(drafting, options, measurements)
-    if speculation.acceptance:
-        raise InputError(f"The method '{speculation.method}' knows no acceptance.", "Leave out --acceptance.")
     make = SpecInfer if speculation.method == "specinfer" else Chain
     return SampledMethod(make(drafting, speculation.depth), options)
 

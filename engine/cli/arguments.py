@@ -1,12 +1,14 @@
 """What the terminal accepts: commands, options, and how they become the engine's own option types."""
 
 import argparse
+from collections.abc import Sequence
 from typing import NoReturn
 
 from engine import __version__
 from engine.cli import plan, prepare, tree_shape, values
 from engine.errors import InputError
 from engine.options import (
+    AUTO_ROOM,
     DEVICES,
     METHODS,
     PLACES,
@@ -54,7 +56,7 @@ def _add_generate(parser: Parser) -> None:
 
 def _add_bench(parser: Parser) -> None:
     parser.add_argument(
-        "--methods", type=values.names, default=["none", "specexec"], metavar="A,B", help="methods to measure"
+        "--methods", type=values.names, default=["none", "specexec"], metavar="all|A,B", help="methods to measure"
     )
     parser.add_argument(
         "--baselines", type=values.names, default=["transformers", "assisted"], metavar="A,B", help="rivals to measure"
@@ -119,8 +121,14 @@ def load_options(arguments: argparse.Namespace) -> LoadOptions:
         ram_limit_bytes=arguments.ram_limit,
         force=arguments.force,
         overlap=not arguments.no_overlap,
-        budget=max([arguments.budget, *(getattr(arguments, "budgets", None) or [])]),
+        budget=_most_nodes(getattr(arguments, "budgets", None) or [arguments.budget]),
     )
+
+
+def _most_nodes(budgets: Sequence[int]) -> int:
+    """The largest tree that room is needed for; 0 where what is kept for automatic ones is enough."""
+    largest = max(budgets)
+    return 0 if 0 in budgets and largest <= AUTO_ROOM else largest
 
 
 def generate_options(arguments: argparse.Namespace, method: str, budget: int, seed: int) -> GenerateOptions:
@@ -141,7 +149,7 @@ def generate_options(arguments: argparse.Namespace, method: str, budget: int, se
             batch=arguments.draft_batch,
             depth=arguments.depth,
             width=arguments.width,
-            acceptance=arguments.acceptance,
+            acceptance=arguments.acceptance if method == "sequoia" or arguments.command != "bench" else "",
             lookup=not arguments.no_lookup,
             calibrate=not arguments.no_calibration,
         ),

@@ -15,7 +15,7 @@ from engine.cli.arguments import generate_options, load_options
 from engine.cli.baselines import BASELINES
 from engine.cli.bench_table import as_text, rows
 from engine.cli.calibrate import calibrate
-from engine.cli.contenders import Contender, Run, contenders
+from engine.cli.contenders import EVERY, Contender, Run, contenders
 from engine.cli.session import Session, parse_json, read_messages, read_text, say
 from engine.errors import InputError
 from engine.messages import ChatMessage
@@ -54,7 +54,7 @@ def bench(arguments: argparse.Namespace) -> None:
 
 def _check(arguments: argparse.Namespace) -> None:
     for given, allowed, what in (
-        (arguments.methods, list(METHODS), "method"),
+        (arguments.methods, [EVERY, *METHODS], "method"),
         (arguments.baselines, list(BASELINES), "baseline"),
     ):
         if unknown := [name for name in given if name not in allowed]:

@@ -1,17 +1,21 @@
 """Who takes part in a benchmark: our methods at several budgets, and what a user would otherwise run."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.cli.arguments import generate_options
 from engine.cli.baselines import BASELINES
 from engine.cli.session import Session
 from engine.messages import Seconds
+from engine.options import METHODS
 from engine.prompt import Prompt
 
 REFERENCE = "none"
 """The method that all others are measured against."""
+AUTO = "auto"
+EVERY = "all"
+"""Stands for all methods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +55,17 @@ def contenders(arguments: argparse.Namespace, session: Session) -> list[Contende
     found = []
     for temperature in arguments.temperatures or [arguments.temperature]:
         found.append(_ours(arguments, session, REFERENCE, 0, temperature))
-        for method in arguments.methods:
+        for method in _methods(arguments.methods):
             for budget in arguments.budgets or [arguments.budget]:
-                if method != REFERENCE:
+                if method != REFERENCE and not (method == AUTO and budget and EVERY in arguments.methods):
                     found.append(_ours(arguments, session, method, budget, temperature))
         found.extend(_baseline(arguments, session, name, temperature) for name in arguments.baselines)
     return found
+
+
+def _methods(names: Sequence[str]) -> Sequence[str]:
+    """With `all` put into words; `auto` has no size of its own then, as with one it is another of them."""
+    return METHODS if EVERY in names else names
 
 
 def _ours(arguments: argparse.Namespace, session: Session, method: str, budget: int, temperature: float) -> Contender:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
+from engine.cli.arguments import build_parser, load_options
 from engine.speculation.acceptance_vector import PRIOR, checked
 from tests.engine.test_cli import QUESTION, assert_refused, document
 
@@ -99,3 +100,25 @@ def test_without_a_draft_they_are_refused(method: str, capsys: pytest.CaptureFix
 
 def test_without_a_draft_there_is_nothing_to_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
     assert_refused(capsys, ["bench", "--draft", "none", "--methods", "", "--calibrate"], "Without a draft")
+
+
+def test_all_methods_stand_in_one_table_and_auto_but_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    table = tmp_path / "table.json"
+    options = ["--prompt-count", "1", "--max-new-tokens", "6", "--baselines", "", "--save", str(table)]
+    found = document(capsys, "bench", *options, "--methods", "all", "--budgets", "auto,8", "--temperatures", "0,0.6")
+    rows = [(row["method"], row["temperature"]) for row in found["rows"]]
+    assert len(rows) == len(set(rows)) == 2 * (2 + 2 * 5)
+    assert {"none", "auto", "specexec", "specexec 8", "chain 8", "lookup 8"} <= {method for method, _ in rows}
+    assert "auto 8" not in {method for method, _ in rows}
+    assert json.loads(table.read_text())["rows"] == found["rows"]
+
+
+def test_an_acceptance_is_for_sequoia_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    for method in ("auto", "specexec", "chain", "none"):
+        arguments = ["generate", "--prompt", "Hi", "--method", method, "--acceptance", "prior"]
+        assert_refused(capsys, arguments, f"The method '{method}' knows no acceptance")
+
+
+@pytest.mark.parametrize(("budgets", "room"), [("auto", 0), ("auto,16", 0), ("16,64", 64), ("auto,1024", 1024)])
+def test_an_automatic_budget_among_others_keeps_its_room(budgets: str, room: int) -> None:
+    assert load_options(build_parser().parse_args(["bench", "--budgets", budgets])).budget == room
