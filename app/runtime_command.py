@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from app.downloads.disk import size_text
-from app.paths import Folders, folders_below, platform_folders
+from app.paths import Folders, folders_below, platform_folders, portable_folder
 from app.runtime.installation import Installation
 from app.runtime.manager import RuntimeManager, runtime_manager
 from app.runtime.place import Wanted
@@ -32,7 +32,7 @@ class _Parser(argparse.ArgumentParser):
 def run(arguments: Sequence[str]) -> int:
     """The exit code: 0 when it is as asked for, 1 where `status` finds no engine, 2 for a failure, 130 interrupted."""
     options = _build_parser().parse_args(arguments)
-    folders = folders_below(options.data_dir) if options.data_dir else platform_folders()
+    folders = _folders(options.data_dir)
     manager = runtime_manager(folders)
     if manager is None:
         return _fail("This Coppice uses the engine of its own Python; there is nothing to install.")
@@ -46,6 +46,13 @@ def run(arguments: Sequence[str]) -> int:
         return _install(manager, options)
     except (CoppiceError, OSError) as error:
         return _fail(str(error))
+
+
+def _folders(data_dir: Path | None) -> Folders:
+    """The same as the window's."""
+    if data_dir is not None:
+        return folders_below(data_dir)
+    return folders_below(portable_folder()) if portable_folder().is_dir() else platform_folders()
 
 
 def _build_parser() -> argparse.ArgumentParser:

@@ -69,13 +69,13 @@ class RuntimeLink(QObject):
         """Ask the computer what suits it, beside the window."""
         self._proposing.start()
 
-    def restore(self) -> bool:
+    def restore(self, may_download: bool = True) -> bool:
         """Go on with what an earlier start has not finished, unless its owner paused it; whether there was anything."""
         wanted = self.manager.to_resume()
         if wanted is None:
             self._tidying.start()
             return False
-        if not wanted.paused:
+        if not wanted.paused and (may_download or wanted.wheels):
             self.install(wanted)
             return True
         try:

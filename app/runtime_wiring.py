@@ -37,7 +37,9 @@ class RuntimeRoom(QObject):
 
     def begin(self) -> None:
         """The window is on its way to the screen: go on with what was interrupted, or offer what is missing."""
-        had_begun = self._link.restore()
+        is_offline = self._window.settings.current.offline
+        self.assistant.proposal.set_offline(is_offline)
+        had_begun = self._link.restore(may_download=not is_offline)
         if self._link.installed is None:
             self.assistant.show()
         elif not had_begun and self._link.manager.is_outdated():

@@ -98,6 +98,13 @@ class ProposalPage(QWidget):
             self.found.setText(tr("This Coppice brings no engine for this system."))
         self._on_changed()
 
+    def set_offline(self, is_offline: bool) -> None:
+        """Where Preferences forbid the network, a folder is the only way."""
+        self.local.setEnabled(not is_offline)
+        if is_offline:
+            self.local.setChecked(True)
+            self.local.setToolTip(tr("Preferences say that the network is not to be used."))
+
     def _add_choice(self, number: int, offer: Offer, proposal: Proposal) -> None:
         is_best = offer is proposal.best
         button = QRadioButton(offer_text(offer, is_best), self)

@@ -340,6 +340,11 @@
         </message>
         <message>
             <location filename="../../app/assistant/proposal_page.py" />
+            <source>Preferences say that the network is not to be used.</source>
+            <translation>Die Einstellungen sagen, dass das Netz nicht benutzt werden soll.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/proposal_page.py" />
             <source>This Coppice brings no engine for this system.</source>
             <translation>Dieses Coppice bringt keinen Rechenkern für dieses System mit.</translation>
         </message>
@@ -3207,6 +3212,56 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Es gibt noch keine Runde zu speichern.</translation>
         </message>
         <message>
+            <location filename="../../app/tree/header.py" />
+            <source>Chips</source>
+            <translation>Chips</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>Fit</source>
+            <translation>Einpassen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>Follow</source>
+            <translation>Folgen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>Icicle</source>
+            <translation>Eiszapfen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>More</source>
+            <translation>Mehr</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>Move to the end of the accepted path with every round. Dragging switches it off.</source>
+            <translation>Mit jeder Runde zum Ende des angenommenen Pfads gehen. Ziehen schaltet es aus.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>Recordings, pictures, texts and explanations</source>
+            <translation>Aufzeichnungen, Bilder, Texte und Erklärungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>Show the whole tree (F). Zoom with the wheel or + and −, drag to move, Home and End show where the accepted path begins and ends.</source>
+            <translation>Den ganzen Baum zeigen (F). Mit dem Rad oder + und − vergrößern, durch Ziehen verschieben; Pos1 und Ende zeigen, wo der angenommene Pfad beginnt und endet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>Tokens as bands, as high as they are likely: the overview. (2)</source>
+            <translation>Tokens als Bänder, so hoch, wie sie wahrscheinlich sind: der Überblick. (2)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>Tokens as chips: to be read. (1)</source>
+            <translation>Tokens als Chips: zum Lesen. (1)</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/layer_strip.py" />
             <source>A pass of the target goes through all of its layers, from left to right. ▼: the layer that is computed, or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are computed, dotted ones in RAM, empty ones on the SSD.</source>
             <translation>Ein Durchlauf des Zielmodells geht durch alle seine Schichten, von links nach rechts. ▼: die Schicht, die gerechnet oder auf die gewartet wird (hohl). ▲: Schichten, deren Gewichte unterwegs sind. Volle Zellen liegen dort, wo sie gerechnet werden, gepunktete im RAM, leere auf der SSD.</translation>
@@ -3235,6 +3290,186 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/layer_strip.py" />
             <source>loading {layer} from {place}</source>
             <translation>lädt {layer} aus: {place}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>A model writes token by token: a word, or a piece of one; ‘·’ is a space. The answer so far ends with {token}. What comes next?</source>
+            <translation>Ein Modell schreibt Token für Token: ein Wort oder ein Stück davon; ‚·‘ ist ein Leerzeichen. Die Antwort endet bisher mit {token}. Was kommt als Nächstes?</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>Behind that it says {token}, which was guessed: accepted.</source>
+            <translation>Dahinter sagt es {token}, was geraten war: angenommen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>Behind the last guess the target says {token} of its own: the bonus, from the same pass.</source>
+            <translation>Hinter dem letzten Geratenen sagt das Ziel von sich aus {token}: der Bonus, aus demselben Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>It guesses on behind its likeliest guesses, several at a time. By now it has {count} tokens.</source>
+            <translation>Er rät hinter dem Wahrscheinlichsten weiter, mehrere auf einmal. Inzwischen sind es {count} Tokens.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>It guesses on behind its likeliest guesses, several at a time. The likelier, the sooner: so it becomes a tree.</source>
+            <translation>Er rät hinter dem Wahrscheinlichsten weiter, mehrere auf einmal. Je wahrscheinlicher, desto früher: So wird es ein Baum.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>None of the first guesses is what the target says next: no token is accepted.</source>
+            <translation>Nichts vom zuerst Geratenen ist, was das Ziel als Nächstes sagt: Kein Token wird angenommen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>Nothing was guessed, so the target says {token} of its own: the bonus, from the same pass.</source>
+            <translation>Nichts war geraten, also sagt das Ziel von sich aus {token}: der Bonus, aus demselben Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>Now it has {count} tokens, up to {depth} deep.</source>
+            <translation>Jetzt sind es {count} Tokens, bis zu {depth} tief.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>Now the target, the model that counts, checks all {count} tokens at once. One pass over them takes hardly longer than one pass over a single token.</source>
+            <translation>Jetzt prüft das Ziel, das Modell, auf das es ankommt, alle {count} Tokens auf einmal. Ein Durchlauf über sie dauert kaum länger als einer über ein einziges Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>Now the target, the model that counts, checks it.</source>
+            <translation>Jetzt prüft es das Ziel, das Modell, auf das es ankommt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>The answer has grown by one token in one pass.</source>
+            <translation>Die Antwort ist in einem Durchlauf um ein Token gewachsen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>The answer has grown by {count} tokens in one pass.</source>
+            <translation>Die Antwort ist in einem Durchlauf um {count} Tokens gewachsen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>The draft, a small and fast model, guesses {token} and one more.</source>
+            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token} und noch eines.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>The draft, a small and fast model, guesses {token} and {count} others.</source>
+            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token} und {count} weitere.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>The draft, a small and fast model, guesses {token}.</source>
+            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>The other guesses are cut, and it starts anew.</source>
+            <translation>Das übrige Geratene wird abgeschnitten, und es beginnt von Neuem.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>The target says {token}, which was guessed: accepted.</source>
+            <translation>Das Ziel sagt {token}, was geraten war: angenommen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>Token by token, that would have taken {count} passes.</source>
+            <translation>Token für Token wären das {count} Durchläufe gewesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>Where no guess fits, the target says {token} of its own: the bonus, from the same pass.</source>
+            <translation>Wo nichts Geratenes passt, sagt das Ziel von sich aus {token}: der Bonus, aus demselben Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>{token} and the other guesses here are out, with all behind them.</source>
+            <translation>{token} und die anderen hier scheiden aus, mit allem dahinter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson.py" />
+            <source>{token} is out, with all behind it.</source>
+            <translation>{token} scheidet aus, mit allem dahinter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson_bar.py" />
+            <source>Back</source>
+            <translation>Zurück</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson_bar.py" />
+            <source>End the explanation</source>
+            <translation>Die Erklärung beenden</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson_bar.py" />
+            <source>Next</source>
+            <translation>Weiter</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson_bar.py" />
+            <source>Step {number} of {count}</source>
+            <translation>Schritt {number} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson_bar.py" />
+            <source>The next step (Space)</source>
+            <translation>Der nächste Schritt (Leertaste)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/lesson_bar.py" />
+            <source>The step before</source>
+            <translation>Der Schritt davor</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Copy as text</source>
+            <translation>Als Text kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Explain this round… (E)</source>
+            <translation>Diese Runde erklären… (E)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Export picture…</source>
+            <translation>Bild exportieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Open recording…</source>
+            <translation>Aufzeichnung öffnen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Save recording…</source>
+            <translation>Aufzeichnung speichern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Show in the answer (A)</source>
+            <translation>In der Antwort zeigen (A)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>The speculation tree appears here while an answer is written.</source>
+            <translation>Der Spekulationsbaum erscheint hier, während eine Antwort geschrieben wird.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>The tree of round {number} cannot be shown: {reason}. The answer itself is not affected.</source>
+            <translation>Der Baum von Runde {number} kann nicht gezeigt werden: {reason}. Die Antwort selbst ist nicht betroffen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>This round is not kept any more: there was no room for it, in memory or on the disk.</source>
+            <translation>Diese Runde ist nicht mehr aufbewahrt: Für sie war kein Platz, im Speicher oder auf der Platte.</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
@@ -3275,6 +3510,51 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/saving.py" />
             <source>{count} rounds were saved in {name}.</source>
             <translation>{count} Runden wurden in {name} gespeichert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/timeline.py" />
+            <source>How fast rounds are played, of the speed at which they were computed</source>
+            <translation>Wie schnell Runden abgespielt werden, gemessen an der Geschwindigkeit, mit der sie berechnet wurden</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/timeline.py" />
+            <source>Live</source>
+            <translation>Live</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/timeline.py" />
+            <source>Pause at this round, or go on through the rounds (Space). The answer is written on meanwhile.</source>
+            <translation>Bei dieser Runde anhalten oder weiter durch die Runden gehen (Leertaste). Die Antwort wird inzwischen weitergeschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/timeline.py" />
+            <source>Play</source>
+            <translation>Abspielen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/timeline.py" />
+            <source>Round</source>
+            <translation>Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/timeline.py" />
+            <source>Show the newest round as it comes (L)</source>
+            <translation>Die neueste Runde zeigen, sobald sie kommt (L)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/timeline.py" />
+            <source>Speed</source>
+            <translation>Geschwindigkeit</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/timeline.py" />
+            <source>The next round (.)</source>
+            <translation>Die nächste Runde (.)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/timeline.py" />
+            <source>The round before (,)</source>
+            <translation>Die Runde davor (,)</translation>
         </message>
         <message>
             <location filename="../../app/tree_wiring.py" />

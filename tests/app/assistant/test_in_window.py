@@ -12,6 +12,7 @@ from app.paths import Folders
 from app.preferences.engine import EnginePage
 from app.runtime.manager import MissingRuntimeError, RuntimeManager, runtime_manager
 from app.runtime.place import Wanted
+from app.runtime.progress import Stage
 from app.runtime_link import RuntimeLink
 from app.runtime_wiring import RUNTIME_NOTICE, RuntimeRoom, connect_runtime
 from app.window import ENGINE_NOTICE, MainWindow
@@ -86,6 +87,20 @@ def test_a_failure_behind_the_window_is_told(
     with qtbot.waitSignal(runtime.ended):
         runtime.install(Wanted("cpu", str(tmp_path / "nowhere")))
     assert [notice.message for notice in window.notices.notices] == [f"There is no folder {tmp_path / 'nowhere'}."]
+
+
+def test_where_the_network_is_forbidden_only_a_folder_is_offered(
+    window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink, manager: RuntimeManager
+) -> None:
+    window.settings.change(offline=True)
+    manager.place.want(Wanted("cpu"))
+    room.begin()
+    assert runtime.progress.stage is Stage.PAUSED
+    assert not runtime.is_busy
+    room.assistant.choose()
+    assert room.assistant.proposal.local.isChecked()
+    assert not room.assistant.proposal.local.isEnabled()
+    assert room.assistant.proposal.wanted is None
 
 
 def test_trying_the_embedded_model_asks_it(window: MainWindow, link: FakeLink, room: RuntimeRoom) -> None:
