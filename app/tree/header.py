@@ -4,6 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
+from app.translation import tr
 from app.tree.canvas import CHIPS, ICICLE
 from app.tree.caption import Caption
 from app.tree.tool_button import tool_button
@@ -19,26 +20,28 @@ class Header(QWidget):
         super().__init__(parent)
         self.caption = Caption(self)
         self._ways = {
-            CHIPS: tool_button("Chips", "Tokens as chips: to be read. (1)", self, checkable=True),
+            CHIPS: tool_button(tr("Chips"), tr("Tokens as chips: to be read. (1)"), self, checkable=True),
             ICICLE: tool_button(
-                "Icicle", "Tokens as bands, as high as they are likely: the overview. (2)", self, checkable=True
+                tr("Icicle"), tr("Tokens as bands, as high as they are likely: the overview. (2)"), self, checkable=True
             ),
         }
         self.fit = tool_button(
-            "Fit",
-            "Show the whole tree (F). Zoom with the wheel or + and −, drag to move, "
-            "Home and End show where the accepted path begins and ends.",
+            tr("Fit"),
+            tr(
+                "Show the whole tree (F). Zoom with the wheel or + and −, drag to move, "
+                "Home and End show where the accepted path begins and ends."
+            ),
             self,
         )
         self.follow = tool_button(
-            "Follow",
-            "Move to the end of the accepted path with every round. Dragging switches it off.",
+            tr("Follow"),
+            tr("Move to the end of the accepted path with every round. Dragging switches it off."),
             self,
             checkable=True,
         )
         self.follow.setChecked(True)
-        self.more = tool_button("⋯", "Recordings, pictures, texts and explanations", self)
-        self.more.setAccessibleName("More")
+        self.more = tool_button("⋯", tr("Recordings, pictures, texts and explanations"), self)
+        self.more.setAccessibleName(tr("More"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.menu = QMenu(self)
         self.more.setMenu(self.menu)

@@ -3,6 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from app.translation import tr
 from app.tree.lesson import Step, lesson
 from app.tree.snapshot import Snapshot
 from app.tree.tool_button import tool_button
@@ -32,10 +33,10 @@ class LessonBar(QWidget):
         # As high for every sentence: the picture above must not move while it is explained.
         self.sentence.setMinimumHeight(_LINES * self.sentence.fontMetrics().lineSpacing())
         self._progress = QLabel(self)
-        self.back = tool_button("Back", "The step before", self)
-        self.next = tool_button("Next", "The next step (Space)", self)
+        self.back = tool_button(tr("Back"), tr("The step before"), self)
+        self.next = tool_button(tr("Next"), tr("The next step (Space)"), self)
         self.next.setAutoRaise(False)  # the one that is pressed again and again
-        self.close_ = tool_button("Close", "End the explanation", self)
+        self.close_ = tool_button(tr("Close"), tr("End the explanation"), self)
         self._lay_out()
         self.back.clicked.connect(lambda: self._move(-1))
         self.next.clicked.connect(lambda: self._move(1))
@@ -78,7 +79,7 @@ class LessonBar(QWidget):
         self._place = min(max(0, self._place + steps), last)
         step = self._steps[self._place]
         self.sentence.setText(step.sentence)
-        self._progress.setText(f"Step {self._place + 1} of {last + 1}")
+        self._progress.setText(tr("Step {number} of {count}").format(number=self._place + 1, count=last + 1))
         self.back.setEnabled(self._place > 0)
         self.next.setEnabled(self._place < last)
         self.shown.emit(step.tree)

@@ -22,13 +22,14 @@ from app.tree.recording_bar import RecordingBar
 from app.tree.snapshot import MalformedTreeError, Snapshot, snapshot
 from app.tree.timeline import Timeline
 from app.tree.tinting import tint
+from app.wording import mark
 from engine.messages import Event, Finished, Ready, Round
 from engine.watching import Inspect, Inspected, Watch
 
 FRAME_MS = 20  # between two updates, which take their time too: at least 30 a second are seen
-_EMPTY = "The speculation tree appears here while an answer is written."
-_MALFORMED = "The tree of round {number} cannot be shown: {reason}. The answer itself is not affected."
-_LOST = "This round is not kept any more: there was no room for it, in memory or on the disk."
+_EMPTY = mark("The speculation tree appears here while an answer is written.")
+_MALFORMED = mark("The tree of round {number} cannot be shown: {reason}. The answer itself is not affected.")
+_LOST = mark("This round is not kept any more: there was no room for it, in memory or on the disk.")
 
 
 class TreePanel(QWidget):
@@ -65,7 +66,7 @@ class TreePanel(QWidget):
         self._header = Header(self)
         self._advice = Advice(self)
         self._recording = RecordingBar(self)
-        self._message = QLabel(_EMPTY, self)
+        self._message = QLabel(tr(_EMPTY), self)
         self._canvas = TreeCanvas(DARK if dark else LIGHT, self)
         self.branching = Branching(self._canvas)
         self._strip = LayerStrip(DARK if dark else LIGHT, self)
@@ -197,13 +198,13 @@ class TreePanel(QWidget):
         header.fit.clicked.connect(canvas.fit)
         header.follow.toggled.connect(canvas.set_following)
         header.way_chosen.connect(self.choose_way)
-        header.add_action("Explain this round… (E)").triggered.connect(self.explain)
-        header.add_action("Show in the answer (A)").triggered.connect(self.show_in_answer)
+        header.add_action(tr("Explain this round… (E)")).triggered.connect(self.explain)
+        header.add_action(tr("Show in the answer (A)")).triggered.connect(self.show_in_answer)
         header.menu.addSeparator()
-        header.add_action("Save recording…").triggered.connect(exports.save)
-        header.add_action("Open recording…").triggered.connect(exports.open)
-        header.add_action("Export picture…").triggered.connect(lambda: exports.export_picture(canvas))
-        header.add_action("Copy as text").triggered.connect(self._on_copy)
+        header.add_action(tr("Save recording…")).triggered.connect(exports.save)
+        header.add_action(tr("Open recording…")).triggered.connect(exports.open)
+        header.add_action(tr("Export picture…")).triggered.connect(lambda: exports.export_picture(canvas))
+        header.add_action(tr("Copy as text")).triggered.connect(self._on_copy)
         exports.told.connect(header.caption.show_news)
         exports.recording_changed.connect(self._recording.show_recording)
         self._recording.closed.connect(exports.close_recording)
@@ -225,8 +226,7 @@ class TreePanel(QWidget):
             self._lesson.begin(self._shown[1])
 
     def _watch(self) -> None:
-        wanted = self.isVisible()
-        self.command_wanted.emit(Watch(verdicts=wanted, drafts=wanted, layers=wanted))
+        self.command_wanted.emit(Watch(verdicts=True, drafts=True, layers=True) if self.isVisible() else Watch())
 
     def choose_way(self, way: str) -> None:
         """A person wants to see trees this way from now on."""
@@ -257,7 +257,7 @@ class TreePanel(QWidget):
         self._timeline.refresh()
         self._recording.setVisible(self.player.is_recording)
         if self.player.shown_place < 0:
-            self._show_message(_EMPTY)
+            self._show_message(tr(_EMPTY))
         elif self.isVisible() and not self._lesson.is_running:
             self._show()
 
@@ -266,13 +266,13 @@ class TreePanel(QWidget):
         of = (self._round if player.follows_newest else None) or player.current
         if of is None:
             if not player.is_on_its_way:
-                self._show_message(_LOST)
+                self._show_message(tr(_LOST))
             return
         if not self._shown or (self._shown[0].id, self._shown[0].index) != (of.id, of.index):
             try:
                 self._shown = (of, snapshot(of))
             except MalformedTreeError as error:
-                self._show_message(_MALFORMED.format(number=of.index + 1, reason=error))
+                self._show_message(tr(_MALFORMED).format(number=of.index + 1, reason=error))
                 return
         self._tell_shown((-1, -1) if player.follows_newest or player.is_recording else (of.id, of.index))
         self._show_tree(self._shown[1])

@@ -3,6 +3,7 @@
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QWidget
 
+from app.translation import tr
 from app.tree.player import SPEEDS, Player
 from app.tree.tool_button import tool_button
 
@@ -13,22 +14,25 @@ class Timeline(QWidget):
     def __init__(self, player: Player, parent: QWidget) -> None:
         super().__init__(parent)
         self._player = player
-        self.back = tool_button("‹", "The round before (,)", self)
-        self.play = tool_button("Pause", "Pause at this round, or go on through the rounds (Space). "
-                                "The answer is written on meanwhile.", self)  # fmt: skip
-        self.forth = tool_button("›", "The next round (.)", self)
+        self.back = tool_button("‹", tr("The round before (,)"), self)
+        self.play = tool_button(
+            tr("Pause"),
+            tr("Pause at this round, or go on through the rounds (Space). The answer is written on meanwhile."),
+            self,
+        )
+        self.forth = tool_button("›", tr("The next round (.)"), self)
         self.slider = QSlider(Qt.Orientation.Horizontal, self)
-        self.slider.setAccessibleName("Round")
+        self.slider.setAccessibleName(tr("Round"))
         self.slider.setMinimumWidth(40)
         self.slider.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.place = QLabel(self)
         self.speed = QComboBox(self)
-        self.speed.setToolTip("How fast rounds are played, of the speed at which they were computed")
-        self.speed.setAccessibleName("Speed")
+        self.speed.setToolTip(tr("How fast rounds are played, of the speed at which they were computed"))
+        self.speed.setAccessibleName(tr("Speed"))
         for speed in SPEEDS:
             self.speed.addItem(f"{speed:g}×", speed)
         self.speed.setCurrentIndex(SPEEDS.index(1.0))
-        self.live = tool_button("Live", "Show the newest round as it comes (L)", self, checkable=True)
+        self.live = tool_button(tr("Live"), tr("Show the newest round as it comes (L)"), self, checkable=True)
         self._lay_out()
         self._connect()
         self.refresh()
@@ -41,7 +45,7 @@ class Timeline(QWidget):
             self.slider.setMaximum(max(0, count - 1))
             self.slider.setValue(max(0, player.shown_place))
         self.place.setText(f"{player.shown_place + 1:,} / {count:,}")
-        self.play.setText("Pause" if player.follows_newest or player.is_playing else "Play")
+        self.play.setText(tr("Pause") if player.follows_newest or player.is_playing else tr("Play"))
         self.live.setChecked(player.follows_newest)
         self.back.setEnabled(player.shown_place > 0)
         self.forth.setEnabled(player.shown_place < count - 1)
