@@ -76,7 +76,9 @@ class RoundKeeper(QObject):
                 self._know(self._next, (each.message, each.run))
                 self._next -= 1
             request = self._requests[each.message, each.run]
-            found.setdefault(each.message, TokenOrigins(each.begin)).extend(request, each.number, each.bonus, each.end)
+            if each.message not in found:
+                found[each.message] = TokenOrigins(each.begin)
+            found[each.message].extend(request, each.number, each.bonus, each.end)
         for message, origins in found.items():
             self._origins.setdefault(message, origins.copy())
         self.origins_found.emit(found)
