@@ -181,7 +181,8 @@ check_answer() {
 check_removal() {
     say "removing it"
     inside apt-get purge -y coppice >>"$out/apt.log" 2>&1 || fail "apt-get purge: $out/apt.log"
-    inside sh -c 'cat /var/lib/dpkg/info/*.list' | sort -u >"$out/owned.txt"
+    # Packages still say /lib where the file lies in /usr/lib.
+    inside sh -c 'cat /var/lib/dpkg/info/*.list' | sed -E 's#^/(s?bin|lib[0-9]*)/#/usr/\1/#' | sort -u >"$out/owned.txt"
     strays >"$out/after.txt"
     LC_ALL=C comm -13 <(LC_ALL=C sort -u "$out/before.txt" "$out/owned.txt") <(LC_ALL=C sort "$out/after.txt") |
         grep -vE '^/(etc/(ld\.so\.cache|fonts/)|usr/(share/(mime|icons|fonts)/|lib/.*/gio/))' >"$out/left.txt" || :
