@@ -55,6 +55,16 @@ def test_the_first_start_shows_the_assistant_and_leaves_the_window_usable(room: 
     assert not room.assistant.isModal()
 
 
+def test_a_window_with_a_runtime_to_look_after_begins_by_itself(
+    qtbot: QtBot, window: MainWindow, manager: RuntimeManager
+) -> None:
+    connect_runtime(window, manager)
+    (assistant,) = window.findChildren(EngineAssistant)
+    qtbot.waitUntil(assistant.isVisible)
+    window.close()
+    assert not assistant.isVisible()
+
+
 def test_without_an_engine_the_bar_offers_to_install_one(window: MainWindow, room: RuntimeRoom) -> None:
     window.link.engine_stopped.emit(Failed(0, "The engine is not installed yet."))
     assert bars(window) == [RUNTIME_NOTICE]
