@@ -20,7 +20,7 @@ class RoundKeeper(QObject):
     """Rounds have the ids of their requests as long as the program runs; those of other days get ids below 0."""
 
     listed = Signal(list)  # of (request, number), all that are kept of the conversation that is shown, oldest first
-    origins_found = Signal(dict)  # id of a message -> TokenOrigins
+    origins_found = Signal(object)  # dict: id of a message -> TokenOrigins
     brought = Signal(list)  # of ((request, number), bytes or None)
 
     def __init__(self, chat: ChatController, archive: Archive, keeper: Keeper, parent: QObject | None = None) -> None:
