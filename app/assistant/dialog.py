@@ -146,6 +146,8 @@ class EngineAssistant(QDialog):
     def _on_changed(self, progress: Progress) -> None:
         self.progress.show_progress(progress)
         if progress.stage is Stage.DONE:
+            here = self._link.installed
+            self.ready.show_engine(here is not None and here.misses_card)
             self._show_page(self.ready)
         elif progress.stage in (Stage.CANCELLED, Stage.IDLE):
             if self.pages.currentWidget() is not self.proposal:

@@ -36,6 +36,16 @@ class ReadyPage(QWidget):
         self.try_.clicked.connect(self.try_requested)
         self.models.clicked.connect(self.models_requested)
 
+    def show_engine(self, misses_card: bool) -> None:
+        """Say so where the card is not used after all."""
+        words = tr("The engine is ready.")
+        if misses_card:
+            words = tr(
+                "The engine works, but does not find the graphics card: the processor computes. "
+                "Check the card's driver, then repair the engine in Preferences."
+            )
+        self.title.setText(words)
+
     def _add(self, column: QVBoxLayout, button: QPushButton, about: str) -> None:
         button.setAccessibleDescription(about)
         column.addSpacing(8)

@@ -86,7 +86,8 @@ class EnginePage(OptionsPage):
             self.state.setText(tr(NAMES[Build(here.build)]) if here.build in set(Build) else here.build)
             about = tr("PyTorch {version}.").format(version=here.torch)
             newer = tr("This version of Coppice was made for a newer one.") if is_outdated else ""
-            self.about.setText(f"{about} {newer}".rstrip())
+            missed = tr("It does not find the graphics card: the processor computes.") if here.misses_card else ""
+            self.about.setText(" ".join(filter(None, (about, missed, newer))))
         self.update_.setVisible(is_outdated)
         self.repair.setVisible(here is not None)
         self.remove.setVisible(here is not None)

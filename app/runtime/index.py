@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html.parser import HTMLParser
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
-
-import httpx2
 
 from app.downloads.connection import STALL_SECONDS, Connection, read_whole
 from app.downloads.failures import Passing, UnsuitableError
 from app.downloads.responses import retry_after_seconds
 from app.runtime.failures import MissingWheelsError
 from app.runtime.lock import Wheel
+
+if TYPE_CHECKING:
+    import httpx2
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _SHA256 = re.compile(r"sha256=([0-9a-f]{64})")
@@ -99,13 +100,13 @@ class IndexConnection(Connection):
         return int(length)
 
     @contextmanager
-    def file(self, repo_id: str, commit: str, name: str, first_byte: int) -> Iterator[httpx2.Response]:  # noqa: ARG002
+    def file(self, repo_id: str, commit: str, name: str, first_byte: int) -> Iterator["httpx2.Response"]:  # noqa: ARG002
         """The answer that carries a wheel, from `first_byte` on if the server knows how to."""
         headers = {"Range": f"bytes={first_byte}-"} if first_byte else {}
         with self._get(self._addresses[name], name, headers) as response:
             yield response
 
-    def _failure(self, response: httpx2.Response, repo_id: str, from_hub: bool) -> Exception:  # noqa: ARG002
+    def _failure(self, response: "httpx2.Response", repo_id: str, from_hub: bool) -> Exception:  # noqa: ARG002
         status = response.status_code
         if status in (404, 410):
             return _missing(repo_id)

@@ -128,10 +128,10 @@ class Installation:
             self._enter(Stage.INSTALLING)
             python = self._unpack(staging, wheels)
             self._enter(Stage.VERIFYING)
-            torch = self._shop.verification.run(python, staging, control)
+            torch, sees_card = self._shop.verification.run(python, staging, control)
             control.check()
             lock = self._lock
-            made = Installed(lock.build, lock.fingerprint, torch, python, staging, self.wanted.wheels)
+            made = Installed(lock.build, lock.fingerprint, torch, python, staging, self.wanted.wheels, sees_card)
             done = place.commit(staging, made)
         finally:
             if staging.exists():

@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 _STAGING = ".staging-"
 _MARKER = "runtime.json"
 _FORMAT = 1
+_FOR_CARDS = ("cuda", "rocm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Wanted:
 class Installed:
     """A runtime that was verified. `python` is the path of its program, `torch` the version that it holds.
 
-    `wheels` is the folder that it was made from; empty for the network.
+    `wheels` is the folder that it was made from; empty for the network. `sees_card`: torch found one that it can
+    compute on, when the runtime was made.
     """
 
     build: str
@@ -52,6 +54,12 @@ class Installed:
     python: Path
     folder: Path
     wheels: str = ""
+    sees_card: bool = False
+
+    @property
+    def misses_card(self) -> bool:
+        """Whether it was made for a card and does not find it: then the processor computes."""
+        return self.build in _FOR_CARDS and not self.sees_card
 
 
 class RuntimePlace:
@@ -78,7 +86,9 @@ class RuntimePlace:
         build, fingerprint, torch, python = map(str, texts)
         program = folder / python
         wheels = str(about.get("wheels") or "")
-        return Installed(build, fingerprint, torch, program, folder, wheels) if program.is_file() else None
+        if not program.is_file():
+            return None
+        return Installed(build, fingerprint, torch, program, folder, wheels, about.get("sees_card") is True)
 
     def bytes_installed(self) -> int:
         """What the runtime takes on the disk; reads every folder of it."""
@@ -134,6 +144,7 @@ class RuntimePlace:
         """
         about = {"format": _FORMAT, "build": made.build, "fingerprint": made.fingerprint, "torch": made.torch}
         about |= {"python": made.python.relative_to(staging).as_posix(), "wheels": made.wheels}
+        about["sees_card"] = made.sees_card
         self._sync()
         write_atomically(staging / _MARKER, json.dumps(about).encode())
         target = self.folder / f"{made.build}-{made.fingerprint}-{staging.name.removeprefix(_STAGING)}"

@@ -10,7 +10,7 @@ from app.runtime.child import Ending, run_child
 from app.runtime.environment import engine_environment
 from app.runtime.failures import UnfitError
 
-_IMPORTS = "import json, torch, transformers; print(json.dumps(torch.__version__))"
+_IMPORTS = "import json, torch, transformers; print(json.dumps([torch.__version__, torch.cuda.is_available()]))"
 _PROMPT = "Hello!"
 _TOKENS = 4
 _SECONDS = 300.0
@@ -24,18 +24,21 @@ class Verification:
     arguments: tuple[str, ...] = ("-m", "engine", "generate", "--prompt", _PROMPT, "--json")
     limits: tuple[str, ...] = ("--max-new-tokens", str(_TOKENS), "--temperature", "0")
 
-    def run(self, python: Path, folder: Path, control: Control) -> str:
-        """The version of torch. Raises `UnfitError` with the reason, `Stopped`, and `OSError`."""
+    def run(self, python: Path, folder: Path, control: Control) -> tuple[str, bool]:
+        """The version of torch, and whether it sees a card to compute on.
+
+        Raises `UnfitError` with the reason, `Stopped`, and `OSError`.
+        """
         environment = engine_environment(os.environ) | {"HF_HUB_OFFLINE": "1"}
         told = self._run([python, "-c", self.imports], folder, environment, control)
         try:
-            version = json.loads(told)
-        except ValueError as error:
+            version, sees_card = json.loads(told)
+        except (ValueError, TypeError) as error:
             raise UnfitError("The new engine does not tell its version.", "Install it again.") from error
         answer = self._run([python, *self.arguments, *self.limits], folder, environment, control)
         if not _text(answer).strip():
             raise UnfitError("The new engine answered nothing.", "Install it again.")
-        return str(version)
+        return str(version), sees_card is True
 
     def _run(self, arguments: list[str | Path], folder: Path, environment: dict[str, str], control: Control) -> str:
         try:

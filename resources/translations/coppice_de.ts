@@ -370,6 +370,11 @@
         </message>
         <message>
             <location filename="../../app/assistant/ready_page.py" />
+            <source>The engine works, but does not find the graphics card: the processor computes. Check the card's driver, then repair the engine in Preferences.</source>
+            <translation>Der Rechenkern arbeitet, findet aber die Grafikkarte nicht: Es rechnet der Prozessor. Prüfen Sie den Treiber der Karte und reparieren Sie dann den Rechenkern in den Einstellungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/assistant/ready_page.py" />
             <source>Tiny, already here, often wrong: it shows within seconds how everything works.</source>
             <translation>Winzig, schon da, oft im Irrtum: Es zeigt in Sekunden, wie alles geht.</translation>
         </message>
@@ -1322,7 +1327,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/tint_legend.py" />
             <source>Tokens</source>
-            <translation>Tokens</translation>
+            <translation>Token</translation>
         </message>
         <message>
             <location filename="../../app/chat/tint_legend.py" />
@@ -2106,7 +2111,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/options/preferences.py" />
             <source>Colours the ground of an answer's tokens, never in code: by whose idea they were, the draft's or the target's, or by how likely the target found them. Point at a token for its figures.</source>
-            <translation>Färbt den Grund der Tokens einer Antwort, nie in Code: danach, von wem sie kamen, vom Entwurfs- oder vom Zielmodell, oder danach, wie wahrscheinlich das Zielmodell sie fand. Ein Token unter dem Mauszeiger nennt seine Zahlen.</translation>
+            <translation>Färbt den Grund der Token einer Antwort, nie in Code: danach, von wem sie kamen, vom Entwurfs- oder vom Zielmodell, oder danach, wie wahrscheinlich das Zielmodell sie fand. Ein Token unter dem Mauszeiger nennt seine Zahlen.</translation>
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
@@ -2311,7 +2316,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/options/preferences.py" />
             <source>Tint of tokens</source>
-            <translation>Tönung der Tokens</translation>
+            <translation>Tönung der Token</translation>
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
@@ -2447,6 +2452,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/preferences/engine.py" />
             <source>Install…</source>
             <translation>Installieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>It does not find the graphics card: the processor computes.</source>
+            <translation>Er findet die Grafikkarte nicht: Es rechnet der Prozessor.</translation>
         </message>
         <message>
             <location filename="../../app/preferences/engine.py" />
@@ -2841,12 +2851,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>Answering without speculation: {done} of {count} tokens</source>
-            <translation>Antwort ohne Spekulation: {done} von {count} Tokens</translation>
+            <translation>Antwort ohne Spekulation: {done} von {count} Token</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>Asks the last question once more, with the same seed but without speculation, for as many tokens as the answer has. Both speeds are tokens by seconds of decoding, measured here; reading the question is not counted. The conversation stays as it is. An answer that is asked for meanwhile goes first.</source>
-            <translation>Stellt die letzte Frage noch einmal, mit demselben Startwert, aber ohne Spekulation, für so viele Tokens, wie die Antwort hat. Beide Geschwindigkeiten sind Tokens durch Sekunden des Schreibens, hier gemessen; das Lesen der Frage zählt nicht. Das Gespräch bleibt, wie es ist. Eine Antwort, die inzwischen verlangt wird, geht vor.</translation>
+            <translation>Stellt die letzte Frage noch einmal, mit demselben Startwert, aber ohne Spekulation, für so viele Token, wie die Antwort hat. Beide Geschwindigkeiten sind Token durch Sekunden des Schreibens, hier gemessen; das Lesen der Frage zählt nicht. Das Gespräch bleibt, wie es ist. Eine Antwort, die inzwischen verlangt wird, geht vor.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
@@ -2871,17 +2881,17 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>Slower, {ratio} times the speed: {fast} tokens/s with {method}, {slow} tokens/s without speculation.</source>
-            <translation>Langsamer, das {ratio}-Fache der Geschwindigkeit: {fast} Tokens/s mit {method}, {slow} Tokens/s ohne Spekulation.</translation>
+            <translation>Langsamer, das {ratio}-Fache der Geschwindigkeit: {fast} Token/s mit {method}, {slow} Token/s ohne Spekulation.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>The texts differ where two tokens were about equally likely: sums are rounded in another order.</source>
-            <translation>Die Texte unterscheiden sich dort, wo zwei Tokens etwa gleich wahrscheinlich waren: Summen werden in anderer Reihenfolge gerundet.</translation>
+            <translation>Die Texte unterscheiden sich dort, wo zwei Token etwa gleich wahrscheinlich waren: Summen werden in anderer Reihenfolge gerundet.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>The texts differ, as they may at temperature {temperature}: tokens are drawn at random, from the same probabilities.</source>
-            <translation>Die Texte unterscheiden sich, was bei Temperatur {temperature} vorkommt: Tokens werden zufällig gezogen, aus denselben Wahrscheinlichkeiten.</translation>
+            <translation>Die Texte unterscheiden sich, was bei Temperatur {temperature} vorkommt: Token werden zufällig gezogen, aus denselben Wahrscheinlichkeiten.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
@@ -2896,12 +2906,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>{fast} tokens/s with {method}, {slow} tokens/s without speculation. That is too little to compare.</source>
-            <translation>{fast} Tokens/s mit {method}, {slow} Tokens/s ohne Spekulation. Das ist zu wenig zum Vergleichen.</translation>
+            <translation>{fast} Token/s mit {method}, {slow} Token/s ohne Spekulation. Das ist zu wenig zum Vergleichen.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>{ratio} times as fast: {fast} tokens/s with {method}, {slow} tokens/s without speculation.</source>
-            <translation>{ratio}-mal so schnell: {fast} Tokens/s mit {method}, {slow} Tokens/s ohne Spekulation.</translation>
+            <translation>{ratio}-mal so schnell: {fast} Token/s mit {method}, {slow} Token/s ohne Spekulation.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/definitions.py" />
@@ -2916,7 +2926,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/telemetry/definitions.py" />
             <source>Depth: tokens of the longest continuation that was guessed. Accepted: how many drafted tokens the target took over, as the mean of the last {rounds} rounds. Where both lines meet, a deeper tree would give more.</source>
-            <translation>Tiefe: Tokens der längsten geratenen Fortsetzung. Angenommen: wie viele geratene Tokens das Ziel übernahm, als Mittel der letzten {rounds} Runden. Wo sich beide Linien treffen, brächte ein tieferer Baum mehr.</translation>
+            <translation>Tiefe: Token der längsten geratenen Fortsetzung. Angenommen: wie viele geratene Token das Ziel übernahm, als Mittel der letzten {rounds} Runden. Wo sich beide Linien treffen, brächte ein tieferer Baum mehr.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/definitions.py" />
@@ -2966,7 +2976,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/telemetry/definitions.py" />
             <source>Thin line: tokens that the answer grew by in a round, by the seconds of that round. Thick line: the same over the last {rounds} rounds together. Reading the question is not counted.</source>
-            <translation>Dünne Linie: Tokens, um die die Antwort in einer Runde wuchs, durch die Sekunden dieser Runde. Dicke Linie: dasselbe über die letzten {rounds} Runden zusammen. Das Lesen der Frage zählt nicht.</translation>
+            <translation>Dünne Linie: Token, um die die Antwort in einer Runde wuchs, durch die Sekunden dieser Runde. Dicke Linie: dasselbe über die letzten {rounds} Runden zusammen. Das Lesen der Frage zählt nicht.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/definitions.py" />
@@ -2976,17 +2986,17 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/telemetry/definitions.py" />
             <source>Tokens per pass</source>
-            <translation>Tokens je Durchlauf</translation>
+            <translation>Token je Durchlauf</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/definitions.py" />
             <source>Tokens per second</source>
-            <translation>Tokens je Sekunde</translation>
+            <translation>Token je Sekunde</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/definitions.py" />
             <source>Tokens that the answer grew by in a round, which is one pass of the target model: the accepted drafted tokens and the bonus token. Thick line: the mean of the last {rounds} rounds. Without speculation it is 1.</source>
-            <translation>Tokens, um die die Antwort in einer Runde wuchs, also in einem Durchlauf des Zielmodells: die angenommenen geratenen Tokens und das Bonustoken. Dicke Linie: das Mittel der letzten {rounds} Runden. Ohne Spekulation ist es 1.</translation>
+            <translation>Token, um die die Antwort in einer Runde wuchs, also in einem Durchlauf des Zielmodells: die angenommenen geratenen Token und das Bonustoken. Dicke Linie: das Mittel der letzten {rounds} Runden. Ohne Spekulation ist es 1.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/definitions.py" />
@@ -3104,12 +3114,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/telemetry/panel.py" />
             <source>Round {number} of {count}, {clock} into answering: {tokens} new tokens</source>
-            <translation>Runde {number} von {count}, nach {clock} des Antwortens: {tokens} neue Tokens</translation>
+            <translation>Runde {number} von {count}, nach {clock} des Antwortens: {tokens} neue Token</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/panel.py" />
             <source>Round {number}, the newest, {clock} into answering: {tokens} new tokens</source>
-            <translation>Runde {number}, die neueste, nach {clock} des Antwortens: {tokens} neue Tokens</translation>
+            <translation>Runde {number}, die neueste, nach {clock} des Antwortens: {tokens} neue Token</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/room.py" />
@@ -3254,12 +3264,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/header.py" />
             <source>Tokens as bands, as high as they are likely: the overview. (2)</source>
-            <translation>Tokens als Bänder, so hoch, wie sie wahrscheinlich sind: der Überblick. (2)</translation>
+            <translation>Token als Bänder, so hoch, wie sie wahrscheinlich sind: der Überblick. (2)</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
             <source>Tokens as chips: to be read. (1)</source>
-            <translation>Tokens als Chips: zum Lesen. (1)</translation>
+            <translation>Token als Chips: zum Lesen. (1)</translation>
         </message>
         <message>
             <location filename="../../app/tree/layer_strip.py" />
@@ -3309,7 +3319,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/lesson.py" />
             <source>It guesses on behind its likeliest guesses, several at a time. By now it has {count} tokens.</source>
-            <translation>Er rät hinter dem Wahrscheinlichsten weiter, mehrere auf einmal. Inzwischen sind es {count} Tokens.</translation>
+            <translation>Er rät hinter dem Wahrscheinlichsten weiter, mehrere auf einmal. Inzwischen sind es {count} Token.</translation>
         </message>
         <message>
             <location filename="../../app/tree/lesson.py" />
@@ -3329,12 +3339,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/lesson.py" />
             <source>Now it has {count} tokens, up to {depth} deep.</source>
-            <translation>Jetzt sind es {count} Tokens, bis zu {depth} tief.</translation>
+            <translation>Jetzt sind es {count} Token, bis zu {depth} tief.</translation>
         </message>
         <message>
             <location filename="../../app/tree/lesson.py" />
             <source>Now the target, the model that counts, checks all {count} tokens at once. One pass over them takes hardly longer than one pass over a single token.</source>
-            <translation>Jetzt prüft das Ziel, das Modell, auf das es ankommt, alle {count} Tokens auf einmal. Ein Durchlauf über sie dauert kaum länger als einer über ein einziges Token.</translation>
+            <translation>Jetzt prüft das Ziel, das Modell, auf das es ankommt, alle {count} Token auf einmal. Ein Durchlauf über sie dauert kaum länger als einer über ein einziges Token.</translation>
         </message>
         <message>
             <location filename="../../app/tree/lesson.py" />
@@ -3349,7 +3359,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/lesson.py" />
             <source>The answer has grown by {count} tokens in one pass.</source>
-            <translation>Die Antwort ist in einem Durchlauf um {count} Tokens gewachsen.</translation>
+            <translation>Die Antwort ist in einem Durchlauf um {count} Token gewachsen.</translation>
         </message>
         <message>
             <location filename="../../app/tree/lesson.py" />

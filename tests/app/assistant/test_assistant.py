@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
@@ -62,6 +63,20 @@ def test_return_installs_and_the_last_page_offers_what_comes_next(
     with qtbot.waitSignal(assistant.try_requested):
         QTest.keyClick(assistant, Qt.Key.Key_Return)
     assert not assistant.isVisible()
+
+
+def test_an_engine_for_a_card_says_when_it_finds_none(
+    qtbot: QtBot, assistant: EngineAssistant, runtime: RuntimeLink, wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assistant.proposal.choices[1].click()
+    give_folder(assistant, wheels)
+    with qtbot.waitSignal(runtime.ended):
+        assistant.install.click()
+    assert "does not find the graphics card" in assistant.ready.title.text()
+    monkeypatch.setenv("TINY_CARD", "1")
+    with qtbot.waitSignal(runtime.ended):
+        runtime.repair()
+    assert assistant.ready.title.text() == "The engine is ready."
 
 
 def test_a_model_can_be_chosen_instead(qtbot: QtBot, assistant: EngineAssistant) -> None:

@@ -13,7 +13,12 @@ from tests.hub.answers import Answer, Catalogue, Question
 
 TORCH = "torch-9.1.0+tiny-py3-none-any.whl"
 BLOB = "tiny_blob-1.0-py3-none-any.whl"
-_MODULE = 'import tiny_blob\n__version__ = "9.1.0+tiny"\ndef answer(): return f"{len(tiny_blob.DATA)} bytes"\n'
+_MODULE = """import os, tiny_blob
+__version__ = "9.1.0+tiny"
+class cuda:
+    def is_available(): return "TINY_CARD" in os.environ
+def answer(): return f"{len(tiny_blob.DATA)} bytes"
+"""
 
 
 def wheel(file: str, modules: dict[str, str]) -> bytes:
