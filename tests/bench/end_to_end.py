@@ -1,17 +1,19 @@
 """Chat with a model on SSD: SpecExec, plain autoregression under the same placement, and accelerate with transformers.
 
 python -m tests.bench.end_to_end [--gigabytes 1.5] [--prompt-count 4] [--max-new-tokens 96] [--budgets auto,64,128]
-    [--reference-tokens 16] [--folder DIR] [--json]
+    [--methods all] [--temperatures 0,0.6] [--calibrate] [--reference-tokens 16] [--folder DIR] [--json]
 
 The model is the embedded target with its MLPs widened by zeros until its layers take so many gigabytes, so it writes
 the same text; that its logits are the same is checked before anything is measured. Who writes one token per pass is
-timed over fewer tokens, `--reference-tokens` of every prompt: its passes are all alike.
+timed over fewer tokens, `--reference-tokens` of every prompt: its passes are all alike. What is measured and learnt on
+the way is kept beside the model, and gone with it.
 """
 
 import argparse
 import json
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import torch
 from engine.cli.arguments import build_parser, load_options
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.bench_table import as_text, rows
+from engine.cli.calibrate import calibrate
 from engine.cli.contenders import Contender, Run, contenders
 from engine.cli.session import Session, say
 from engine.model.checkpoint import open_checkpoint
@@ -40,6 +43,8 @@ def main() -> None:
     parser.add_argument("--budgets", default="auto,64,128")
     parser.add_argument("--methods", default="specexec")
     parser.add_argument("--baselines", default="accelerate")
+    parser.add_argument("--temperatures", default="0,0.6")
+    parser.add_argument("--calibrate", action="store_true", help="measure first how the pair accepts, for Sequoia")
     parser.add_argument("--folder", type=Path, default=None, help="where the model is made (a real disk)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -66,17 +71,19 @@ def compare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """A row per contender and temperature, all on the same loaded model, prompt by prompt in turn."""
     pair = ["--target", str(model), "--draft", str(DRAFT), "--weights", "bfloat16", "--place", "ssd", "--top-p", "0.9"]
     who = ["--methods", arguments.methods, "--budgets", arguments.budgets, "--baselines", arguments.baselines]
-    options = build_parser().parse_args(["bench", *pair, *who, "--temperatures", "0,0.6"])
-    session = Session(load_options(options), quiet=arguments.json)
+    options = build_parser().parse_args(["bench", *pair, *who, "--temperatures", arguments.temperatures])
+    options.max_new_tokens = arguments.max_new_tokens
+    session = Session(replace(load_options(options), cache_dir=str(model.parent / "cache")), quiet=arguments.json)
+    prompts = [session.engine.prompt(chat) for chat in read_prompts(str(PROMPTS), arguments.prompt_count)]
+    found = {"calibration": calibrate(options, session, prompts)} if arguments.calibrate else {}
     runs: dict[Contender, list[Run]] = {contender: [] for contender in contenders(options, session)}
-    for number, chat in enumerate(read_prompts(str(PROMPTS), arguments.prompt_count), start=1):
-        prompt = session.engine.prompt(chat)
+    for number, prompt in enumerate(prompts, start=1):
         for contender, done in runs.items():
             is_slow = contender.method in ONE_TOKEN_A_PASS
             done.append(contender.answer(prompt, arguments.reference_tokens if is_slow else arguments.max_new_tokens))
         say(f"prompt {number} of {arguments.prompt_count} done")
     session.engine.close()
-    return {"settings": {"prompt_count": arguments.prompt_count}, "rows": _against_accelerate(rows(runs))}
+    return {"settings": {"prompt_count": arguments.prompt_count}, "rows": _against_accelerate(rows(runs)), **found}
 
 
 def _against_accelerate(table: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,15 +1,16 @@
 """Draws a saved table of `coppice-engine bench`: tokens per pass, and time per token, against the budget.
 
-python -m tests.bench.plots TABLE.json [--out DIR] [--name NAME]
+python -m tests.bench.plots TABLE.json... [--out DIR] [--name NAME]
 
-Writes NAME-tokens-per-pass.png and NAME-time-per-token.png.
+Several tables are added up: the rows of the same method, budget and temperature. Writes NAME-tokens-per-pass.png and
+NAME-time-per-token.png.
 """
 
 import argparse
 import json
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,11 @@ SYMBOLS = ("o", "s", "t", "d", "+", "x")
 def main() -> None:
     """Read one table, write two pictures, tell their paths."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", type=Path)
+    parser.add_argument("tables", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, default=Path())
     parser.add_argument("--name", default="bench")
     arguments = parser.parse_args()
-    rows = json.loads(arguments.table.read_text(encoding="utf-8"))["rows"]
+    rows = added_up(row for table in arguments.tables for row in json.loads(table.read_text(encoding="utf-8"))["rows"])
     application = QApplication([])
     pg.setConfigOptions(antialias=True, background="w", foreground="#333333")
     for field, title, scale, file in (
@@ -43,6 +44,20 @@ def main() -> None:
         draw(rows, field, title, scale, path)
         print(path)
     application.quit()
+
+
+def added_up(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row for every method, budget and temperature, with the tokens and seconds of all of them."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row["method"], row["budget"], row["temperature"]].append(row)
+    found = []
+    for (method, budget, temperature), same in groups.items():
+        tokens, passes = sum(row["new_tokens"] for row in same), sum(row["passes"] or 0 for row in same)
+        seconds = sum(row["seconds"]["decode"] for row in same)
+        per = {"tokens_per_pass": tokens / passes if passes else None, "seconds_per_token": seconds / tokens}
+        found.append({"method": method, "budget": budget, "temperature": temperature, **per})
+    return found
 
 
 def draw(rows: Sequence[Mapping[str, Any]], field: str, title: str, scale: float, path: Path) -> None:
