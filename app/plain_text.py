@@ -19,9 +19,10 @@ def unsteered(text: str) -> str:
     return text.translate(_REMOVED)
 
 
-def isolated(text: str) -> str:
-    """A name that keeps its own direction, and leaves ours to what stands around it."""
-    return f"\u2068{unsteered(text)}\u2069"
+def runs_leftwards(text: str) -> bool:
+    """Whether the first letter that has a direction is read from right to left."""
+    directions = (unicodedata.bidirectional(letter) for letter in text)
+    return next((each for each in directions if each in ("L", "R", "AL")), "L") != "L"
 
 
 def marked(code: str) -> str:

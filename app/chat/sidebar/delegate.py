@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 from app.chat.archive.records import HIT_BEGIN, HIT_END
 from app.chat.sidebar.model import ROW
 from app.chat.sidebar.rows import ChatRow, HeaderRow
-from app.plain_text import isolated, unsteered
+from app.plain_text import runs_leftwards, unsteered
 from app.theme import Colors
 from app.translation import tr
 
@@ -70,8 +70,8 @@ class ConversationDelegate(QStyledItemDelegate):
         painter.setFont(option.font)
         painter.setPen(QColor(self.colors.text))
         line = QRect(rect.left() + _SIDE, rect.top() + _GAP, rect.width() - 2 * _SIDE, metrics.lineSpacing())
-        title = isolated(metrics.elidedText(row.record.shown_title, Qt.TextElideMode.ElideRight, line.width()))
-        painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, title)
+        title = metrics.elidedText(row.record.shown_title, Qt.TextElideMode.ElideRight, line.width())
+        _draw(painter, line, title)
         if row.excerpt:
             self._paint_excerpt(painter, line.translated(0, metrics.lineSpacing()), row.excerpt)
 
@@ -81,7 +81,7 @@ class ConversationDelegate(QStyledItemDelegate):
             words = " ".join(unsteered(excerpt).replace(HIT_BEGIN, "").replace(HIT_END, "").split())
             words = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, line.width())
             painter.setPen(QColor(self.colors.muted))
-            painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, isolated(words))
+            _draw(painter, line, words)
             return
         plain, strong = QFont(painter.font()), QFont(painter.font())
         strong.setWeight(QFont.Weight.DemiBold)
@@ -98,3 +98,13 @@ class ConversationDelegate(QStyledItemDelegate):
             at += metrics.horizontalAdvance(part)
             if at >= line.right():
                 return
+
+
+def _draw(painter: QPainter, line: QRect, text: str) -> None:
+    """A text where our lines begin, in its own direction."""
+    ours = painter.layoutDirection()
+    side = Qt.AlignmentFlag.AlignRight if ours == Qt.LayoutDirection.RightToLeft else Qt.AlignmentFlag.AlignLeft
+    leftwards = runs_leftwards(text)
+    painter.setLayoutDirection(Qt.LayoutDirection.RightToLeft if leftwards else Qt.LayoutDirection.LeftToRight)
+    painter.drawText(line, side | Qt.AlignmentFlag.AlignAbsolute | Qt.AlignmentFlag.AlignVCenter, text)
+    painter.setLayoutDirection(ours)

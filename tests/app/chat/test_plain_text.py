@@ -18,7 +18,7 @@ from app.chat.rendering import BlockRenderer
 from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import hit_rows
 from app.notices import Notice, NoticeStack
-from app.plain_text import can_be_seen, marked, tip, unsteered
+from app.plain_text import can_be_seen, marked, runs_leftwards, tip, unsteered
 from app.theme import LIGHT
 
 RLO, RLI, PDI, ZWSP = "\u202e", "\u2067", "\u2069", "\u200b"
@@ -83,3 +83,9 @@ def test_files(qtbot: QtBot, tmp_path: Path) -> None:
 def test_a_tip_of_nothing_is_none() -> None:
     assert tip("") == ""
     assert tip("a\nb") == "<qt>a<br>b</qt>"
+
+
+def test_a_text_runs_as_its_first_letter_does() -> None:
+    assert runs_leftwards("123 עברית abc")
+    assert not runs_leftwards("“Latin” עברית")
+    assert not runs_leftwards("… 12")
