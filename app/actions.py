@@ -14,11 +14,7 @@ class Actions:
     def __init__(self, window: QMainWindow) -> None:
         self._window = window
         self._listed: list[QAction] = []
-        self.new_chat = self._action(tr("&New chat"), "Ctrl+N", "new-chat")
-        self.import_chats = self._action(tr("&Import chats…"), "Ctrl+O")
-        self.export_chat = self._action(tr("&Export chat…"), "Ctrl+S")
-        self.duplicate_chat = self._action(tr("D&uplicate chat"), "Ctrl+D")
-        self.delete_chat = self._action(tr("&Delete chat"), "Ctrl+Shift+Backspace")
+        self._add_conversation_actions()
         self.models = self._action(tr("&Models…"), "Ctrl+M", "models")
         self.restart_engine = self._action(tr("&Restart engine"), "Ctrl+Shift+R")
         self.preferences = self._action(tr("&Preferences…"), "Ctrl+,")
@@ -27,6 +23,8 @@ class Actions:
         self.quit.setMenuRole(QAction.MenuRole.QuitRole)
         self.stop = self._action(tr("&Stop answering"), ESCAPE)
         self.regenerate = self._action(tr("&Regenerate answer"), "Ctrl+R")
+        self.previous_version = self._action(tr("Previo&us version"), "Alt+PgUp")
+        self.next_version = self._action(tr("Ne&xt version"), "Alt+PgDown")
         self.copy_answer = self._action(tr("&Copy answer"), "Ctrl+Shift+C")
         self.edit_question = self._action(tr("&Edit last question"), "Ctrl+E")
         self.continue_answer = self._action(tr("C&ontinue answer"), "Ctrl+J", "continue")
@@ -62,6 +60,16 @@ class Actions:
         self._menus: dict[QAction, str] = {}
         self._name_all()
         self._fill_menus()
+
+    def _add_conversation_actions(self) -> None:
+        self.new_chat = self._action(tr("&New chat"), "Ctrl+N", "new-chat")
+        self.import_chats = self._action(tr("&Import chats…"), "Ctrl+O")
+        self.export_chat = self._action(tr("&Export chat…"), "Ctrl+S")
+        self.duplicate_chat = self._action(tr("D&uplicate chat"), "Ctrl+D")
+        self.rename_chat = self._action(tr("Ren&ame chat"), "F2")
+        self.pin_chat = self._action(tr("&Pin or unpin chat"), "Ctrl+Shift+I")
+        self.move_chat = self._action(tr("Move chat to &folder…"), "Ctrl+Alt+F")
+        self.delete_chat = self._action(tr("&Delete chat"), "Ctrl+Shift+Backspace")
 
     @property
     def commands(self) -> tuple[tuple[QAction, str], ...]:
@@ -101,6 +109,9 @@ class Actions:
             tr("&File"): [
                 self.new_chat,
                 self.duplicate_chat,
+                self.rename_chat,
+                self.pin_chat,
+                self.move_chat,
                 self.delete_chat,
                 None,
                 self.import_chats,
@@ -121,6 +132,8 @@ class Actions:
                 None,
                 self.regenerate,
                 self.continue_answer,
+                self.previous_version,
+                self.next_version,
                 self.copy_answer,
                 self.copy_conversation,
                 None,

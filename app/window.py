@@ -177,12 +177,8 @@ class MainWindow(QMainWindow):
     def _connect_actions(self) -> None:
         do = self.actions_
         do.new_chat.triggered.connect(self.chat.start_new_chat)
-        do.import_chats.triggered.connect(self.conversations.import_files)
-        do.export_chat.triggered.connect(lambda: self.conversations.export(self.conversations.keeper.current))
-        do.duplicate_chat.triggered.connect(
-            lambda: self.conversations.keeper.duplicate(self.conversations.keeper.current)
-        )
-        do.delete_chat.triggered.connect(lambda: self.conversations.delete(self.conversations.keeper.current))
+        self.conversations.connect_actions(do)
+        self.conversations.panel.shown_wanted.connect(self.chats_dock.show)
         do.search_chats.triggered.connect(self._on_search_chats)
         do.chats.triggered.connect(self._on_chats_triggered)
         self.chats_dock.toggleViewAction().toggled.connect(do.chats.setChecked)
@@ -267,7 +263,7 @@ class MainWindow(QMainWindow):
         self.chat_panel.set_theme(colors)
         self.conversations.panel.set_theme(colors)
         self.tree_panel.set_theme(colors.is_dark)
-        self.telemetry.panel.set_theme(colors)
+        self.telemetry.set_theme(colors)
         self.models.set_theme(colors)
         for action, name in self.actions_.with_icons():
             action.setIcon(icon(name, colors.text))

@@ -5,6 +5,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.actions import Actions
 from app.chat.archive.archive import Archive
 from app.chat.archive.records import ConversationRecord, MessageRecord, SearchHit
 from app.chat.controller import ChatController
@@ -63,6 +64,17 @@ class Conversations(QObject):
         panel.exported.connect(self.export)
         panel.search_requested.connect(archive.search)
 
+    def connect_actions(self, actions: Actions) -> None:
+        """Have the window's actions do what they say with the conversation that is shown."""
+        keeper, panel = self.keeper, self.panel
+        actions.import_chats.triggered.connect(self.import_files)
+        actions.export_chat.triggered.connect(lambda: self.export(keeper.current))
+        actions.duplicate_chat.triggered.connect(lambda: keeper.duplicate(keeper.current))
+        actions.delete_chat.triggered.connect(lambda: self.delete(keeper.current))
+        actions.rename_chat.triggered.connect(lambda: panel.begin_rename(keeper.current))
+        actions.move_chat.triggered.connect(lambda: panel.ask_folder(keeper.current))
+        actions.pin_chat.triggered.connect(self._on_pin)
+
     def start(self) -> None:
         """Open the file and fill the list."""
         if not self.archive.isRunning():
@@ -114,6 +126,10 @@ class Conversations(QObject):
         )
         for path in paths:
             self.archive.read_file(Path(path))
+
+    def _on_pin(self) -> None:
+        if record := self.keeper.record(self.keeper.current):
+            self.keeper.pin(record.id, not record.is_pinned)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 

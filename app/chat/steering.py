@@ -33,6 +33,8 @@ class Steering(QObject):
         chat, composer = self._chat, self._composer
         actions.continue_answer.triggered.connect(chat.continue_answer)
         actions.begin_answer.triggered.connect(composer.beginning.toggle)
+        actions.previous_version.triggered.connect(lambda: self._show_version(-1))
+        actions.next_version.triggered.connect(lambda: self._show_version(1))
         actions.attach.triggered.connect(composer.choose_files)
         actions.speculate.triggered.connect(composer.speculation.click)
         actions.save_preset.triggered.connect(actions.generation.trigger)
@@ -40,6 +42,15 @@ class Steering(QObject):
         for changed in (chat.answering_changed, chat.path_changed, chat.conversation_replaced):
             changed.connect(lambda: self._show_what_can_be_done(actions))
         self._show_what_can_be_done(actions)
+
+    def _show_version(self, step: int) -> None:
+        """Of the last message that has several."""
+        conversation = self._chat.conversation
+        versions = [(each.id, conversation.version(each.id)) for each in conversation.messages]
+        for message, version in reversed(versions):
+            if version.count > 1:
+                self._chat.show_version(message, version.index + step)
+                return
 
     def _show_what_can_be_done(self, actions: Actions) -> None:
         actions.continue_answer.setEnabled(self._chat.can_continue)

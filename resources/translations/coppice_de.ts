@@ -500,6 +500,11 @@
         </message>
         <message>
             <location filename="../../app/chat/attachments/tray.py" />
+            <source>Attached: {name}, {size}</source>
+            <translation>Angehängt: {name}, {size}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/tray.py" />
             <source>Attachments</source>
             <translation>Anhänge</translation>
         </message>
@@ -512,6 +517,36 @@
             <location filename="../../app/chat/attachments/tray.py" />
             <source>Remove {name}</source>
             <translation>{name} entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/tray.py" />
+            <source>in part</source>
+            <translation>zum Teil</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/tray.py" />
+            <source>reading…</source>
+            <translation>wird gelesen …</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/tray.py" />
+            <source>{count:,} characters</source>
+            <translation>{count:,} Zeichen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/tray.py" />
+            <source>{count:,} tokens</source>
+            <translation>{count:,} Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/tray.py" />
+            <source>{name} was not attached. {reason}</source>
+            <translation>{name} wurde nicht angehängt. {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/tray.py" />
+            <source>{name} was not attached: {count} files are the most for one question.</source>
+            <translation>{name} wurde nicht angehängt: Mehr als {count} Dateien kann eine Frage nicht haben.</translation>
         </message>
         <message>
             <location filename="../../app/chat/beginning_row.py" />
@@ -540,6 +575,11 @@
         </message>
         <message>
             <location filename="../../app/chat/composer.py" />
+            <source>A file is still being read</source>
+            <translation>Eine Datei wird noch gelesen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
             <source>Attach files</source>
             <translation>Dateien anhängen</translation>
         </message>
@@ -550,8 +590,18 @@
         </message>
         <message>
             <location filename="../../app/chat/composer.py" />
+            <source>Click to change it for this chat (Ctrl+Shift+P).</source>
+            <translation>Ein Klick ändert es für diesen Chat (Strg+Umschalt+P).</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
             <source>Continue</source>
             <translation>Fortsetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer.py" />
+            <source>Continue answer</source>
+            <translation>Antwort fortsetzen</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer.py" />
@@ -641,6 +691,41 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Die ältesten Beiträge konnten nicht zusammengefasst werden; sie werden weggelassen.</translation>
         </message>
         <message>
+            <location filename="../../app/chat/context/use.py" />
+            <source>nearly full: the next answer may be cut off</source>
+            <translation>fast voll: Die nächste Antwort kann abgeschnitten werden</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/use.py" />
+            <source>nearly full: the oldest turns will be dropped</source>
+            <translation>fast voll: Die ältesten Beiträge fallen weg</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/use.py" />
+            <source>nearly full: the oldest turns will be summarised</source>
+            <translation>fast voll: Die ältesten Beiträge werden zusammengefasst</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/use.py" />
+            <source>the oldest turns will be dropped</source>
+            <translation>die ältesten Beiträge fallen weg</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/use.py" />
+            <source>the oldest turns will be summarised</source>
+            <translation>die ältesten Beiträge werden zusammengefasst</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/use.py" />
+            <source>too long to be answered</source>
+            <translation>zu lang für eine Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/context/use.py" />
+            <source>{tokens:,} of {context:,} tokens</source>
+            <translation>{tokens:,} von {context:,} Token</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/controller.py" />
             <source>Choose one in Models, then regenerate the answer.</source>
             <translation>Wählen Sie eines unter Modelle und lassen Sie neu antworten.</translation>
@@ -649,6 +734,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/controller.py" />
             <source>No model is loaded.</source>
             <translation>Es ist kein Modell geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversation_view.py" />
+            <source>Conversation</source>
+            <translation>Gespräch</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversation_view.py" />
+            <source>Scroll to the end of the conversation</source>
+            <translation>Zum Ende des Gesprächs rollen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversation_view.py" />
+            <source>To the end of the conversation</source>
+            <translation>Zum Ende des Gesprächs</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -1050,6 +1150,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{accept_words} (Strg+Eingabe)</translation>
         </message>
         <message>
+            <location filename="../../app/chat/message_text.py" />
+            <source>Copied</source>
+            <translation>Kopiert</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/panel.py" />
             <source>Chat</source>
             <translation>Chat</translation>
@@ -1265,6 +1370,46 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Gestern</translation>
         </message>
         <message>
+            <location filename="../../app/chat/speculation_state.py" />
+            <source>No draft model is loaded: only what the text repeats is guessed.</source>
+            <translation>Es ist kein Entwurfsmodell geladen: Geraten wird nur, was der Text wiederholt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/speculation_state.py" />
+            <source>Of the last answer: {note}</source>
+            <translation>Zur letzten Antwort: {note}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/speculation_state.py" />
+            <source>Speculation off</source>
+            <translation>Spekulation aus</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/speculation_state.py" />
+            <source>Speculation on</source>
+            <translation>Spekulation an</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/speculation_state.py" />
+            <source>Switched off for this chat: the target writes token by token.</source>
+            <translation>Für diesen Chat ausgeschaltet: Das Zielmodell schreibt Token für Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/speculation_state.py" />
+            <source>The last answer was written without.</source>
+            <translation>Die letzte Antwort wurde ohne geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/speculation_state.py" />
+            <source>The method {method} needs a draft model; none is loaded.</source>
+            <translation>Das Verfahren {method} braucht ein Entwurfsmodell; es ist keines geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/speculation_state.py" />
+            <source>{name} guesses ahead.</source>
+            <translation>{name} rät voraus.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/thought_view.py" />
             <source>Hide the thinking</source>
             <translation>Überlegungen verbergen</translation>
@@ -1308,6 +1453,46 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/thought_view.py" />
             <source>{seconds} s</source>
             <translation>{seconds} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/time_popup.py" />
+            <source>Draft</source>
+            <translation>Entwurf</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/time_popup.py" />
+            <source>Draft, while layers came</source>
+            <translation>Entwurf, während Schichten kamen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/time_popup.py" />
+            <source>Loading</source>
+            <translation>Lädt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/time_popup.py" />
+            <source>Other</source>
+            <translation>Übriges</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/time_popup.py" />
+            <source>Speculation: {method}</source>
+            <translation>Spekulation: {method}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/time_popup.py" />
+            <source>Speculation: {method}, {budget} nodes a pass</source>
+            <translation>Spekulation: {method}, {budget} Knoten je Durchgang</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/time_popup.py" />
+            <source>Target</source>
+            <translation>Zielmodell</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/time_popup.py" />
+            <source>Where the time went</source>
+            <translation>Wo die Zeit blieb</translation>
         </message>
         <message>
             <location filename="../../app/chat/tint_legend.py" />
@@ -1448,11 +1633,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_state.py" />
             <source>Engine stopped</source>
             <translation>Rechenprozess steht</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_state.py" />
-            <source>Loading</source>
-            <translation>Lädt</translation>
         </message>
         <message>
             <location filename="../../app/engine_state.py" />

@@ -41,6 +41,7 @@ class ConversationsPanel(QWidget):
     deleted = Signal(object)
     exported = Signal(object)
     search_requested = Signal(str)
+    shown_wanted = Signal()  # a title is about to be written in the list
 
     def __init__(self, colors: Colors, parent: QWidget | None = None, now: Callable[[], float] = time.time) -> None:
         """`now`: seconds since 1970; the list is grouped by age."""
@@ -74,7 +75,9 @@ class ConversationsPanel(QWidget):
         view.setObjectName("conversations")
         view.setAccessibleName(tr("Conversations"))
         view.setModel(self.model)
-        view.setItemDelegate(ConversationDelegate(colors, view))
+        delegate = ConversationDelegate(colors, view)
+        delegate.closeEditor.connect(lambda: QTimer.singleShot(0, self._refresh))
+        view.setItemDelegate(delegate)
         view.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
         view.setDragDropMode(QAbstractItemView.DragDropMode.DragDrop)
         view.setDefaultDropAction(Qt.DropAction.MoveAction)
@@ -90,10 +93,10 @@ class ConversationsPanel(QWidget):
     # ---- what is shown ----------------------------------------------------------------------------------------------
 
     def show_conversations(self, records: Sequence[ConversationRecord]) -> None:
-        """Show these, newest first, unless a search is shown."""
+        """Show these, newest first, unless a search is shown, or a title is being written: that is waited for."""
         self._records = records
-        if not self.search.text().strip():
-            self._show_all()
+        if self.list.state() != QAbstractItemView.State.EditingState:
+            self._refresh()
 
     def show_found(self, hits: Sequence[SearchHit]) -> None:
         """Show what a search found, if it is still wanted."""
@@ -124,6 +127,32 @@ class ConversationsPanel(QWidget):
         else:
             super().keyPressEvent(event)
 
+    def begin_rename(self, conversation: int) -> None:
+        """Let the title be written: of the one that is chosen while the list has the focus, else of this one."""
+        row = self.model.row(self.list.currentIndex())
+        if self.list.hasFocus() and isinstance(row, ChatRow):
+            conversation = row.record.id
+        elif not self.model.index_of(conversation).isValid():
+            self.search.clear()
+        index = self.model.index_of(conversation)
+        if index.isValid():
+            self.shown_wanted.emit()
+            self.list.setCurrentIndex(index)
+            self.list.edit(index)
+
+    def ask_folder(self, conversation: int) -> None:
+        """Ask for the folder of a conversation, among those that there are and any other; an empty name is none."""
+        record = next((each for each in self._records if each.id == conversation), None)
+        if record is None:
+            return
+        folders = ["", *self._folders()]
+        name, accepted = QInputDialog.getItem(
+            self, tr("Move to folder"), tr("Folder of “{title}”").format(title=record.shown_title), folders,
+            folders.index(record.folder), editable=True,
+        )  # fmt: skip
+        if accepted:
+            self.moved.emit(conversation, name)
+
     def menu_of(self, row: ChatRow) -> QMenu:
         """What can be done with a conversation."""
         record, identity = row.record, row.record.id
@@ -137,7 +166,7 @@ class ConversationsPanel(QWidget):
             lambda: self.pinned.emit(identity, not record.is_pinned),
         )
         folders = menu.addMenu(tr("Move to folder"))
-        for folder in sorted({each.folder for each in self._records if each.folder}, key=str.casefold):
+        for folder in self._folders():
             action = _add(
                 folders, folder.replace("&", "&&"), "", lambda _=0, name=folder: self.moved.emit(identity, name)
             )
@@ -154,6 +183,20 @@ class ConversationsPanel(QWidget):
         return menu
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _folders(self) -> list[str]:
+        return sorted({each.folder for each in self._records if each.folder}, key=str.casefold)
+
+    def _refresh(self) -> None:
+        """While an answer grows this comes twice a second: who goes through the list stays where they are."""
+        if self.search.text().strip():
+            return
+        row, bar = self.model.row(self.list.currentIndex()), self.list.verticalScrollBar()
+        place = bar.value()
+        self._show_all()
+        if self.list.hasFocus() and isinstance(row, ChatRow):
+            self.list.setCurrentIndex(self.model.index_of(row.record.id))
+        bar.setValue(place)
 
     def _show_all(self) -> None:
         self.model.show_rows(rows_of(self._records, self._now()))

@@ -167,3 +167,28 @@ def test_ten_thousand_conversations_are_shown_as_rows_on_demand(panel: Conversat
     assert panel.model.rowCount() > 10_000
     panel.show_current(9_999)
     assert panel.list.currentIndex().data() == "Chat 9999"
+
+
+def test_a_title_is_written_to_its_end_while_an_answer_grows(panel: ConversationsPanel, qtbot: QtBot) -> None:
+    panel.list.setFocus()
+    panel.list.setCurrentIndex(panel.model.index_of(2))
+    panel.begin_rename(2)
+    editor = panel.list.findChild(QLineEdit)
+    assert isinstance(editor, QLineEdit)
+    QTest.keyClicks(editor, "Half")
+    panel.show_conversations([*RECORDS, chat(9, "New")])  # as with every save
+    QTest.keyClicks(editor, "way")
+    with qtbot.waitSignal(panel.renamed) as renamed:
+        QTest.keyClick(editor, Qt.Key.Key_Return)
+    assert renamed.args == [2, "Halfway"]
+    qtbot.waitUntil(lambda: panel.model.index_of(9).isValid())
+
+
+def test_who_goes_through_the_list_with_keys_stays_there_while_an_answer_grows(panel: ConversationsPanel) -> None:
+    panel.show_current(2)
+    panel.list.setFocus()
+    QTest.keyClick(panel.list, Qt.Key.Key_Down)
+    panel.show_conversations([chat(9, "New"), *RECORDS])
+    row = panel.model.row(panel.list.currentIndex())
+    assert isinstance(row, ChatRow)
+    assert row.record.id == 3
