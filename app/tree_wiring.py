@@ -49,6 +49,7 @@ def connect_rounds(
         if found is None:
             panel.tell(other)
         else:
+            panel.player.go_live()
             chat.branch(found[0], found[1] + text)
 
     rounds.listed.connect(panel.player.put_before)

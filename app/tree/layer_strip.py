@@ -3,8 +3,8 @@
 from itertools import pairwise
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QBrush, QColor, QFontMetrics, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtGui import QBrush, QColor, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.translation import tr
 from app.tree.palette import Palette
@@ -34,6 +34,7 @@ class LayerStrip(QWidget):
         self._passing: Passing | None = None
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(tr("Layers of the target"))
+        self.setMouseTracking(True)
         self.hide()
 
     @property
@@ -81,12 +82,9 @@ class LayerStrip(QWidget):
         """A line of text, and the cells between their markers."""
         return QSize(120, QFontMetrics(self.font()).height() + CELL_HEIGHT + 2 * round(_MARKER) + 10)
 
-    def event(self, event):  # type: ignore[no-untyped-def]  # Qt's own
-        """Explain the strip, or the layer under the pointer."""
-        if isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), self._tip(event.pos().x()), self)
-            return True
-        return super().event(event)
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Explain the strip, and the layer under the pointer."""
+        self.setToolTip(self._tip(event.position().x()))
 
     def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
         """The sentence, and below it the cells; markers above what is computed, below what is on its way."""
@@ -143,7 +141,7 @@ class LayerStrip(QWidget):
         names = {"device": tr("RAM") if self._is_shared else tr("GPU memory"), "ram": tr("RAM"), "ssd": tr("SSD")}
         return names.get(self._tiers[layer], self._tiers[layer])
 
-    def _tip(self, x: int) -> str:
+    def _tip(self, x: float) -> str:
         edges = cell_edges(len(self._tiers), self.width() - 2 * _MARGIN) if self._tiers else [0]
         under = next((layer for layer, (low, high) in enumerate(pairwise(edges)) if low <= x - _MARGIN < high), None)
         kept = "" if under is None else tr("Layer {layer}, kept in {place}.").format(

@@ -46,6 +46,7 @@ def test_a_click_on_a_rejected_guess_continues_the_answer_from_there(
     offered(window)[0].trigger()
     assert [each.content for each in link.last_question.chat] == ["Count, please.", "One two **three**  or"]
     assert window.chat.is_answering
+    assert window.tree_panel.player.is_live, "what comes now is not seen"
     link.say(" twenty")
     link.finish()
     answer = window.chat.conversation.last_answer

@@ -4,8 +4,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from PySide6.QtGui import QHelpEvent, QImage
-from PySide6.QtWidgets import QApplication, QToolTip
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.tree.drawing import AHEAD, ROOT, node_styles
@@ -163,15 +164,13 @@ def test_the_strip_goes_with_slow_passes(watched: TreePanel, ending: Finished | 
     assert not strip(watched).isVisible()
 
 
-def test_a_layer_says_where_it_is_kept(watched: TreePanel) -> None:
+def test_a_layer_says_where_it_is_kept(qtbot: QtBot, watched: TreePanel) -> None:
     watched.on_events([PAIR, Passing(1, 2, True, ())])
     layers = strip(watched)
     layers.resize(400, 40)
     for x, words in ((20, "Layer 1, kept in GPU memory."), (390, "Layer 4, kept in SSD.")):
-        point = layers.rect().topLeft()
-        point.setX(x)
-        QApplication.sendEvent(layers, QHelpEvent(QHelpEvent.Type.ToolTip, point, layers.mapToGlobal(point)))
-        assert words in QToolTip.text()
+        QTest.mouseMove(layers, QPoint(x, 20))
+        qtbot.waitUntil(lambda words=words: words in layers.toolTip())  # type: ignore[misc]
 
 
 def test_another_target_ends_what_was_shown_of_the_one_before(watched: TreePanel) -> None:
