@@ -86,6 +86,8 @@ class Auto:
         size = f"{_counted(tree.budget, 'node')}, {_counted(tree.depth, 'level')} deep ({tree.method})"
         if alone.rate > tree.rate:
             return f"A tree does not pay here: the best, {size}, would give {cost}; so one token per pass."
+        if tree.is_chain:
+            return f"Wider trees do not pay here: a chain of {_counted(tree.budget, 'node')} promises {cost}."
         return f"{size[:1].upper()}{size[1:]} promise {cost}."
 
     def _next(self) -> Plan:

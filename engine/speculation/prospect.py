@@ -11,18 +11,25 @@ from engine.speculation.strategy import RoundResult
 
 LEARNING_ROUNDS, RELEARNING_ROUNDS = 18, 10  # so long the unknown is tried where it promises nearly as much
 OTHER_MACHINE = 1.3  # passes that take so many times as long, or as short, are another machine's
+CHAIN = 1.2  # nodes a level, at most, of what is rather a chain than a tree
 CURIOSITY = 0.015  # the part of all time that may be lost by looking at what is not the best
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A choice with what is expected of it: tokens and seconds of a round."""
+    """A choice with what is expected of it: tokens and seconds of a round, and the levels of the tree."""
 
     method: str
     budget: int
     depth: int
     tokens: float
     seconds: float
+    levels: float = 0.0
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether nearly every node is expected on a level of its own."""
+        return self.budget < CHAIN * self.levels
 
     @property
     def choice(self) -> tuple[str, int, int]:
@@ -158,5 +165,6 @@ class Prospects:
             target = self.passes.at(budget + 1) + self.rests.at(budget + 1)
             for column, depth in enumerate(DEPTHS):
                 if depth <= depths:
-                    seconds = target + drafting.pace.seconds(float(levels[row, column]), budget)
-                    yield Plan(method, budget, depth, float(tokens[row, column]), seconds)
+                    deep = float(levels[row, column])
+                    seconds = target + drafting.pace.seconds(deep, budget)
+                    yield Plan(method, budget, depth, float(tokens[row, column]), seconds, deep)

@@ -78,6 +78,15 @@ def test_where_a_tree_does_not_pay_it_says_so() -> None:
     assert sum(result.choice.budget == 0 for result in trial.run(20)) >= 17
 
 
+def test_where_only_a_chain_pays_it_says_so() -> None:
+    dear_rows = Machine(lambda rows: 0.005 + 0.002 * rows, 0.0005, sureness=0.97)
+    trial = Trial(dear_rows)
+    trial.run(40)
+    assert trial.auto.reason.startswith("Wider trees do not pay here: a chain of ")
+    chains = [result for result in trial.run(20) if 0 < result.tree.drafted <= 1.2 * max(result.tree.depths)]
+    assert len(chains) > 12
+
+
 def test_where_it_pays_it_says_what_it_expects() -> None:
     trial = Trial(streamed(64))
     assert trial.auto.reason == ""
