@@ -7,6 +7,8 @@ import itertools
 from dataclasses import replace
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block.blockquote import blockquote
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
@@ -14,6 +16,7 @@ from app.chat.math_syntax import math_syntax
 from app.chat.pieces import Block, lines_of, take_piece
 
 MAX_NESTING = 60  # a list within a list takes two
+_MOST_QUOTES = 10  # within each other; for every line the parser needs the square of it
 _MOST_BRACKETS = 150  # in one paragraph; each is a search for its partner through all others
 
 
@@ -23,8 +26,14 @@ def markdown_parser() -> MarkdownIt:
     What is nested deeper than `MAX_NESTING` is dropped by the parser: whoever renders has to look for that.
     """
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING})
+    parser.block.ruler.at("blockquote", _quote, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     parser.inline.ruler.before("link", "too_many_brackets", _too_many_brackets)
     return parser.enable(["table", "strikethrough"]).disable("image").use(math_syntax)
+
+
+def _quote(state: StateBlock, line: int, last: int, silent: bool) -> bool:
+    """A quotation, unless it stands within too many others: then its mark is text."""
+    return state.level < _MOST_QUOTES and blockquote(state, line, last, silent)
 
 
 def _too_many_brackets(state: StateInline, silent: bool) -> bool:

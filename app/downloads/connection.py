@@ -4,18 +4,20 @@ import functools
 import json
 import logging
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-import httpx2
 
 from app.downloads.failures import Passing, UnsuitableError
 from app.downloads.responses import failure, proxy_refusal
 from engine.errors import InputError
+
+if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who goes online needs it
+    import ssl
+
+    import httpx2
 
 Token = Callable[[], str | None]
 """Finds the token of the moment, or None."""
@@ -38,6 +40,8 @@ class Connection:
     server = "the hub"
 
     def __init__(self, endpoint: str, token: Token, stall_seconds: float = STALL_SECONDS) -> None:
+        import httpx2  # noqa: PLC0415
+
         for name in ("httpx2", "httpcore2"):  # they log addresses, and signed ones let anybody in
             logging.getLogger(name).setLevel(logging.WARNING)
         self._endpoint = endpoint
@@ -79,15 +83,17 @@ class Connection:
             raise Passing("the hub's answer is not the listing of a model") from error
 
     @contextmanager
-    def file(self, repo_id: str, commit: str, name: str, first_byte: int) -> Iterator[httpx2.Response]:
+    def file(self, repo_id: str, commit: str, name: str, first_byte: int) -> Iterator["httpx2.Response"]:
         """The answer that carries a file, from `first_byte` on if the server knows how to."""
         headers = {"Range": f"bytes={first_byte}-"} if first_byte else {}
         with self._get(f"{self._endpoint}/{repo_id}/resolve/{commit}/{quote(name)}", repo_id, headers) as response:
             yield response
 
     @contextmanager
-    def _get(self, address: str, repo_id: str, headers: dict[str, str] | None = None) -> Iterator[httpx2.Response]:
+    def _get(self, address: str, repo_id: str, headers: dict[str, str] | None = None) -> Iterator["httpx2.Response"]:
         """Raises `Passing` for what may work later, else a `CoppiceError`; also for what happens while it is read."""
+        import httpx2  # noqa: PLC0415
+
         try:
             response, url = self._follow(address, {"Accept-Encoding": "identity"} | (headers or {}))
             try:
@@ -109,12 +115,14 @@ class Connection:
         except httpx2.HTTPError as error:
             raise Passing(self._words(error)) from error
 
-    def _failure(self, response: httpx2.Response, repo_id: str, from_hub: bool) -> Exception:
+    def _failure(self, response: "httpx2.Response", repo_id: str, from_hub: bool) -> Exception:
         """What to raise for an answer without content."""
         return failure(response.status_code, response.headers, self._endpoint, repo_id, from_hub)
 
-    def _words(self, error: httpx2.HTTPError) -> str:
+    def _words(self, error: "httpx2.HTTPError") -> str:
         """What went wrong, without addresses: they can be signed."""
+        import httpx2  # noqa: PLC0415
+
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
             return f"{self.server} cannot be reached ({error or 'no answer'})"
         return "the connection was lost"
@@ -123,7 +131,9 @@ class Connection:
         with self._lock:
             self._socket = current
 
-    def _follow(self, address: str, headers: dict[str, str]) -> tuple[httpx2.Response, httpx2.URL]:
+    def _follow(self, address: str, headers: dict[str, str]) -> "tuple[httpx2.Response, httpx2.URL]":
+        import httpx2  # noqa: PLC0415
+
         url, trusted = httpx2.URL(address), True
         for _ in range(_MOST_REDIRECTS):
             trusted = trusted and _origin(url) == self._origin
@@ -143,16 +153,18 @@ class Connection:
 
 
 @functools.cache
-def _trust() -> ssl.SSLContext:
+def _trust() -> "ssl.SSLContext":
     """The certificates of environment and system; reading them takes a while, so once is enough."""
+    import httpx2  # noqa: PLC0415
+
     return httpx2.create_ssl_context()
 
 
-def _origin(url: httpx2.URL) -> tuple[str, str, int]:
+def _origin(url: "httpx2.URL") -> tuple[str, str, int]:
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme, 0)
 
 
-def read_whole(response: httpx2.Response, what: str) -> bytes:
+def read_whole(response: "httpx2.Response", what: str) -> bytes:
     """The body of an answer that is no file; raises `UnsuitableError` where it has no end."""
     body = bytearray()
     for piece in response.iter_bytes():

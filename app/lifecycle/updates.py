@@ -3,14 +3,15 @@
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-import httpx2
 
 from app.downloads.connection import Connection, read_whole
 from app.downloads.failures import Passing, UnsuitableError
 from engine.errors import CoppiceError
+
+if TYPE_CHECKING:
+    import httpx2
 
 _VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,3}")
 _LONGEST_NOTES = 300
@@ -71,7 +72,7 @@ class ReleaseConnection(Connection):
                 f"What {self._address} holds is no news of a version.", "Check the address in Preferences, Advanced."
             ) from error
 
-    def _failure(self, response: httpx2.Response, repo_id: str, from_hub: bool) -> Exception:  # noqa: ARG002
+    def _failure(self, response: "httpx2.Response", repo_id: str, from_hub: bool) -> Exception:  # noqa: ARG002
         return Passing(f"{self.server} answered with {response.status_code}")
 
 

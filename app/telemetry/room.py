@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction
@@ -11,11 +12,13 @@ from app.engine_link import EngineLink
 from app.engine_state import EngineState
 from app.telemetry.comparison import Comparison
 from app.telemetry.history import History
-from app.telemetry.panel import TelemetryPanel
 from app.theme import Colors
 from app.translation import tr
-from engine.messages import ChatMessage, Event, Prefilled, Ready, Round
+from engine.messages import ChatMessage, Event, Loaded, Prefilled, Ready, Round
 from engine.options import GenerateOptions
+
+if TYPE_CHECKING:
+    from app.telemetry.panel import TelemetryPanel
 
 _log = logging.getLogger(__name__)
 
@@ -28,14 +31,33 @@ class TelemetryRoom(QObject):
         super().__init__(window)
         self.history = History()
         self.comparison = Comparison(link, self)
-        self.panel = TelemetryPanel(self.history, self.comparison, colors)
+        self._colors = colors
+        self._pair: Loaded | None = None
+        self._panel: TelemetryPanel | None = None
         self.dock = QDockWidget(tr("Telemetry"), window)
         self.dock.setObjectName("telemetry")
-        self.dock.setWidget(self.panel)
         self.dock.hide()
+        self.dock.visibilityChanged.connect(self._on_visibility_changed)
         self._request = 0
         self._show_round: Callable[[int, int], None] | None = None
-        self.panel.round_chosen.connect(self._on_round_chosen)
+
+    @property
+    def panel(self) -> "TelemetryPanel":
+        """The charts; made when they are first asked for, since that takes longer than all the rest of the window."""
+        if self._panel is None:
+            from app.telemetry.panel import TelemetryPanel  # noqa: PLC0415
+
+            self._panel = TelemetryPanel(self.history, self.comparison, self._colors)
+            self._panel.round_chosen.connect(self._on_round_chosen)
+            self._panel.show_pair(self._pair)
+            self.dock.setWidget(self._panel)
+        return self._panel
+
+    def set_theme(self, colors: Colors) -> None:
+        """Change the colours."""
+        self._colors = colors
+        if self._panel is not None:
+            self._panel.set_theme(colors)
 
     def follow(self, action: QAction, show_round: Callable[[int, int], None]) -> None:
         """A checkable action shows and hides the dock; `show_round` takes request and index of a chosen round."""
@@ -58,25 +80,35 @@ class TelemetryRoom(QObject):
                 self.history.wait(event.seconds)
         self.comparison.on_events(events)
         if mine:
-            self.panel.update_soon()
+            self._update()
 
     def on_engine_state(self, state: EngineState) -> None:
         """Another pair may be loaded now."""
         self.comparison.on_engine_state(state)
         if state.ready:
-            self.panel.show_pair(state.pair)
+            self._pair = state.pair
+            if self._panel is not None:
+                self._panel.show_pair(state.pair)
 
     def clear(self) -> None:
         """Another conversation is shown."""
         self._request = 0
         self.history.clear()
         self.comparison.forget()
-        self.panel.update_soon()
+        self._update()
 
     def _on_round_chosen(self, number: int) -> None:
         if 0 <= number - self.history.first < len(self.history.rows) and self._show_round:
             row = self.history.rows[number - self.history.first]
             self._show_round(int(row["request"]), int(row["index"]))
+
+    def _update(self) -> None:
+        if self._panel is not None:
+            self._panel.update_soon()
+
+    def _on_visibility_changed(self, visible: bool) -> None:
+        if visible:
+            self.panel.update_soon()
 
     def _on_triggered(self, shown: bool) -> None:
         self.dock.setVisible(shown)
