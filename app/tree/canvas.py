@@ -15,7 +15,7 @@ from app.tree.lettering import Lettering
 from app.tree.marker import Marker, marker, paint_marker
 from app.tree.palette import Palette
 from app.tree.picture import Picture, Way
-from app.tree.snapshot import Snapshot
+from app.tree.snapshot import Snapshot, same_node
 from app.tree.way_to_show import WayToShow
 from engine.watching import Inspected
 
@@ -81,7 +81,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     def show_tree(self, tree: Snapshot | None) -> None:
         """Replace the tree; None for none."""
         if tree is not self._tree:
-            self._inspection, self._picked = Inspection(tree), None
+            self._inspection, self._picked = Inspection(tree), same_node(self._tree, self._picked, tree)
         self._tree = tree
         self._compose()
         self._move_to(self._followed() if self._following else self._confined(self._origin))

@@ -3,6 +3,7 @@
 import math
 from html import escape
 
+from app.translation import tr
 from app.tree.pieces import visible
 from app.tree.snapshot import Snapshot
 from engine.watching import Inspected
@@ -46,7 +47,8 @@ def _fate(tree: Snapshot, node: int) -> str:
     if node in tree.accepted:
         return "Accepted: the target chose this token too."
     if not tree.has_bonus:
-        return "A guess: the target has not checked it yet."
+        ahead = tr("Guessed ahead, while the target checks the others: it may be of use in the next round.")
+        return ahead if 0 < tree.checking <= node else "A guess: the target has not checked it yet."
     parent = int(tree.parents[node])
     if parent not in tree.accepted:
         return "Rejected: it stands behind a token that the target did not choose."

@@ -118,6 +118,23 @@ def partial(tree: Snapshot, nodes: int, accepted: int = 0, *, has_bonus: bool = 
     )
 
 
+def same_node(old: Snapshot | None, node: int | None, new: Snapshot | None) -> int | None:
+    """The node of another tree of the same round that stands for the same tokens from the root on; None: none does."""
+    if old is None or new is None or node is None or old.number != new.number:
+        return None
+    path: list[int] = []
+    while node > 0:
+        path.append(int(old.tokens[node]))
+        node = int(old.parents[node])
+    place = node  # the root, or the bonus token, which only verified trees have
+    for token in reversed(path):
+        below = np.flatnonzero((new.parents == place) & (new.tokens == token))
+        if not len(below):
+            return None
+        place = int(below[0])
+    return place if place >= 0 or new.has_bonus else None
+
+
 def _verdicts(given: Verdicts | None, count: int) -> dict[str, Any]:
     if given is None:
         return {}

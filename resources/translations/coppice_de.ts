@@ -3352,6 +3352,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{count} vorausgeraten</translation>
         </message>
         <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>Guessed ahead, while the target checks the others: it may be of use in the next round.</source>
+            <translation>Vorausgeraten, während das Zielmodell die anderen prüft: Das kann der nächsten Runde nützen.</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/exports.py" />
             <source>Export picture</source>
             <translation>Bild exportieren</translation>

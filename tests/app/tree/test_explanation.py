@@ -82,3 +82,10 @@ def test_target_tells_probability_rank_and_alternatives() -> None:
 
 def test_tree_that_is_not_verified_is_full_of_guesses() -> None:
     assert "has not checked it yet" in explain_node(partial(TREE, 7), 3, folded=0)
+
+
+def test_guesses_that_are_checked_and_guesses_ahead_are_told_apart() -> None:
+    growing = replace(partial(TREE, 7), checking=4)
+    assert "has not checked it yet" in explain_node(growing, 3, folded=0)
+    assert "Guessed ahead" in explain_node(growing, 4, folded=0)
+    assert "Guessed ahead" not in explain_node(replace(growing, checking=0), 4, folded=0)

@@ -14,7 +14,8 @@ from app.tree.growth import Growth
 from app.tree.layer_strip import LayerStrip, cell_edges
 from app.tree.palette import DARK, LIGHT, STEPS
 from app.tree.panel import TreePanel
-from app.tree.snapshot import MalformedTreeError, Snapshot, unverified
+from app.tree.picture import BONUS_NODE, Way
+from app.tree.snapshot import MalformedTreeError, Snapshot, partial, same_node, snapshot, unverified
 from engine.messages import Finished, Loaded, Round, Seconds
 from engine.residence import Residence
 from engine.watching import Drafted, Passing
@@ -121,6 +122,37 @@ def test_growth_goes_on_where_it_was_and_begins_anew_with_the_next_round(qtbot: 
     growth.begin(unverified(drafted(random_round(40, seed=4, index=1), 26)))
     qtbot.waitUntil(lambda: seen[-1] < 25)
     growth.end()
+
+
+def test_who_looks_at_a_node_by_keys_keeps_it_while_the_tree_grows_and_is_verified(
+    qtbot: QtBot, watched: TreePanel
+) -> None:
+    whole = slow(random_round(60, seed=2))
+    view = canvas(watched)
+    watched.on_events([drafted(whole, 30)])
+    qtbot.waitUntil(lambda: view.picture is not None and shown(watched).tree.drafted == 29)
+    view.pick(Way.CHILD)
+    view.pick(Way.CHILD)
+    view.pick(Way.CHILD)
+    node = view.picked[0]
+    assert node
+    for events in ([drafted(whole, 61)], [drafted(whole, 61, checking=61)], [whole]):
+        watched.on_events([*events])
+        qtbot.waitUntil(lambda: shown(watched).tree.drafted == 60)
+    qtbot.waitUntil(lambda: shown(watched).tree.has_bonus)
+    view.pick(Way.PARENT)
+    assert view.picked[0] == shown(watched).tree.parents[node]
+
+
+def test_the_same_node_is_found_by_its_tokens_and_in_its_round_only() -> None:
+    whole = snapshot(random_round(40, seed=4))
+    part, other = partial(whole, 20), replace(whole, number=9)
+    assert [same_node(part, node, whole) for node in range(20)] == list(range(20))
+    assert [same_node(whole, node, part) for node in range(41)] == [*range(20), *[None] * 21]
+    assert same_node(whole, BONUS_NODE, whole) == BONUS_NODE
+    assert same_node(whole, BONUS_NODE, part) is None
+    assert same_node(whole, 3, other) is None
+    assert same_node(None, 3, whole) is None
 
 
 def test_impossible_count_of_checked_nodes_is_refused() -> None:
