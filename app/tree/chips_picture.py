@@ -78,7 +78,8 @@ def compose_chips(
     grid = measure(layout, view, zoom, text, held) if held else natural
     fits = text.lead + bonus_width * grid.scale + MARGIN <= view.width
     lead = text.lead if fits else MARGIN
-    return ChipsPicture(tree, view, picture_size(layout, grid, text.gap), lead, layout, grid, natural)
+    tail = text.gap if fits and text.lead + bonus_width * grid.scale + 2 * MARGIN + text.gap <= view.width else 0.0
+    return ChipsPicture(tree, view, picture_size(layout, grid, text.gap), lead, tail, layout, grid, natural)
 
 
 def _held(before: ChipsPicture, tree: Snapshot, view: Size) -> Grid | None:

@@ -76,7 +76,7 @@ def compose_icicle(tree: Snapshot, widths: list[float], *, view: Size, zoom: flo
     bands = stack(tree, height, text.line + 6)
     columns = _columns(_weights(tree, bands, text.line), widths, (view.width - 2 * MARGIN) * min(zoom, 4.0), text.line)
     size = Size(float(columns[-1]) + MARGIN, height + 2 * MARGIN)
-    return IciclePicture(tree, view, size, float(MARGIN), bands, columns, text.line)
+    return IciclePicture(tree, view, size, float(MARGIN), 0.0, bands, columns, text.line)
 
 
 def _weights(tree: Snapshot, bands: Bands, line: float) -> NDArray[np.float64]:

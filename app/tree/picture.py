@@ -28,13 +28,15 @@ class Way(Enum):
 class Picture(ABC):
     """A snapshot with its measures; `size` is that of the whole picture, in view or not.
 
-    `lead` is the width kept free before the first shown token of a path that begins farther left.
+    `lead` is the width kept free before the first shown token of a path that begins farther left, `tail` is that
+    behind its end, where a count may stand.
     """
 
     tree: Snapshot
     view: Size
     size: Size
     lead: float
+    tail: float
 
     @property
     @abstractmethod
@@ -102,7 +104,8 @@ class Picture(ABC):
 
         Where the root does not fit as well, the view begins right before a token of the path, so that none is cut.
         """
-        wanted = reveal(origin, self.chip(self.path[-1]), self.view, self.size)
+        end = self.chip(self.path[-1])
+        wanted = reveal(origin, end._replace(width=end.width + self.tail), self.view, self.size)
         if wanted.x <= self.chip(0).x:
             return wanted
         starts = [max(0, math.floor(self.chip(node).x - self.lead)) for node in self.path]

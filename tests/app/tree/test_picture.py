@@ -148,3 +148,10 @@ def test_reveal_moves_no_further_than_needed() -> None:
     inside = Point(max(0.0, box.x - 100), max(0.0, box.y - 100))
     inside = confine(inside, picture.view, picture.size)
     assert reveal(inside, box, picture.view, picture.size) == inside
+
+
+@pytest.mark.parametrize("count", [3, 8, 20])
+def test_a_count_beside_the_end_of_the_path_is_in_view_too(count: int) -> None:
+    picture = chain_of([50] * count, Size(300, 200))
+    end, home = picture.chip(BONUS_NODE), picture.home()
+    assert end.x + end.width + TEXT.gap <= home.x + picture.view.width
