@@ -107,7 +107,8 @@ class Composer(QFrame):
         """Show whether the draft guesses ahead, and why not if not."""
         self.speculation.setText(state.words)
         self.speculation.setChecked(state.is_on)
-        self.speculation.setToolTip(tip(f"{state.reason}\nClick to change it for this chat (Ctrl+Shift+P).".strip()))
+        hint = tr("Click to change it for this chat (Ctrl+Shift+P).")
+        self.speculation.setToolTip(tip(f"{state.reason}\n{hint}".strip()))
         self.speculation.setAccessibleName(f"{state.words}. {state.reason}")
         self._color_tools()
 
@@ -115,7 +116,7 @@ class Composer(QFrame):
         """Draw the buttons in other colours."""
         self._colors = colors
         self.resume.setText(tr("Continue"))
-        self.resume.setAccessibleName("Continue answer")
+        self.resume.setAccessibleName(tr("Continue answer"))
         self.resume.setToolTip(tr("The answer was cut off: let it go on (Ctrl+J)"))
         self.beginning.set_theme(colors)
         self._color_tools()
@@ -175,7 +176,7 @@ class Composer(QFrame):
         keys = tr("Ctrl+Enter") if self.field.sends_with_ctrl else tr("Enter")
         name = tr("Stop (Esc)") if self._answering else tr("Send ({keys})").format(keys=keys)
         if self.tray.is_reading and not self._answering:
-            name = "A file is still being read"
+            name = tr("A file is still being read")
         if not (self._answering or self._can_ask):
             name = tr("There is no model to ask")
         self.button.setToolTip(name)

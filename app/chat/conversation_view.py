@@ -18,6 +18,7 @@ from app.chat.reasoning import split
 from app.chat.round_marks import RoundMarks
 from app.chat.token_origins import TokenOrigins
 from app.theme import Colors, icon
+from app.translation import tr
 from engine.messages import Round
 
 COLUMN_WIDTH = 760
@@ -46,7 +47,7 @@ class ConversationView(QScrollArea):
         self._versions: dict[int, Version] = {}
         self._marks = RoundMarks()
         self.autoscroll = True
-        self.setAccessibleName("Conversation")
+        self.setAccessibleName(tr("Conversation"))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.column = MessageColumn(self._build, self)
@@ -67,8 +68,8 @@ class ConversationView(QScrollArea):
     def _build_to_bottom(self) -> QToolButton:
         button = QToolButton(self)
         button.setObjectName("to-bottom")
-        button.setToolTip("To the end of the conversation")
-        button.setAccessibleName("Scroll to the end of the conversation")
+        button.setToolTip(tr("To the end of the conversation"))
+        button.setAccessibleName(tr("Scroll to the end of the conversation"))
         button.clicked.connect(self.scroll_to_bottom)
         button.hide()
         return button

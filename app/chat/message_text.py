@@ -19,6 +19,7 @@ from app.chat.code_header import code_number
 from app.chat.excerpt import selected_text
 from app.chat.manuscript import Manuscript
 from app.theme import reading_font
+from app.translation import tr
 
 _SCHEMES = ("http", "https")
 
@@ -127,7 +128,7 @@ class MessageText(QTextBrowser):
         number = code_number(url)
         if number is not None and self._markdown is not None:
             QGuiApplication.clipboard().setText(self._markdown.code(number))
-            QToolTip.showText(self.cursor().pos(), "Copied", self)
+            QToolTip.showText(self.cursor().pos(), tr("Copied"), self)
         else:
             open_link(url)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from app.settings import GenerationSettings
+from app.translation import tr
 from engine.messages import Loaded, Statistics
 
 _WITHOUT_DRAFT = ("auto", "lookup")
@@ -20,21 +21,25 @@ class SpeculationState:
     def words(self) -> str:
         """On one small button."""
         if not self.is_on:
-            return "Speculation off"
-        return "Speculation on" if self.works else "No speculation"
+            return tr("Speculation off")
+        return tr("Speculation on") if self.works else tr("No speculation")
 
 
 def speculation_state(generation: GenerationSettings, pair: Loaded | None, last: Statistics | None) -> SpeculationState:
     """`last` are the figures of the last answer, which may know more."""
     if not generation.speculates or generation.method == "none":
-        return SpeculationState(False, False, "Switched off for this chat: the target writes token by token.")
+        return SpeculationState(False, False, tr("Switched off for this chat: the target writes token by token."))
     if pair is None:
-        return SpeculationState(True, False, "No model is loaded.")
+        return SpeculationState(True, False, tr("No model is loaded."))
     if pair.draft is None and generation.method not in _WITHOUT_DRAFT:
-        return SpeculationState(True, False, f"The method {generation.method} needs a draft model; none is loaded.")
-    note = f" Of the last answer: {last.note}" if last and last.note else ""
+        reason = tr("The method {method} needs a draft model; none is loaded.").format(method=generation.method)
+        return SpeculationState(True, False, reason)
+    note = ""
+    if last and last.note:
+        note = " " + tr("Of the last answer: {note}").format(note=last.note)
     if pair.draft is None:
-        return SpeculationState(True, True, f"No draft model is loaded: only what the text repeats is guessed.{note}")
+        said = tr("No draft model is loaded: only what the text repeats is guessed.")
+        return SpeculationState(True, True, said + note)
     if last and last.passes and last.method == "none":
-        return SpeculationState(True, False, f"The last answer was written without.{note}")
-    return SpeculationState(True, True, f"{pair.draft.name} guesses ahead.{note}")
+        return SpeculationState(True, False, tr("The last answer was written without.") + note)
+    return SpeculationState(True, True, tr("{name} guesses ahead.").format(name=pair.draft.name) + note)

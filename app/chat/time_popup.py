@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.labels import label
 from app.theme import Colors
+from app.translation import tr
 from engine.messages import Seconds, Statistics
 
 _BAR = QSize(260, 10)
@@ -29,12 +30,12 @@ def parts_of(seconds: Seconds, colors: Colors) -> tuple[Part, ...]:
     Drafting that was hidden behind the target's layers is a part of its own, and is not counted as the target's.
     """
     parts = (
-        Part("Loading", seconds.load, colors.border),
-        Part("Reading the question", seconds.prefill, colors.muted),
-        Part("Draft", seconds.draft, colors.accent),
-        Part("Draft, while layers came", min(seconds.hidden_draft, seconds.target), colors.accent_hover),
-        Part("Target", max(0.0, seconds.target - seconds.hidden_draft), colors.link),
-        Part("Other", seconds.other, colors.error),
+        Part(tr("Loading"), seconds.load, colors.border),
+        Part(tr("Reading the question"), seconds.prefill, colors.muted),
+        Part(tr("Draft"), seconds.draft, colors.accent),
+        Part(tr("Draft, while layers came"), min(seconds.hidden_draft, seconds.target), colors.accent_hover),
+        Part(tr("Target"), max(0.0, seconds.target - seconds.hidden_draft), colors.link),
+        Part(tr("Other"), seconds.other, colors.error),
     )
     return tuple(part for part in parts if part.seconds > 0)
 
@@ -69,7 +70,7 @@ class TimePopup(QFrame):
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 10, 12, 10)
         column.setSpacing(8)
-        column.addWidget(label("popover-title", "Where the time went", self))
+        column.addWidget(label("popover-title", tr("Where the time went"), self))
         column.addWidget(TimeBar(self.parts, self))
         column.addLayout(self._rows())
         for words in _told(statistics):
@@ -108,7 +109,8 @@ class TimePopup(QFrame):
 
 def _told(statistics: Statistics) -> list[str]:
     """How it was speculated, and what the engine says about that."""
-    method = "No speculation" if statistics.method == "none" else f"Speculation: {statistics.method}"
-    if statistics.method != "none" and statistics.budget:
-        method += f", {statistics.budget} nodes a pass"
+    method = tr("No speculation")
+    if statistics.method != "none":
+        words = tr("Speculation: {method}, {budget} nodes a pass") if statistics.budget else tr("Speculation: {method}")
+        method = words.format(method=statistics.method, budget=statistics.budget)
     return [method, *([statistics.note] if statistics.note else [])]

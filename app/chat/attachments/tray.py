@@ -51,7 +51,8 @@ class AttachmentTray(QWidget):
         if any(chip.path == path for chip in self._chips):
             return
         if len(self._chips) >= MOST_FILES:
-            self.refused.emit(f"{path.name} was not attached: {MOST_FILES} files are the most for one question.")
+            words = tr("{name} was not attached: {count} files are the most for one question.")
+            self.refused.emit(words.format(name=path.name, count=MOST_FILES))
             return
         chip = AttachmentChip(path, self)
         chip.removed.connect(lambda: self._remove(chip))
@@ -95,7 +96,7 @@ class AttachmentTray(QWidget):
         for chip in self.chips:
             if chip.path == path and chip.attachment is None:
                 self._remove(chip)
-                self.refused.emit(f"{path.name} was not attached. {reason}")
+                self.refused.emit(tr("{name} was not attached. {reason}").format(name=path.name, reason=reason))
 
     def _on_changed(self) -> None:
         self.setVisible(bool(self._chips))
@@ -125,23 +126,26 @@ class AttachmentChip(QFrame):
         row.setSpacing(4)
         row.addWidget(self.words)
         row.addWidget(self.remove)
-        self._show("reading…")
+        self._show(tr("reading…"))
 
     def show_attachment(self, attachment: Attachment) -> None:
         """The file was read."""
         self.attachment = attachment
-        self._show(f"{len(attachment.text):,} characters")
+        self._show(tr("{count:,} characters").format(count=len(attachment.text)))
 
     def show_tokens(self, tokens: int) -> None:
         """The engine has counted it; 0 where there was none to count."""
         if tokens:
-            self._show(f"{tokens:,} tokens")
+            self._show(tr("{count:,} tokens").format(count=tokens))
 
     def _show(self, size: str) -> None:
         note = self.attachment.note if self.attachment else ""
-        self.words.setText(f"{shortened(self.path.name)} · {size}{' · in part' if note else ''}")
+        part = f" · {tr('in part')}" if note else ""
+        self.words.setText(f"{shortened(self.path.name)} · {size}{part}")
         self.setToolTip(tip(f"{self.path}: {note}" if note else str(self.path)))
-        self.setAccessibleName(f"Attached: {self.path.name}, {size} {note}".rstrip())
+        self.setAccessibleName(
+            tr("Attached: {name}, {size}").format(name=self.path.name, size=f"{size} {note}".rstrip())
+        )
 
 
 def shortened(name: str) -> str:

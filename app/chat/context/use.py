@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 from app.settings import DROP, STOP, SUMMARISE
+from app.translation import tr
+from app.wording import mark
 
 _CONSEQUENCES = {
-    STOP: ("nearly full: the next answer may be cut off", "too long to be answered"),
-    DROP: ("nearly full: the oldest turns will be dropped", "the oldest turns will be dropped"),
-    SUMMARISE: ("nearly full: the oldest turns will be summarised", "the oldest turns will be summarised"),
+    STOP: (mark("nearly full: the next answer may be cut off"), mark("too long to be answered")),
+    DROP: (mark("nearly full: the oldest turns will be dropped"), mark("the oldest turns will be dropped")),
+    SUMMARISE: (mark("nearly full: the oldest turns will be summarised"), mark("the oldest turns will be summarised")),
 }
 
 
@@ -40,8 +42,8 @@ class ContextUse:
         """Such as `1,200 of 4,096 tokens`, with what is about to happen; empty without a model."""
         if not self.context_tokens:
             return ""
-        counted = f"{self.tokens:,} of {self.context_tokens:,} tokens"
+        counted = tr("{tokens:,} of {context:,} tokens").format(tokens=self.tokens, context=self.context_tokens)
         nearly, full = _CONSEQUENCES[self.when_full]
         if self.is_full:
-            return f"{counted} · {full}"
-        return f"{counted} · {nearly}" if self.is_scarce else counted
+            return f"{counted} · {tr(full)}"
+        return f"{counted} · {tr(nearly)}" if self.is_scarce else counted
