@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -20,7 +19,6 @@ from app.library.terms_memory import last_load
 from app.lifecycle.crash import CrashWatch
 from app.lifecycle.instance import Instance
 from app.lifecycle_wiring import Lifecycle
-from app.network import tell
 from app.paths import Folders, folders_below, platform_folders, portable_folder
 from app.runtime.manager import runtime_manager
 from app.runtime_wiring import connect_runtime
@@ -112,7 +110,6 @@ def build_application() -> QApplication:
 def build_window(application: QApplication, folders: Folders, options: argparse.Namespace) -> MainWindow:
     """The window with everything behind it; the engine starts when it is shown."""
     settings = SettingsFile(folders.settings_file)
-    tell(settings.current, os.environ)
     install(application, language_of(settings.current.language))
     manager = runtime_manager(folders)
     folders = with_prepared(folders, settings.current.prepared_folder)

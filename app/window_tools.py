@@ -1,6 +1,7 @@
 """What helps in every part of the window: the command palette, Preferences, diagnostics, and the way between panes."""
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, QUrl, Signal
@@ -16,7 +17,9 @@ from app.library.controller import LibraryController
 from app.library.hub.token_desk import TokenDesk
 from app.library.hub.tokens import Tokens
 from app.library.room import ModelsRoom
+from app.network import Network
 from app.notices import Notice, Tone
+from app.options.preferences import Preferences
 from app.palette.entries import Entry, used
 from app.palette.palette import CommandPalette
 from app.panes import Panes
@@ -46,6 +49,7 @@ class WindowTools(QObject):
     def __init__(self, window: QMainWindow, settings: SettingsFile, folders: Folders, theme: Theme) -> None:
         super().__init__(window)
         self._window, self._settings, self._folders, self._theme = window, settings, folders, theme
+        self._network = Network(os.environ)
         self._desk: TokenDesk | None = None
         self._runtime: RuntimeLink | None = None
         self._open_assistant: Callable[[bool], None] | None = None
@@ -123,12 +127,14 @@ class WindowTools(QObject):
     def close(self) -> None:
         """End what goes on beside the window."""
         self.closing.emit()
+        self._network.tell(Preferences())
         if self._desk is not None:
             self._desk.close()
 
     def _apply(self) -> None:
         settings = self._settings.current
         self._theme.follow(settings)
+        self._network.tell(settings)
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(settings.log_level.upper())
         self.preferences_changed.emit()

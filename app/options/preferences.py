@@ -215,7 +215,6 @@ class Preferences:
             page=NETWORK,
             title=mark("Stay offline"),
             help=mark("Nothing is asked of the model hub; models on this computer work as always."),
-            effect=Effect.RESTART,
         ),
     )
     proxy: str = option(
@@ -224,7 +223,6 @@ class Preferences:
             page=NETWORK,
             title=mark("Proxy"),
             help=mark("For searches and downloads. Empty means the one of the system, if there is one."),
-            effect=Effect.RESTART,
             is_legal=_is_web_address,
             form=mark("an address such as http://proxy.example:3128"),
             example="http://proxy.example:3128",
@@ -236,7 +234,6 @@ class Preferences:
             page=NETWORK,
             title=mark("Address of the model hub"),
             help=mark("A mirror of the hub, or one of your own. Empty means the public one."),
-            effect=Effect.RESTART,
             is_legal=_is_web_address,
             form=mark("an address such as https://hub.example"),
             example="https://huggingface.co",

@@ -1,6 +1,7 @@
 """Preferences in the window: every option does what it says."""
 
 import logging
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.downloads.place import hub_place
 from app.library.hub.token_desk import TokenDesk, masked
 from app.library.hub.tokens import Token, TokenOrigin, Tokens
 from app.main import with_prepared
@@ -179,3 +181,23 @@ def test_the_token_is_told_masked(qtbot: QtBot) -> None:
         ("••••••••oken", "the variable HF_TOKEN", False),
     ]
     assert masked("short") == "••••••••"
+
+
+def test_network_options_hold_at_once_and_end_with_the_window(
+    window: MainWindow, preferences: PreferencesDialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HF_HUB_OFFLINE", "HF_ENDPOINT", "HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://huggingface.co")
+    choose(preferences, "offline", True)
+    choose(preferences, "endpoint", "https://hub.example/")
+    choose(preferences, "proxy", "http://proxy.example:3128")
+    assert hub_place().is_offline
+    assert hub_place().endpoint == "https://hub.example"
+    assert os.environ["HTTPS_PROXY"] == "http://proxy.example:3128"
+    choose(preferences, "offline", False)
+    assert not hub_place().is_offline
+    window.close()
+    assert hub_place().endpoint == "https://huggingface.co"
+    assert "HTTPS_PROXY" not in os.environ

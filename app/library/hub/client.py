@@ -1,6 +1,7 @@
 """Requests to the model hub: bounded in bytes and time, stoppable, with the token for the hub's own host alone."""
 
 import logging
+import os
 import re
 import threading
 import time
@@ -24,6 +25,8 @@ _CONNECT_SECONDS = 5.0
 _SILENT_SECONDS = 10.0  # between two pieces of an answer
 _WHOLE_SECONDS = 60.0
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+
+_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
 
 TokenOf = Callable[[], str]
 
@@ -49,21 +52,21 @@ class HubClient:
         self._endpoint = endpoint
         self._silent_seconds = silent_seconds
         self._opening = threading.Lock()
-        self._session: httpx2.Client | None = None
+        self._sessions: dict[tuple[str, ...], httpx2.Client] = {}  # by the proxies of the time
 
     @property
     def endpoint(self) -> str:
         """The hub's address, without a slash at its end."""
-        if not self._endpoint:
-            from huggingface_hub import constants  # noqa: PLC0415  # a fifth of a second
+        if self._endpoint:
+            return self._endpoint
+        from huggingface_hub import constants  # noqa: PLC0415  # a fifth of a second
 
-            self._endpoint = constants.ENDPOINT.rstrip("/")
-        return self._endpoint
+        return constants.ENDPOINT.rstrip("/")
 
     def close(self) -> None:
         """Close idle connections; requests under way end with an error."""
-        if self._session:
-            self._session.close()
+        for session in self._sessions.values():
+            session.close()
 
     def json(
         self, address: str, stop: Stop, most_bytes: int, query: Mapping[str, Any] | None = None, repo: str = ""
@@ -149,13 +152,14 @@ class HubClient:
     def _opened(self) -> "httpx2.Client":
         import httpx2  # noqa: PLC0415
 
+        proxies = tuple(os.environ.get(name, "") for name in _PROXIES)
         with self._opening:
-            if self._session is None:
+            if proxies not in self._sessions:
                 for library in ("httpx2", "httpcore2"):  # they would log addresses that carry signatures
                     logging.getLogger(library).setLevel(logging.WARNING)
                 limit = httpx2.Timeout(self._silent_seconds, connect=_CONNECT_SECONDS)
-                self._session = httpx2.Client(follow_redirects=True, timeout=limit, max_redirects=5)
-            return self._session
+                self._sessions[proxies] = httpx2.Client(follow_redirects=True, timeout=limit, max_redirects=5)
+            return self._sessions[proxies]
 
 
 def is_offline() -> bool:
@@ -169,8 +173,8 @@ def _require_online() -> None:
     if is_offline():
         raise HubError(
             Trouble.OFFLINE,
-            "Coppice is set to stay offline, by HF_HUB_OFFLINE.",
-            "Models on this computer can be used; unset it to reach the hub.",
+            "Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE.",
+            "Models on this computer can be used; change it to reach the hub.",
         )
 
 
