@@ -102,7 +102,9 @@ def main() -> int:
         write(file, language, found, known)
         missing += [f"{language}: {words.source}" for words, forms in read(file).items() if not all(forms)]
         compiler = Path(sys.executable).with_name("pyside6-lrelease")
-        subprocess.run([compiler, "-silent", file, "-qm", file.with_suffix(".qm")], check=True)
+        made = file.with_suffix(".new")
+        subprocess.run([compiler, "-silent", file, "-qm", made], check=True)
+        made.replace(file.with_suffix(".qm"))  # a running window reads the old one: written over, it would end that
     print("\n".join(missing) or f"{len(found)} texts, all translated")
     return 1 if missing else 0
 
