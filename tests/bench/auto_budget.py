@@ -12,6 +12,7 @@ first `--reference-tokens`.
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 import time
@@ -84,6 +85,9 @@ def main() -> None:
     parser.add_argument("--prompt-count", type=int, default=4)
     parser.add_argument("--max-new-tokens", type=int, default=64)
     parser.add_argument("--reference-tokens", type=int, default=8)
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="begin no more prompts after so long, each time"
+    )
     parser.add_argument("--folder", type=Path, default=None, help="where the model is made, or lies already")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -122,26 +126,29 @@ def _compare(
     ]
     tallies: dict[tuple[str, int], Tally] = {who: Tally() for who in [("auto", 0), ("none", 0), *fixed]}
     sampling = SamplingOptions(temperature=temperature, top_p=0.9 if temperature else 1.0)
+    begin = time.perf_counter()
     for chat in read_prompts(str(PROMPTS), arguments.prompt_count):
+        if time.perf_counter() - begin > arguments.seconds:
+            break
         prompt = session.engine.prompt(chat)
         for (method, budget), tally in tallies.items():
             count = arguments.reference_tokens if method == "none" else arguments.max_new_tokens
             _answer(session, prompt, GenerateOptions(sampling, SpeculationOptions(method, budget), count), tally)
         say(f"{placement}, T = {temperature:g}: a prompt is done")
     auto = tallies.pop(("auto", 0))
-    begin = auto.learning()
-    rates = {who: tally.rate(begin) for who, tally in tallies.items()}
+    learnt = auto.learning()
+    rates = {who: tally.rate(learnt) for who, tally in tallies.items()}
     best = max(rates, key=lambda who: rates[who])
     row = {"placement": placement, "temperature": temperature}
-    chosen = Counter(f"{event.method} {event.budget}" for answer in auto.answers[begin:] for event in answer)
+    chosen = Counter(f"{event.method} {event.budget}" for answer in auto.answers[learnt:] for event in answer)
     return [
         {**row, "method": who[0], "budget": who[1], "tokens_per_second": rate, "is_best": who == best}
         for who, rate in rates.items()
     ] + [
         {
-            **row, "method": "auto", "budget": 0, "tokens_per_second": auto.rate(begin),
-            "over_best": auto.rate(begin) / rates[best], "rounds": sum(map(len, auto.answers[begin:])),
-            "while_learning": auto.rate(0, begin) / tallies[best].rate(0, begin),
+            **row, "method": "auto", "budget": 0, "tokens_per_second": auto.rate(learnt),
+            "over_best": auto.rate(learnt) / max(rates[best], 1e-9), "rounds": sum(map(len, auto.answers[learnt:])),
+            "while_learning": auto.rate(0, learnt) / max(tallies[best].rate(0, learnt), 1e-9),
             "chosen": dict(chosen.most_common()), "note": auto.note,
         }
     ]  # fmt: skip

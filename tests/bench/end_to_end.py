@@ -11,8 +11,10 @@ the way is kept beside the model, and gone with it.
 
 import argparse
 import json
+import math
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,7 @@ def main() -> None:
     parser.add_argument("--baselines", default="accelerate")
     parser.add_argument("--temperatures", default="0,0.6")
     parser.add_argument("--calibrate", action="store_true", help="measure first how the pair accepts, for Sequoia")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no more prompts after so long")
     parser.add_argument("--folder", type=Path, default=None, help="where the model is made (a real disk)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -77,13 +80,17 @@ def compare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     prompts = [session.engine.prompt(chat) for chat in read_prompts(str(PROMPTS), arguments.prompt_count)]
     found = {"calibration": calibrate(options, session, prompts)} if arguments.calibrate else {}
     runs: dict[Contender, list[Run]] = {contender: [] for contender in contenders(options, session)}
+    begin = time.perf_counter()
     for number, prompt in enumerate(prompts, start=1):
+        if time.perf_counter() - begin > arguments.seconds:
+            break
         for contender, done in runs.items():
             is_slow = contender.method in ONE_TOKEN_A_PASS
             done.append(contender.answer(prompt, arguments.reference_tokens if is_slow else arguments.max_new_tokens))
         say(f"prompt {number} of {arguments.prompt_count} done")
+    done_prompts = len(next(iter(runs.values())))
     session.engine.close()
-    return {"settings": {"prompt_count": arguments.prompt_count}, "rows": _against_accelerate(rows(runs)), **found}
+    return {"settings": {"prompt_count": done_prompts}, "rows": _against_accelerate(rows(runs)), **found}
 
 
 def _against_accelerate(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
