@@ -1,0 +1,45 @@
+"""Which layers are on their way, as the tree panel shows them; seen while a pass is held at one of them."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.passing import layers_seen
+from engine.weights.arrangement import Tier
+from engine.weights.lane import Lane
+from tests.engine.weights.stand_in import StandInLane
+from tests.engine.weights.test_layer_stream import Streamed, assert_same, llama, pack, passes
+
+__all__ = ["llama"]
+
+
+@pytest.mark.parametrize(
+    ("tiers", "lane", "moving"),
+    [
+        (["device"] * 5, StandInLane(), set()),
+        (["device", "ram", "ssd", "ram", "ssd"], None, {2, 4}),
+        (["device", "ram", "ssd", "ram", "ssd"], StandInLane(), {1, 2, 3, 4}),
+        (["ram"] * 5, StandInLane(), {0, 1, 2, 3, 4}),
+    ],
+)
+def test_only_layers_that_move_arrive_and_all_of_them_do(
+    tiers: list[Tier], lane: Lane | None, moving: set[int], llama: Streamed, tmp_path: Path
+) -> None:
+    stream = llama.stream(pack(llama.skeleton, tmp_path), tiers, lane, disk_slots=2, device_slots=2)  # type: ignore[arg-type]
+    seen: set[int] = set()
+    order: list[tuple[int, bool]] = []
+
+    def look(layer: int, waits: bool) -> None:
+        order.append((layer, waits))
+        seen.update(stream.arriving)
+
+    with layers_seen(llama.skeleton.network.layers, look):
+        found = passes(llama.context)
+    assert_same(found, llama.expected)
+    assert seen <= moving
+    assert seen or len(moving) <= 2, "nothing was ever seen on its way"  # few and tiny, they are there at once
+    assert order == [(layer, waits) for layer in range(5) for waits in (True, False)] * (len(order) // 10)
+    before = len(order)
+    passes(llama.context)
+    assert len(order) == before, "somebody still looks"
+    stream.close()
