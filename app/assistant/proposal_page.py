@@ -65,6 +65,7 @@ class ProposalPage(QWidget):
         self._show_folder(False)
         self.local.toggled.connect(self._show_folder)
         self.local.toggled.connect(self._on_changed)
+        self.local.clicked.connect(self._on_local)
         self.folder.textChanged.connect(self._on_changed)
         self.browse.clicked.connect(self._on_browse)
         self.group.buttonClicked.connect(self._on_chosen)
@@ -127,6 +128,11 @@ class ProposalPage(QWidget):
     def _show_folder(self, is_local: bool) -> None:
         self.folder.setEnabled(is_local)
         self.browse.setEnabled(is_local)
+
+    def _on_local(self, is_local: bool) -> None:
+        """Whoever ticks it by keyboard goes on typing: Install, which had the focus, is of no use without a folder."""
+        if is_local and not self.folder.text():
+            self.folder.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _on_chosen(self) -> None:
         self._chosen_build = self._offers[self.group.checkedId()].build.value

@@ -44,6 +44,7 @@ def test_another_build_can_be_chosen_all_the_same(assistant: EngineAssistant) ->
 def test_a_folder_of_wheels_must_be_named_first(assistant: EngineAssistant, wheels: Path) -> None:
     assert not assistant.proposal.folder.isEnabled()
     assistant.proposal.local.click()
+    assert assistant.focusWidget() is assistant.proposal.folder, "a person at the keyboard types on"
     assert not assistant.install.isEnabled()
     assistant.proposal.folder.setText(str(wheels))
     assert assistant.install.isEnabled()
