@@ -59,8 +59,10 @@ def _parse() -> argparse.Namespace:
 
 def _measure(application: QCoreApplication, rounds: int, arguments: argparse.Namespace) -> dict[str, float]:
     room = TelemetryRoom(FakeLink(), DARK)
+    assert room.panel, "it is made when it is first asked for"
     room.dock.resize(arguments.width, arguments.height)
     room.dock.show()
+    application.processEvents()
     room.on_engine_state(EngineState(Phase.READY, pair=loaded()))
     room.on_asked(2, (), GenerateOptions())
     random = Random(1)
