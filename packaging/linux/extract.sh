@@ -20,7 +20,8 @@ fail() {
 
 unpack() { # folder: everything after the last line of this script
     command -v xz >/dev/null 2>&1 || fail "xz is missing; install the package xz-utils (or xz), then start this again"
-    tail -n "+$((LINES_OF_SCRIPT + 1))" "$self" | xz -dc | tar -C "$1" -xf -
+    tail -n "+$((LINES_OF_SCRIPT + 1))" "$self" | { xz -dc || : >"$1/damaged"; } | tar -C "$1" -xf - || : >"$1/damaged"
+    [ ! -e "$1/damaged" ] || fail "this file is damaged; download it again"
 }
 
 LINES_OF_SCRIPT=$(awk '/^__END__$/ { print NR; exit }' "$0")
