@@ -44,7 +44,7 @@ def unwanted() -> set[str]:
     """The modules that the spec leaves out."""
     spec = ast.parse((PACKAGING / "bundle" / "coppice.spec").read_text(encoding="utf-8"))
     values = (node.value for node in spec.body if isinstance(node, ast.Assign) and _name(node) == "UNWANTED")
-    return {leaf.value for value in values for leaf in ast.walk(value) if isinstance(leaf, ast.Constant)}
+    return {str(leaf.value) for value in values for leaf in ast.walk(value) if isinstance(leaf, ast.Constant)}
 
 
 def _name(node: ast.Assign) -> str:
