@@ -70,6 +70,7 @@ class Card(QFrame):
         self._words.setWordWrap(True)
         self._words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._words.setMargin(12)
+        self.picture.setParent(self)  # or the first page of a layout without a widget would open as a window
         self.picture.setMinimumHeight(_PICTURE_HEIGHT)
         self.picture.setAccessibleName(tr(self.figure.title))
         head = QHBoxLayout()

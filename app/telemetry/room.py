@@ -47,7 +47,7 @@ class TelemetryRoom(QObject):
         if self._panel is None:
             from app.telemetry.panel import TelemetryPanel  # noqa: PLC0415
 
-            self._panel = TelemetryPanel(self.history, self.comparison, self._colors)
+            self._panel = TelemetryPanel(self.history, self.comparison, self._colors, self.dock)
             self._panel.round_chosen.connect(self._on_round_chosen)
             self._panel.show_pair(self._pair)
             self.dock.setWidget(self._panel)
