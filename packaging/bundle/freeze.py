@@ -7,6 +7,7 @@ window.in and of the extra `bundle` in pyproject.toml, in the versions of constr
 import argparse
 import compileall
 import os
+import platform
 import py_compile
 import re
 import shutil
@@ -99,7 +100,7 @@ def furnish(bundle: Path, carried: Path | None) -> None:
 def contents_of(bundle: Path) -> Path:
     """Where files are added to a folder that PyInstaller made, or to its .app, where code and other files lie apart."""
     app = bundle.with_name("Coppice.app")
-    if sys.platform != "darwin" or not app.exists():
+    if platform.system() != "Darwin" or not app.exists():
         return bundle / "_internal"
     for name in ("runtime", "licenses"):
         link = app / "Contents" / "Frameworks" / name
