@@ -49,7 +49,10 @@ def _between(previous: QTextBlock, block: QTextBlock) -> str:
     if frame == _top_frame(before):
         return "\n" if here.currentFrame() == before.currentFrame() else "\n\n"
     layout = frame.frameFormat()
-    return str(layout.property(JOINT)) if layout.hasProperty(JOINT) else "\n\n"
+    if not layout.hasProperty(JOINT):
+        return "\n\n"
+    joint = layout.property(JOINT)
+    return joint if isinstance(joint, str) else ""  # an empty text comes back as something else
 
 
 def _top_frame(cursor: QTextCursor) -> QTextFrame:

@@ -147,14 +147,14 @@ class MarkdownView(QWidget):
 
     @property
     def selection(self) -> str:
-        """What is selected, as it is copied; of a section between that does not exist now, its Markdown."""
+        """What is selected, as it is copied; of a section between that did not exist when it was, its Markdown."""
         selected = [index for index, each in self._shown.items() if each.text.textCursor().hasSelection()]
         parts: list[str] = []
         for index in range(min(selected, default=0), max(selected, default=-1) + 1):
-            each = self._shown.get(index)
+            own = self._shown[index].text.selection if index in self._shown else ""
             if parts:
                 parts.append(self.manuscript.joint(index))
-            parts.append(each.text.selection if each else self.manuscript.source(index).strip("\n"))
+            parts.append(own or self.manuscript.source(index).strip("\n"))
         return "".join(parts)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
@@ -168,6 +168,7 @@ class MarkdownView(QWidget):
         if self.manuscript.is_behind and self._heights:
             return
         for index in range(len(self._heights), self.manuscript.count):
+            self._tops.append(sum(self._heights[-1:], self._tops[-1] if self._tops else 0))
             self._heights.append(0 if index == 0 else self._estimate(index))
 
     def _wanted(self) -> Iterator[int]:

@@ -2,7 +2,7 @@
 
 `python -m tests.bench.chat_flush --json`. Goals: a flush of at most 16 ms, flat within 1.5x from 1k to 32k tokens;
 2,000 messages opened within 300 ms; 10,000 messages searched within 100 ms; a key shown within 33 ms at the 99th
-percentile; hostile answers never hold the window for more than 50 ms.
+percentile. Hostile answers are the matter of `tests.bench.chat_hostile`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QPlainTextEdit
 from app.chat.answer_view import AnswerView
 from app.chat.conversation import Conversation, Ending, Message
 from app.chat.conversation_view import ConversationView
-from app.theme import LIGHT
+from tests.bench.chat_hostile import done, settle, shown
 from tests.bench.chat_search import search_ms
 
 SIZES = (1_000, 8_000, 32_000)  # tokens
@@ -33,14 +33,6 @@ SECTION = (
     "## A heading\n\n" + PARAGRAPH * 3 + "- one item\n- another item\n- a third\n\n"
     "```python\ndef area(radius):\n    return 3.14159 * radius ** 2\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n"
 )
-HOSTILE = {
-    "line_of_1_mb": "a" * 1_000_000,
-    "words_of_1_mb": "word " * 200_000,
-    "table_of_10000_rows": "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 10_000,
-    "open_fence_of_1_mb": "```python\n" + "x = 1\n" * 170_000,
-    "open_list_of_10000_items": "- item\n" * 10_000,
-    "zero_width": "\u200b\u202e\u2066" * 50_000,
-}
 
 
 def growing(view: ConversationView, text: str) -> AnswerView:
@@ -49,18 +41,6 @@ def growing(view: ConversationView, text: str) -> AnswerView:
     view.change_answer(Message("assistant", "", Ending.OPEN), text)
     settle(view)
     return view.answers[-1]
-
-
-def settle(view: ConversationView) -> list[float]:
-    """Run the event loop until all is written; returns the length of every turn of the loop, in seconds."""
-    turns = []
-    while True:
-        start = time.perf_counter()
-        QApplication.processEvents()
-        turns.append(time.perf_counter() - start)
-        answer = view.answers[-1]
-        if not answer.markdown.is_behind and not answer._again.isActive():
-            return turns
 
 
 def flush_ms(tokens: int) -> float:
@@ -120,39 +100,10 @@ def typing_ms(keys: int = 300) -> float:
     return sorted(spent)[int(len(spent) * 0.99)]
 
 
-def hostile_ms(text: str) -> float:
-    """The longest time the window is held while such an answer is shown."""
-    view = shown()
-    view.add_turn(Message("user", "q"), Message("assistant", "", Ending.OPEN))
-    start = time.perf_counter()
-    view.change_answer(Message("assistant", "", Ending.OPEN), text)
-    first = time.perf_counter() - start
-    longest = max(first, *settle(view)) * 1000
-    done(view)
-    return longest
-
-
-def shown() -> ConversationView:
-    """An empty conversation on the screen."""
-    view = ConversationView(LIGHT)
-    view.resize(1000, 800)
-    view.show()
-    QApplication.processEvents()
-    return view
-
-
-def done(view: ConversationView) -> None:
-    """Take it away."""
-    view.close()
-    view.deleteLater()
-    QApplication.processEvents()
-
-
 def main() -> None:
     """Measure everything and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--no-hostile", action="store_true", help="leave the hostile answers out; they take a minute")
     options = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     application = QApplication([])
@@ -162,8 +113,6 @@ def main() -> None:
     figures["open_2000_messages_ms"] = open_ms(2_000)
     figures["search_10000_messages_ms"] = max(search_ms(10_000).values())
     figures["typing_p99_ms"] = typing_ms()
-    if not options.no_hostile:
-        figures |= {f"longest_hold_{name}_ms": hostile_ms(text) for name, text in HOSTILE.items()}
     figures = {name: round(value, 1) for name, value in figures.items()}
     print(json.dumps(figures) if options.json else "\n".join(f"{name}: {value}" for name, value in figures.items()))
 
