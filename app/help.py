@@ -1,12 +1,24 @@
 """The two small windows of the Help menu."""
 
+from collections.abc import Sequence
 from html import escape
 
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFrame,
+    QMessageBox,
+    QTextBrowser,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.theme import application_icon
 from app.translation import tr
 from app.wording import mark
+
+_SHORTCUTS_WIDTH, _SHORTCUTS_HEIGHT = 460, 620
 
 _ABOUT = mark("""
 <h3>Coppice {version}</h3>
@@ -23,14 +35,25 @@ def about_box(version: str, parent: QWidget) -> QMessageBox:
     return _box(tr("About Coppice"), tr(_ABOUT).format(version=escape(version)), parent)
 
 
-def shortcuts_box(shortcuts: tuple[tuple[str, str], ...], parent: QWidget) -> QMessageBox:
-    """Every shortcut there is."""
-    rows = ((tr("Send"), tr("Enter")), (tr("New line"), tr("Shift+Enter")), *shortcuts)
-    cells = "".join(
-        f"<tr><td>{escape(name)}</td><td width=30></td><td><b>{escape(keys)}</b></td></tr>" for name, keys in rows
-    )
-    title = tr("Keyboard shortcuts")
-    return _box(title, f"<h3>{escape(title)}</h3><table cellpadding=3>{cells}</table>", parent)
+class ShortcutsDialog(QDialog):
+    """Every shortcut there is; they are so many that they are scrolled through."""
+
+    def __init__(self, shortcuts: Sequence[tuple[str, str]], parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(tr("Keyboard shortcuts"))
+        rows = ((tr("Send"), tr("Enter")), (tr("New line"), tr("Shift+Enter")), *shortcuts)
+        cells = "".join(f"<tr><td>{escape(name)}</td><td><b>{escape(keys)}</b></td></tr>" for name, keys in rows)
+        self.list = QTextBrowser(self)
+        self.list.setAccessibleName(self.windowTitle())
+        self.list.setFrameShape(QFrame.Shape.NoFrame)
+        self.list.setHtml(f"<table cellpadding=4 width='100%'>{cells}</table>")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.addWidget(self.list)
+        column.addWidget(buttons)
+        self.resize(_SHORTCUTS_WIDTH, min(_SHORTCUTS_HEIGHT, parent.screen().availableGeometry().height()))
 
 
 def _box(title: str, text: str, parent: QWidget) -> QMessageBox:

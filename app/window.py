@@ -13,7 +13,7 @@ from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
 from app.chat.steering import Steering
 from app.engine_link import EngineLink
-from app.help import about_box, shortcuts_box
+from app.help import ShortcutsDialog, about_box
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
 from app.library.terms_memory import last_load
@@ -195,7 +195,7 @@ class MainWindow(QMainWindow):
         self.steering.connect_actions(do)
         self.reading.connect_actions(do)
         do.full_screen.toggled.connect(self._on_full_screen)
-        do.shortcuts.triggered.connect(lambda: shortcuts_box(do.listed, self).open())
+        do.shortcuts.triggered.connect(lambda: ShortcutsDialog(do.listed, self).open())
         self.tools.follow(do, self.conversations, self.library, self.models)
         do.about.triggered.connect(lambda: about_box(__version__, self).open())
         self._on_answering_changed(False)

@@ -61,6 +61,9 @@ class Composer(QFrame):
         foot.setSpacing(4)
         for widget in (self.attach_tool, self.begin_tool, self.speculation, self.resume):
             foot.addWidget(widget)
+        policy = self.meter.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # without an engine there is nothing to show, and the tools stay together
+        self.meter.setSizePolicy(policy)
         foot.addWidget(self.meter, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 8, 6)

@@ -53,9 +53,10 @@ class GenerationPopover(QFrame):
         self.form.show_settings(self._chat.generation)
         self.presets.show_settings(self._chat.generation)
         self._show_error("")
-        self.adjustSize()
-        corner = button.mapToGlobal(QPoint(button.width(), button.height() + 6))
         screen = button.screen().availableGeometry()
+        # Not `adjustSize`, which leaves a third of the screen free and squeezes everything on a low one.
+        self.resize(self.width(), min(self.sizeHint().height(), screen.height()))
+        corner = button.mapToGlobal(QPoint(button.width(), button.height() + 6))
         left = max(screen.left(), min(corner.x() - self.width(), screen.right() - self.width()))
         top = max(screen.top(), min(corner.y(), screen.bottom() - self.height()))
         self.move(left, top)
