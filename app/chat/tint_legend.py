@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
 from app.chat.flow_layout import FlowLayout
 from app.chat.token_tint import Tint, chance_tints, origin_tints
@@ -53,7 +53,19 @@ class TintLegend(QWidget):
         super().__init__(parent)
         self._colors = colors
         self._kind = TINT_OFF
-        self._row = FlowLayout(self, gap=10, line_gap=2)
+        self._kinds = QWidget(self)
+        self._row = FlowLayout(self._kinds, gap=10, line_gap=2)
+        self.closer = QToolButton(self)
+        self.closer.setText("×")
+        self.closer.setObjectName("dismiss")
+        self.closer.setFixedSize(_CLOSER)
+        self.closer.setToolTip(tr("No tint"))
+        self.closer.setAccessibleName(tr("No tint"))
+        self.closer.clicked.connect(self.closed)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._kinds, 1)
+        row.addWidget(self.closer, 0, Qt.AlignmentFlag.AlignTop)
         self._shown: list[QWidget] = []
         self.setAccessibleName(tr("What the tint means"))
         self.hide()
@@ -61,7 +73,8 @@ class TintLegend(QWidget):
     @property
     def text(self) -> str:
         """Everything it says, for tests and screen readers."""
-        return " · ".join(each.text() for each in self._shown if isinstance(each, QLabel))
+        labels = [each for shown in self._shown for each in (shown, *shown.findChildren(QLabel))]
+        return " · ".join(each.text() for each in labels if isinstance(each, QLabel))
 
     def show_tint(self, kind: str) -> None:
         """Explain this tint."""
@@ -86,21 +99,22 @@ class TintLegend(QWidget):
         is_origin = self._kind == TINT_ORIGIN
         self._add(self._label(tr("Tokens") if is_origin else tr("Probability")))
         for tint in origin_tints(self._colors) if is_origin else chance_tints(self._colors):
-            self._add(Swatch(tint, self._colors, self))
-            self._add(self._label(tint.words))
-        closer = QToolButton(self)
-        closer.setText("×")
-        closer.setObjectName("dismiss")
-        closer.setFixedSize(_CLOSER)
-        closer.setToolTip(tr("No tint"))
-        closer.setAccessibleName(tr("No tint"))
-        closer.clicked.connect(self.closed)
-        self._add(closer)
+            self._add(self._entry(tint))
         self.setToolTip(tip(tr(_MEANING[self._kind])))
         self.setAccessibleDescription(self.text)
 
+    def _entry(self, tint: Tint) -> QWidget:
+        """A ground and its words, never apart."""
+        entry = QWidget(self._kinds)
+        row = QHBoxLayout(entry)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addWidget(Swatch(tint, self._colors, entry), 0, Qt.AlignmentFlag.AlignVCenter)
+        row.addWidget(self._label(tint.words))
+        return entry
+
     def _label(self, words: str) -> QLabel:
-        made = QLabel(words, self)
+        made = QLabel(words, self._kinds)
         made.setObjectName("figure")
         return made
 

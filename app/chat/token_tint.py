@@ -138,4 +138,4 @@ def _class_of(level: int) -> int:
 def _percent(chance: float) -> str:
     if chance >= 0.995:
         return tr("more than 99 %")
-    return tr("less than 0.1 %") if chance < 0.001 else f"{chance * 100:.1f} %" if chance < 0.1 else f"{chance:.0%}"
+    return tr("less than 0.1 %") if chance < 0.001 else f"{chance * 100:.{1 if chance < 0.1 else 0}f} %"

@@ -1527,7 +1527,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/token_tint.py" />
             <source>90 % and more, or not known</source>
-            <translation>90 % und mehr, oder nicht bekannt</translation>
+            <translation>ab 90 %, oder unbekannt</translation>
         </message>
         <message>
             <location filename="../../app/chat/token_tint.py" />

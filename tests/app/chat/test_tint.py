@@ -100,7 +100,7 @@ def test_tips_tell_figures_only_where_there_is_a_tint(qtbot: QtBot) -> None:
     view = answer(qtbot, TINT_CHANCE, chances_of(*PIECES))
     place = view.text.toPlainText().index("fox")
     view.text.hovered.emit(place + 1)  # the smiley counts twice
-    assert "30%" in view.text.toolTip()
+    assert "30 %" in view.text.toolTip()
     view.text.hovered.emit(-1)
     assert view.text.toolTip() == ""
     view.set_look(Look(LIGHT, tint=TINT_OFF))
