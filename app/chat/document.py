@@ -144,8 +144,9 @@ class MarkdownDocument(QObject):
             layout.setBackground(QColor(self._renderer.colors.code))
             layout.setPadding(_CODE_PADDING)
             layout.setProperty(CODE, True)
-            if block.continues:
-                layout.setTopMargin(-2 * _CODE_PADDING)
+            if block.continues:  # over the padding of the piece above; at the top of a document only its own can go
+                is_top = self.blocks_written == len(self._tail) == 0
+                layout.setTopMargin(-_CODE_PADDING if is_top else -2 * _CODE_PADDING)
         return layout
 
     def _place_formula(self, frame: QTextFrame, number: int, latex: Latex) -> None:

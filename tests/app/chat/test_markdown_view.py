@@ -167,6 +167,17 @@ def test_cuts_cannot_be_seen_in_what_is_copied(body: MarkdownView, text: str, co
     assert body.selection == copied
 
 
+def test_code_that_goes_on_in_another_section_is_seen_from_its_first_line(body: MarkdownView) -> None:
+    body.show_part(0, 10_000_000)
+    body.show_text("```\n" + "x = 1\n" * 2_000)
+    while body.is_behind:
+        body.work()
+    for text in body.texts[1:]:
+        layout = text.document().documentLayout()
+        block = text.document().findBlock(text.document().rootFrame().childFrames()[0].firstPosition())
+        assert layout.blockBoundingRect(block).top() >= 0
+
+
 def test_a_word_costs_the_same_in_a_long_answer(view: ConversationView, qtbot: QtBot) -> None:
     view.add_turn(Message("user", "q"), Message("assistant", "", Ending.OPEN))
     view.change_answer(Message("assistant", "", Ending.OPEN), "Some words in a paragraph.\n\n" * 3_000)
