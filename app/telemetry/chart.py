@@ -28,6 +28,8 @@ class Chart(pg.PlotWidget):  # type: ignore[misc]
         self.hideButtons()
         self.getPlotItem().setContentsMargins(0, 4, 16, 0)
         self._axes = tuple(axes.values())
+        self._range: tuple[tuple[float, float], float] | None = None
+        self._room = QRectF()
         self._tick_lines = pg.PlotCurveItem(connect="pairs", skipFiniteCheck=True)  # at the two upper ticks
         self._tick_lines.setZValue(-10)
         self.addItem(self._tick_lines, ignoreBounds=True)
@@ -44,6 +46,10 @@ class Chart(pg.PlotWidget):  # type: ignore[misc]
 
     def show_range(self, across: tuple[float, float], top: float) -> QRectF:
         """Bring this into view; returns all that is."""
+        if (across, top) == self._range:
+            return self._room
+        self._range = (across, top)
         self._tick_lines.setData(np.array([*across, *across]), np.array([top, top, top / 2, top / 2]))
         self.getViewBox().setRange(xRange=across, yRange=(0.0, top * HEADROOM), padding=0, disableAutoRange=True)
-        return QRectF(across[0], 0.0, across[1] - across[0], top * HEADROOM)
+        self._room = QRectF(across[0], 0.0, across[1] - across[0], top * HEADROOM)
+        return self._room

@@ -1,5 +1,7 @@
 """What all charts over time have in common: the time that is in view, and the round that is pointed at."""
 
+import math
+
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
@@ -7,6 +9,7 @@ from app.telemetry.downsample import round_at
 from app.telemetry.history import ROW, Rows
 
 _SHORTEST = 0.05  # seconds in view
+_STEPS = 128  # in which the time in view doubles: each is less than a hundredth of it
 
 
 class Scope(QObject):
@@ -35,8 +38,12 @@ class Scope(QObject):
 
     @property
     def span(self) -> tuple[float, float]:
-        """The time in view."""
-        return self._zoomed or self.extent
+        """The time in view. Where it follows the newest round it moves on in small steps, not with every round."""
+        if self._zoomed:
+            return self._zoomed
+        begin, end = self.extent
+        step = 2.0 ** math.floor(math.log2(end - begin)) / _STEPS
+        return begin, begin + math.ceil((end - begin) / step) * step
 
     @property
     def row(self) -> int | None:

@@ -1,0 +1,60 @@
+"""The charts are made when they are first seen, and are never windows of their own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.engine_state import EngineState, Phase
+from app.telemetry.room import TelemetryRoom
+from app.theme import LIGHT
+from tests.app.fake_link import FakeLink
+from tests.app.telemetry.rounds import loaded
+
+ROOT = Path(__file__).parents[3]
+
+
+class Windows(QObject):
+    """Notes every widget that is shown as a window."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[QWidget] = []
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Look at every event, take none."""
+        if event.type() == QEvent.Type.Show and isinstance(watched, QWidget) and watched.isWindow():
+            self.shown.append(watched)
+        return False
+
+
+def test_the_charts_are_made_with_the_first_look_and_know_the_pair(qtbot: QtBot) -> None:
+    room = TelemetryRoom(FakeLink(), LIGHT)
+    qtbot.addWidget(room.dock)
+    room.on_engine_state(EngineState(Phase.READY, pair=loaded()))
+    assert room.dock.widget() is None
+    room.dock.show()
+    qtbot.waitUntil(lambda: room.dock.widget() is not None)
+    assert room.panel is room.dock.widget()
+
+
+def test_no_chart_opens_as_a_window(qtbot: QtBot) -> None:
+    room = TelemetryRoom(FakeLink(), LIGHT)
+    qtbot.addWidget(room.dock)
+    application = QApplication.instance()
+    assert application is not None
+    windows = Windows()
+    application.installEventFilter(windows)
+    assert room.panel.cards
+    application.removeEventFilter(windows)
+    assert windows.shown == []
+
+
+def test_the_window_starts_without_the_charts_and_the_http_library() -> None:
+    code = "import json, sys, app.main; print(json.dumps([*sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"httpx2", "requests", "ssl", "app.telemetry.panel"} & set(json.loads(done.stdout))
