@@ -25,7 +25,7 @@ class Windows(QObject):
         super().__init__()
         self.shown: list[QWidget] = []
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Look at every event, take none."""
         if event.type() == QEvent.Type.Show and isinstance(watched, QWidget) and watched.isWindow():
             self.shown.append(watched)
