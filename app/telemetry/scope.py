@@ -43,7 +43,7 @@ class Scope(QObject):
             return self._zoomed
         begin, end = self.extent
         step = 2.0 ** math.floor(math.log2(end - begin)) / _STEPS
-        return begin, begin + math.ceil((end - begin) / step) * step
+        return math.floor(begin / step) * step, math.ceil(end / step) * step
 
     @property
     def row(self) -> int | None:
