@@ -10,7 +10,7 @@ from engine.speculation.strategy import Choice, RoundResult
 FIRST_BUDGET = 64  # in the middle of what may be best, on a scale of doublings
 NARROW_BUDGET = 8  # the first tree of every further method
 STEP = 4  # no budget is chosen that is more than so many times what was ever tried
-TO_STAY, TO_KEEP_METHOD = 1.04, 1.06  # how much better another choice must be, of the same method and of another
+TO_STAY, TO_KEEP_METHOD = 1.015, 1.03  # how much better another choice must be, of the same method and of another
 WORTH_A_TRY = 0.8  # of the best rate, while learning
 PLAN_EVERY = 0.1  # seconds: thinking takes time, too
 

@@ -10,7 +10,7 @@ Numbers = NDArray[np.float64]
 
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-FADING = 0.985  # what a tree counts for when the next one is seen; texts have easy and hard parts, longer than trees
+FADING = 0.993  # what a tree counts for when the next one is seen; texts have easy and hard parts, longer than trees
 RECENT = 0.95  # the same, for what was really accepted
 TOKENS_TO_DOUBT = 20.0  # what the scores promise counts for against what is accepted
 MOST_SURE = 0.98  # that one level more is accepted, where nobody drafted it

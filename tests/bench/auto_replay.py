@@ -1,0 +1,203 @@
+"""`auto` against every fixed budget, replayed: the pair's real trees and texts, on machines that are known exactly.
+
+python -m tests.bench.auto_replay [--prompt-count 6] [--max-new-tokens 96] [--starts 8] [--temperatures 0,0.6] [--json]
+
+On a real machine a few percent drown in noise. Here the embedded pair drafts a tree at every place of every answer
+once; what any budget and depth would have drafted there, and what the target would have accepted, is read off it. Only
+the seconds are a model's: of a machine that streams from a disk, of one with half the disk's rate, and of one with
+all weights in memory, each with noise. `auto` starts cold; its first 20 rounds are left out. Every start takes the
+answers in another order, three times over.
+"""
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+import torch
+
+from engine.cli.bench import PROMPTS, read_prompts
+from engine.cli.session import Session, say
+from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.sampling import Sampler, Uniforms
+from engine.speculation.auto import Auto
+from engine.speculation.prospect import Prospects
+from engine.speculation.specexec import SpecExec
+from engine.speculation.strategy import Choice, RoundResult
+from engine.speculation.tree import Path, Tree, root_only
+from tests.engine.speculation.simulation import Named
+
+WIDEST = 512  # nodes of the recorded trees
+BUDGETS = (2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384)
+DEEPEST = 32
+LEARNING_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds of a pass by its rows, of a draft level and of a node, and of the rest of a round."""
+
+    name: str
+    target: Callable[[int], float]
+    level: float
+    node: float
+    rest: float
+    noise: float = 0.08
+
+    def round(self, tree: Tree, chance: random.Random | None) -> tuple[float, float, float]:
+        """Of drafting, of the pass, and of all; without `chance` exactly what is to be expected."""
+        draft, target = max(tree.depths) * self.level + tree.drafted * self.node, self.target(len(tree))
+        if chance:
+            draft, target = (part * chance.lognormvariate(0.0, self.noise) for part in (draft, target))
+        return draft, target, draft + target + self.rest
+
+
+PACES = (
+    Pace("resident", lambda rows: 0.0075 + 0.0002 * rows, 0.0027, 0.0005, 0.004),
+    Pace("ssd", lambda rows: max(0.34, 0.08 + 0.0023 * rows), 0.0035, 0.0001, 0.008),
+    Pace("half", lambda rows: max(0.78, 0.08 + 0.0023 * rows), 0.0035, 0.0001, 0.008),
+)
+
+
+class Place:
+    """One place of an answer: the widest tree there, its nodes in the order in which budgets take them."""
+
+    def __init__(self, tree: Tree, answer: Sequence[int]) -> None:
+        """`answer`: the tokens from this place on."""
+        self._tree = tree
+        self._order = sorted(range(1, len(tree)), key=lambda node: -(tree.scores or tree.log_probs)[node])
+        self._path = [0]
+        for token in answer:
+            child = tree.child(self._path[-1], token)
+            if child is None:
+                break
+            self._path.append(child)
+        self._cuts: dict[tuple[int, int], tuple[Tree, tuple[int, ...]]] = {}
+
+    def cut(self, budget: int, depth: int) -> tuple[Tree, tuple[int, ...]]:
+        """The tree of such a budget and depth, and what is accepted of it."""
+        if (budget, depth) not in self._cuts:
+            self._cuts[budget, depth] = self._cut(budget, depth)
+        return self._cuts[budget, depth]
+
+    def _cut(self, budget: int, depth: int) -> tuple[Tree, tuple[int, ...]]:
+        tree = self._tree
+        kept = sorted([node for node in self._order if tree.depths[node] <= depth][:budget])
+        number = {0: 0, **{node: new for new, node in enumerate(kept, start=1)}}
+        rest = [0, *kept]
+        smaller = Tree(
+            tokens=tuple(tree.tokens[node] for node in rest),
+            parents=(-1, *(number[tree.parents[node]] for node in kept)),
+            log_probs=tuple(tree.log_probs[node] for node in rest),
+            scores=tuple(tree.scores[node] for node in rest) if tree.scores else (),
+        )
+        return smaller, tuple(number[node] for node in self._path if node in number)
+
+
+Text = tuple[list[int], list[Place]]
+
+
+def recorded(temperature: float, arguments: argparse.Namespace) -> list[Text]:
+    """The pair's answers, and the widest tree at every place of each."""
+    sampling = SamplingOptions(temperature, top_p=0.9 if temperature else 1.0)
+    options = GenerateOptions(sampling, SpeculationOptions("specexec", 64), arguments.max_new_tokens)
+    texts: list[Text] = []
+    with tempfile.TemporaryDirectory() as cache:
+        session = Session(LoadOptions(cache_dir=cache), quiet=True)
+        engine = session.engine
+        assert engine.draft
+        for chat in read_prompts(str(PROMPTS), arguments.prompt_count):
+            prompt = engine.prompt(chat)
+            answer = session.collect(prompt, options).token_ids
+            sampler = Sampler(sampling, prompt.tokens, Uniforms(0), prompt.answer)
+            method = SpecExec(engine.draft, sampler, options.speculation, engine.target.network.vocabulary)
+            places = []
+            with torch.inference_mode():
+                for place in range(len(answer)):
+                    text = [*prompt.tokens, *answer[:place]]
+                    method.prefill(text[:-1])
+                    places.append(Place(method.grow(text, WIDEST, DEEPEST), answer[place:]))
+            texts.append((answer, places))
+            say(f"T = {temperature:g}: {len(answer)} trees recorded")
+        engine.close()
+    return texts
+
+
+def played(text: Text, place: int, choice: Choice, pace: Pace, chance: random.Random | None) -> RoundResult:
+    """The round with this choice at this place."""
+    answer, places = text
+    depth = min(choice.depth, len(answer) - place - 1)
+    if choice.budget and depth > 0:
+        tree, nodes = places[place].cut(choice.budget, depth)
+    else:
+        tree, nodes = root_only(0), (0,)
+    path = Path(nodes, bonus=answer[place + len(nodes) - 1])
+    return RoundResult(choice, tree, path, *pace.round(tree, chance))
+
+
+def fixed_rate(texts: Sequence[Text], budget: int, pace: Pace) -> float:
+    """Tokens per second of one budget, throughout."""
+    choice, seconds, tokens = Choice(Named("specexec"), budget, DEEPEST), 0.0, 0
+    for text in texts:
+        place = 0
+        while place < len(text[0]):
+            result = played(text, place, choice, pace, None)
+            place += len(result.tokens)
+            seconds += result.seconds
+        tokens += len(text[0])
+    return tokens / seconds
+
+
+def auto_over_best(texts: Sequence[Text], pace: Pace, seed: int) -> float:
+    """The rate of `auto` over that of the best fixed budget, on the texts after its first rounds."""
+    chance = random.Random(seed)
+    order = list(texts) * 3
+    chance.shuffle(order)
+    auto = Auto([Named("specexec")], Named("none"), Prospects(), WIDEST, DEEPEST, clock=lambda: 0.0)
+    auto.prefill([0])
+    rounds, seconds, counted = 0, 0.0, []
+    for text in order:
+        is_counted, place = rounds >= LEARNING_ROUNDS, 0
+        while place < len(text[0]):
+            result = played(text, place, auto.choose([0, 0], len(text[0]) - place), pace, chance)
+            auto.learn(result)
+            rounds, place = rounds + 1, place + len(result.tokens)
+            seconds += played(text, place - len(result.tokens), result.choice, pace, None).seconds * is_counted
+        counted += [text] * is_counted
+    best = max(fixed_rate(counted, budget, pace) for budget in (0, *BUDGETS))
+    return sum(len(answer) for answer, _ in counted) / seconds / best
+
+
+def main() -> None:
+    """Record, replay, and print a line per machine and temperature, or one JSON document."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prompt-count", type=int, default=6)
+    parser.add_argument("--max-new-tokens", type=int, default=96)
+    parser.add_argument("--starts", type=int, default=8)
+    parser.add_argument("--temperatures", default="0,0.6")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for temperature in map(float, arguments.temperatures.split(",")):
+        texts = recorded(temperature, arguments)
+        for pace in PACES:
+            best = max((0, *BUDGETS), key=lambda budget: fixed_rate(texts, budget, pace))
+            found = sorted(auto_over_best(texts, pace, seed) for seed in range(arguments.starts))
+            row = {"machine": pace.name, "temperature": temperature, "best_budget": best}
+            rows.append({**row, "over_best": mean(found), "least": found[0], "most": found[-1]})
+            say("{machine:<9} T = {temperature:g}: {over_best:.3f} ({least:.2f} to {most:.2f})".format(**rows[-1]))
+    sys.stdout.write(json.dumps({"rows": rows}) + "\n" if arguments.json else "".join(map(_line, rows)))
+
+
+def _line(row: dict[str, Any]) -> str:
+    line = "{machine:<9}{temperature:>5g}  best fixed {best_budget:>4}  {over_best:.3f}, from {least:.2f} to {most:.2f}"
+    return line.format(**row) + "\n"
+
+
+if __name__ == "__main__":
+    main()
