@@ -13,12 +13,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.chat.chances import UNKNOWN
 from app.chat.conversation import Ending, Message
 from app.engine_child import engine_program
 from app.engine_link import EngineLink
 from app.engine_state import Phase
 from app.paths import ROOT, Folders
-from app.settings import DROP, GenerationSettings, SettingsFile
+from app.settings import DROP, SUMMARISE, GenerationSettings, SettingsFile
 from app.window import MainWindow
 from engine.messages import Round
 from engine.options import LoadOptions
@@ -87,6 +88,10 @@ def test_an_answer_is_speculated_shown_and_counted(window: MainWindow, settings:
     assert f"{figures.passes} passes" in window.chat_panel.view.answers[-1].figures.text
     assert rounds[-1].index == figures.passes - 1
     assert window.status_area.words.text() == "Ready: demo-target + demo-draft on cpu, float32"
+    chances = answer(window).chances
+    assert chances is not None
+    assert chances.end == len(answer(window).text)
+    assert UNKNOWN not in chances.levels
 
 
 def test_without_speculation_the_text_is_the_same(window: MainWindow, settings: SettingsFile, qtbot: QtBot) -> None:
@@ -218,13 +223,17 @@ def test_tokens_are_counted_while_an_answer_is_written(
     assert "of 2,048 tokens" in composer.meter.words.text() or "of 4,096 tokens" in composer.meter.words.text()
 
 
-def test_a_chat_longer_than_its_context_goes_on_without_its_oldest_turns(window: MainWindow, qtbot: QtBot) -> None:
-    window.chat.change_settings(replace(GREEDY, when_full=DROP, max_new_tokens=40))
+@pytest.mark.parametrize("when_full", [DROP, SUMMARISE])
+def test_a_chat_longer_than_its_context_goes_on_without_its_oldest_turns(
+    window: MainWindow, qtbot: QtBot, when_full: str
+) -> None:
+    window.chat.change_settings(replace(GREEDY, when_full=when_full, max_new_tokens=40))
     for number in range(4):
         window.chat.ask(f"{number}. " + "The dragon slept under the hill. " * 90)
         qtbot.waitUntil(lambda: answer(window).ending.is_final, timeout=PATIENCE_MS)
         assert answer(window).ending in (Ending.COMPLETE, Ending.LENGTH)
     assert window.chat.conversation.first_read > 0
+    assert bool(window.chat.conversation.summary) == (when_full == SUMMARISE)
     assert window.chat_panel.view.questions[window.chat.conversation.first_read].divider is not None
     assert not window.notices.notices
 
