@@ -4,8 +4,9 @@ import re
 
 from markdown_it.token import Token
 
-_MARKS = "*_`[]$~\\&<|"
+_MARKS = "*_`[]~\\&<|"
 _PER_MARK = 10
+_PER_DOLLAR = 30  # two of them are a formula
 _PER_LINE = 40
 _PER_ODD_LETTER = 12
 _PER_TOKEN = 45  # of the parser: an item of a list takes three of them
@@ -20,9 +21,9 @@ _ODD = re.compile(
 
 def burden(text: str) -> int:
     """That of Markdown that is not parsed yet."""
-    marks = sum(map(text.count, _MARKS))
+    marks = _PER_MARK * sum(map(text.count, _MARKS)) + _PER_DOLLAR * text.count("$")
     odd = 0 if text.isascii() else len(_ODD.findall(text))
-    return len(text) + _PER_MARK * marks + _PER_LINE * text.count("\n") + _PER_ODD_LETTER * odd
+    return len(text) + marks + _PER_LINE * text.count("\n") + _PER_ODD_LETTER * odd
 
 
 def burden_of_tokens(tokens: list[Token]) -> int:

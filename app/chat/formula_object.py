@@ -32,6 +32,9 @@ class FormulaObject(QPyTextObject):
         self._formulas = formulas
         self._color = color
         self._renderers: dict[Latex, QSvgRenderer] = {}
+        self._latexes: dict[str, Latex] = {}  # by how they were written
+        self._em = 0.0  # the size of a letter of the font for which it was asked last
+        self._font = QFont()
 
     def set_color(self, color: str) -> None:
         """Draw in another colour."""
@@ -40,10 +43,13 @@ class FormulaObject(QPyTextObject):
 
     def intrinsicSize(self, document: QTextDocument, _position: int, layout: QTextFormat) -> QSizeF:  # noqa: N802
         """The size in this document's letters, no wider than the document."""
-        picture = self._formulas.picture(_latex(layout))
+        picture = self._formulas.picture(self._latex(layout))
         if picture is None:
             return QSizeF(0, 0)
-        em = letter_size(document.defaultFont())
+        font = document.defaultFont()
+        if not self._em or font != self._font:
+            self._font, self._em = font, letter_size(font)
+        em = self._em
         room = document.textWidth()
         shrink = min(1.0, room / (picture.width * em)) if room > 0 else 1.0
         return QSizeF(picture.width, picture.ascent + picture.depth) * em * shrink
@@ -57,7 +63,7 @@ class FormulaObject(QPyTextObject):
         layout: QTextFormat,
     ) -> None:
         """Paint the formula."""
-        latex = _latex(layout)
+        latex = self._latex(layout)
         picture = self._formulas.picture(latex)
         if picture is None:
             return
@@ -66,6 +72,13 @@ class FormulaObject(QPyTextObject):
             renderer = QSvgRenderer(QByteArray(picture.svg.replace(INK, self._color).encode()), self)
             self._renderers[latex] = renderer
         renderer.render(painter, QRectF(rect))
+
+    def _latex(self, layout: QTextFormat) -> Latex:
+        """A text layout asks several times for every formula, so one property has to do."""
+        source = str(layout.property(SOURCE)) + str(layout.property(_DISPLAYED))
+        if source not in self._latexes:
+            self._latexes[source] = _latex(layout)
+        return self._latexes[source]
 
 
 def formula_format(latex: Latex, picture: Formula, font: QFont) -> QTextCharFormat:

@@ -9,7 +9,7 @@ from app.chat.pieces import Block, code_of
 
 _SLICE, _SLICE_LINES = 1_024, 32  # characters and lines that are cut between two looks at the clock
 _SECTION = 16_000  # letters and lines after which a section is full
-_LINE, _MARK = 60, 30  # letters that a line, or the mark of a formula, is counted for
+_LINE, _MARK = 60, 100  # letters that a line, or the mark of a formula, is counted for
 _NOTHING: Sequence[Block] = ()
 
 
