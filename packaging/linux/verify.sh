@@ -163,7 +163,8 @@ check_first_run() {
     sleep 2 # for a picture of something that has been painted
     picture 1-assistant
     focus Engine
-    on_screen xdotool key alt+w # and the cursor is in the field
+    on_screen xdotool key alt+w
+    sleep 1 # the tick is a click that takes a moment; then the cursor is in the field
     on_screen xdotool type --delay 30 /media/wheels
     picture 2-wheel-folder
     begin=$SECONDS
