@@ -16,6 +16,7 @@ from typing import Any
 
 from app.paths import ROOT
 from app.runtime.manager import RuntimeManager
+from app.translation import tr
 from engine.errors import CoppiceError
 
 ADDRESS_VARIABLE = "COPPICE_ENGINE_ADDRESS"
@@ -127,18 +128,18 @@ class EngineChild:
 def describe_exit(code: int) -> str:
     """What the exit code of an engine that nobody asked to end means, as a sentence."""
     if code == 0:
-        return "The engine ended by itself."
+        return tr("The engine ended by itself.")
     if code > 0:
-        return f"The engine ended with exit code {code}."
+        return tr("The engine ended with exit code {code}.").format(code=code)
     if code == -signal.SIGTERM:
-        return "The engine was ended from outside."
+        return tr("The engine was ended from outside.")
     if os.name == "posix" and code == -signal.SIGKILL:
-        return "The engine was killed, perhaps because memory ran out."
+        return tr("The engine was killed, perhaps because memory ran out.")
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return f"The engine crashed ({name})."
+    return tr("The engine crashed ({signal}).").format(signal=name)
 
 
 def _listen(folder: str, key: bytes) -> Listener:

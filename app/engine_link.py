@@ -13,6 +13,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QThread, Signal
 
 from app.engine_child import BROKEN, EngineChild, EngineProgram, describe_exit
+from app.translation import tr
 from engine.errors import CoppiceError
 from engine.messages import (
     PROTOCOL,
@@ -137,7 +138,7 @@ class EngineLink(QThread):
             if self._closing.is_set():
                 return
             if self._restarting.is_set():
-                ending = Failed(0, "The engine was restarted.")
+                ending = Failed(0, tr("The engine was restarted."))
             self.engine_stopped.emit(ending)
             self._fail_requests(ending)
             self._wait_for_restart()
@@ -150,7 +151,8 @@ class EngineLink(QThread):
         except CoppiceError as error:
             return Failed(0, error.message, error.hint)
         except OSError as error:
-            return Failed(0, f"The engine could not be started: {error}.", "Check the installation, then restart it.")
+            words = tr("The engine could not be started: {error}.").format(error=error)
+            return Failed(0, words, tr("Check the installation, then restart it."))
         self._child = child
         if self._closing.is_set():
             child.kill()
@@ -164,25 +166,27 @@ class EngineLink(QThread):
         except BROKEN:
             pass  # the exit code tells more
         except _UNREADABLE as error:
-            reason = f"The engine sent something that cannot be read ({error})."
+            reason = tr("The engine sent something that cannot be read ({error}).").format(error=error)
         finally:
             self._connected = False
             if reason or self._closing.is_set():
                 child.kill()
             code = child.end()
             self._child = None
-        return Failed(0, reason or describe_exit(code), f"What it printed last is in {self._program.log}.")
+        return Failed(
+            0, reason or describe_exit(code), tr("What it printed last is in {file}.").format(file=self._program.log)
+        )
 
     def _greet(self, connection: "Connection[Any, Any]") -> str:
         """Read the first message; returns what is wrong with it, or nothing."""
         ready = connection.recv()
         if not isinstance(ready, Ready):
-            return "The engine did not introduce itself."
+            return tr("The engine did not introduce itself.")
         if ready.protocol != PROTOCOL:
-            return (
-                f"The engine speaks version {ready.protocol} of the protocol, this window version {PROTOCOL}: "
+            return tr(
+                "The engine speaks version {its} of the protocol, this window version {ours}: "
                 "they come from different installations."
-            )
+            ).format(its=ready.protocol, ours=PROTOCOL)
         self.events_arrived.emit([ready])
         return ""
 
@@ -243,7 +247,7 @@ class EngineLink(QThread):
         """Without an engine every request fails at once."""
         while not (self._restarting.is_set() or self._closing.is_set()):
             self._wake_reader.recv_bytes()
-            self._fail_requests(Failed(0, "The engine is not running.", "Restart it."))
+            self._fail_requests(Failed(0, tr("The engine is not running."), tr("Restart it.")))
 
 
 def _hear_out(connection: "Connection[Any, Any]") -> None:

@@ -122,7 +122,7 @@ class Conversations(QObject):
     def import_files(self) -> None:
         """Ask for files, and add what they hold to the list."""
         paths, _ = QFileDialog.getOpenFileNames(
-            self._window, tr("Import conversations"), "", tr("Conversations (*.json)")
+            self._window, tr("Import conversations"), "", tr("Conversations (*.json *.md *.markdown)")
         )
         for path in paths:
             self.archive.read_file(Path(path))

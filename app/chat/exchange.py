@@ -1,16 +1,23 @@
 """Conversations as files that others can read: Markdown to look at, JSON with the usual messages to go on with."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from app.chat.conversation import Conversation, Message
+from app.translation import tr
 from engine.messages import Role
 
 _FORMAT = "coppice-conversation"
 _LARGEST_BYTES = 200 << 20
+MARKDOWN = (".md", ".markdown")
 _NAMES = {"user": "You", "assistant": "Answer", "system": "System"}
+_ROLES = {name: role for role, name in _NAMES.items()}
+_NOTHING = "(nothing)"
+# A line of a text that looks like the heading of a turn gets a backslash, which Markdown does not show.
+_TURN = re.compile(rf"^\\*## (?:{'|'.join(_ROLES)})$", re.MULTILINE)
 
 
 class ExchangeError(Exception):
@@ -21,7 +28,7 @@ def as_markdown(title: str, messages: Sequence[Message]) -> str:
     """The path that is shown, under headings."""
     parts = [f"# {title}"]
     for message in messages:
-        parts += [f"## {_NAMES[message.role]}", message.content.strip() or "(nothing)"]
+        parts += [f"## {_NAMES[message.role]}", _TURN.sub(r"\\\g<0>", message.content.strip()) or _NOTHING]
     return "\n\n".join(parts) + "\n"
 
 
@@ -36,13 +43,14 @@ def read_conversations(path: Path) -> list[tuple[str, Conversation]]:
     """Titles and conversations of a file; raises `ExchangeError` with the reason if it holds none."""
     try:
         if path.stat().st_size > _LARGEST_BYTES:
-            reason = f"It is larger than {_LARGEST_BYTES >> 20} MB."
+            reason = tr("It is larger than {size} MB.").format(size=_LARGEST_BYTES >> 20)
         else:
-            return from_json(path.read_text(encoding="utf-8"))
+            read = from_markdown if path.suffix.casefold() in MARKDOWN else from_json
+            return read(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        reason = f"It cannot be read: {error.strerror or error}."
+        reason = tr("It cannot be read: {reason}.").format(reason=error.strerror or error)
     except UnicodeDecodeError:
-        reason = "It is not UTF-8 text."
+        reason = tr("It is not UTF-8 text.")
     raise ExchangeError(reason)
 
 
@@ -55,11 +63,30 @@ def from_json(text: str) -> list[tuple[str, Conversation]]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ExchangeError(f"The file is not JSON: {error}.") from error
+        raise ExchangeError(tr("The file is not JSON: {error}.").format(error=error)) from error
     chats = document if _is_list_of_chats(document) else [document]
     if not chats:
-        raise ExchangeError("The file holds no conversation.")
+        raise ExchangeError(tr("The file holds no conversation."))
     return [_chat(each) for each in chats]
+
+
+def from_markdown(text: str) -> list[tuple[str, Conversation]]:
+    """Title and conversation of a file as `as_markdown` writes it. Raises `ExchangeError`."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    title = lines[0].removeprefix("# ").strip() if lines[0].startswith("# ") else ""
+    turns: list[dict[str, str]] = []
+    for line in lines[1 if title else 0 :]:
+        name = line.removeprefix("## ")
+        if line.startswith("## ") and name in _ROLES:
+            turns.append({"role": _ROLES[name], "content": ""})
+        elif turns:
+            turns[-1]["content"] += (line[1:] if line.startswith("\\") and _TURN.fullmatch(line) else line) + "\n"
+    if not turns:
+        raise ExchangeError(tr("The file holds no turns; expected are headings such as “## You” and “## Answer”."))
+    for turn in turns:
+        said = turn["content"].strip("\n")
+        turn["content"] = "" if said == _NOTHING else said
+    return [_chat({"title": title, "messages": turns})]
 
 
 def _is_list_of_chats(document: Any) -> bool:
@@ -69,7 +96,8 @@ def _is_list_of_chats(document: Any) -> bool:
 def _chat(document: Any) -> tuple[str, Conversation]:
     turns = document.get("messages") if isinstance(document, dict) else document
     if not isinstance(turns, list) or not turns:
-        raise ExchangeError('The file holds no messages; expected is {"messages": [{"role": "user", "content": "…"}]}.')
+        form = '{"messages": [{"role": "user", "content": "…"}]}'
+        raise ExchangeError(tr("The file holds no messages; expected is {form}.").format(form=form))
     title = document.get("title") if isinstance(document, dict) else ""
     messages: list[Message] = []
     for role, content in map(_turn, turns):
@@ -82,7 +110,7 @@ def _chat(document: Any) -> tuple[str, Conversation]:
     if messages and messages[-1].role == "user":
         messages.append(Message("assistant", "", parent=messages[-1].id))
     if not messages:
-        raise ExchangeError("The file holds no question.")
+        raise ExchangeError(tr("The file holds no question."))
     return (title if isinstance(title, str) else ""), Conversation(messages)
 
 
@@ -96,7 +124,7 @@ def _turn(turn: Any) -> tuple[Role, str]:
     if isinstance(content, list):  # parts, of which the texts are kept
         content = "\n".join(part["text"] for part in content if isinstance(part, dict) and _is_text(part.get("text")))
     if role not in get_args(Role) or not _is_text(content):
-        raise ExchangeError("The file holds a message without a role or without text.")
+        raise ExchangeError(tr("The file holds a message without a role or without text."))
     return cast(Role, role), str(content)
 
 

@@ -175,7 +175,8 @@ def _parse_seed(text: str) -> int:
     if not text.strip():
         return RANDOM_SEED
     if not text.strip().isdecimal():
-        raise InputError(f"The seed '{text.strip()}' is not a whole number.", "Leave it empty for a random one.")
+        words = tr("The seed “{text}” is not a whole number.").format(text=text.strip())
+        raise InputError(words, tr("Leave it empty for a random one."))
     return int(text)
 
 

@@ -1,6 +1,7 @@
 """Generation settings by name, kept with the other settings; one of them may be what new chats begin with."""
 
 from app.settings import GenerationSettings, SettingsFile
+from app.translation import tr
 from engine.errors import InputError
 
 _LONGEST_NAME = 60
@@ -46,7 +47,7 @@ class Presets:
         """Give a preset another name that no other has; returns it as it is kept."""
         old, new = self._known(old), _tidied(new)
         if new != old and new in self.names:
-            raise InputError(f"There is a preset '{new}' already.", "Choose another name.")
+            raise InputError(tr("There is a preset “{name}” already.").format(name=new), tr("Choose another name."))
         presets = {new if name == old else name: each for name, each in self._settings.current.presets.items()}
         self._settings.change(presets=presets, default_preset=new if self.default == old else self.default)
         return new
@@ -64,14 +65,16 @@ class Presets:
     def _known(self, name: str) -> str:
         name = _tidied(name)
         if name not in self._settings.current.presets:
-            raise InputError(f"There is no preset '{name}'.", "Save the settings under this name first.")
+            words = tr("There is no preset “{name}”.").format(name=name)
+            raise InputError(words, tr("Save the settings under this name first."))
         return name
 
 
 def _tidied(name: str) -> str:
     name = " ".join("".join(each if each.isprintable() else " " for each in name).split())
     if not name:
-        raise InputError("A preset needs a name.", "Write one into the field.")
+        raise InputError(tr("A preset needs a name."), tr("Write one into the field."))
     if len(name) > _LONGEST_NAME:
-        raise InputError(f"The name has {len(name)} letters.", f"Use at most {_LONGEST_NAME}.")
+        words = tr("The name has {count} letters.").format(count=len(name))
+        raise InputError(words, tr("Use at most {count}.").format(count=_LONGEST_NAME))
     return name

@@ -191,12 +191,12 @@
         <message>
             <location filename="../../app/actions.py" />
             <source>Previo&amp;us version</source>
-            <translation>Vorige &amp;Fassung</translation>
+            <translation>Vor&amp;ige Fassung</translation>
         </message>
         <message>
             <location filename="../../app/actions.py" />
             <source>Ren&amp;ame chat</source>
-            <translation>Chat umben&amp;ennen</translation>
+            <translation>Ch&amp;at umbenennen</translation>
         </message>
         <message>
             <location filename="../../app/actions.py" />
@@ -479,6 +479,21 @@
             <translation>Speichern</translation>
         </message>
         <message>
+            <location filename="../../app/chat/archive/archive.py" />
+            <source>Conversations cannot be saved in {file}: {reason}.</source>
+            <translation>Chats können nicht in {file} gespeichert werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/archive.py" />
+            <source>Free some space; it is tried again.</source>
+            <translation>Schaffen Sie Platz; es wird wieder versucht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/archive.py" />
+            <source>It is tried again with the next change.</source>
+            <translation>Mit der nächsten Änderung wird es wieder versucht.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/archive/schema.py" />
             <source>a newer version of Coppice wrote it</source>
             <translation>eine neuere Fassung von Coppice hat sie geschrieben</translation>
@@ -497,6 +512,76 @@
             <location filename="../../app/chat/archive/schema.py" />
             <source>only the log that belongs to it is left</source>
             <translation>nur das zugehörige Protokoll ist noch da</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/pdf.py" />
+            <source>It has no text, perhaps because its pages are pictures.</source>
+            <translation>Sie hat keinen Text, vielleicht weil ihre Seiten Bilder sind.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/pdf.py" />
+            <source>It is damaged, or not a PDF.</source>
+            <translation>Sie ist beschädigt oder kein PDF.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/pdf.py" />
+            <source>It is encrypted. Save a copy without a password, and attach that.</source>
+            <translation>Sie ist verschlüsselt. Speichern Sie eine Kopie ohne Passwort, und hängen Sie diese an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/pdf.py" />
+            <source>No text was found in it: {note}.</source>
+            <translation>Es wurde kein Text darin gefunden: {note}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/pdf.py" />
+            <source>only the first {number} of {count} pages</source>
+            <translation>nur die ersten {number} von {count} Seiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/pdf.py" />
+            <source>only the first {number} of {count} pages: the rest is too long</source>
+            <translation>nur die ersten {number} von {count} Seiten: der Rest ist zu lang</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/pdf.py" />
+            <source>reading was stopped after {number} of {count} pages: it took too long</source>
+            <translation>das Lesen wurde nach {number} von {count} Seiten abgebrochen: es dauerte zu lange</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/reading.py" />
+            <source>It cannot be read: {reason}.</source>
+            <translation>Sie kann nicht gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/reading.py" />
+            <source>It is a folder. Attach the files in it.</source>
+            <translation>Das ist ein Ordner. Hängen Sie die Dateien darin an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/reading.py" />
+            <source>It is empty.</source>
+            <translation>Sie ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/reading.py" />
+            <source>It is larger than {size} MB.</source>
+            <translation>Sie ist größer als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/reading.py" />
+            <source>It is not an ordinary file.</source>
+            <translation>Das ist keine gewöhnliche Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/reading.py" />
+            <source>It is not text.</source>
+            <translation>Sie enthält keinen Text.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/reading.py" />
+            <source>It is not text. Only texts, code and PDFs can be attached.</source>
+            <translation>Sie enthält keinen Text. Nur Texte, Code und PDFs können angehängt werden.</translation>
         </message>
         <message>
             <location filename="../../app/chat/attachments/tray.py" />
@@ -752,8 +837,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
-            <source>Conversations (*.json)</source>
-            <translation>Gespräche (*.json)</translation>
+            <source>Conversations (*.json *.md *.markdown)</source>
+            <translation>Chats (*.json *.md *.markdown)</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -799,6 +884,41 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/conversations.py" />
             <source>{path} could not be written: {reason}.</source>
             <translation>{path} ließ sich nicht schreiben: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/exchange.py" />
+            <source>It is not UTF-8 text.</source>
+            <translation>Sie ist kein Text in UTF-8.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/exchange.py" />
+            <source>The file holds a message without a role or without text.</source>
+            <translation>Die Datei enthält eine Nachricht ohne Rolle oder ohne Text.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/exchange.py" />
+            <source>The file holds no conversation.</source>
+            <translation>Die Datei enthält keinen Chat.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/exchange.py" />
+            <source>The file holds no messages; expected is {form}.</source>
+            <translation>Die Datei enthält keine Nachrichten; erwartet wird {form}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/exchange.py" />
+            <source>The file holds no question.</source>
+            <translation>Die Datei enthält keine Frage.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/exchange.py" />
+            <source>The file holds no turns; expected are headings such as “## You” and “## Answer”.</source>
+            <translation>Die Datei enthält kein Gespräch; erwartet werden Überschriften wie „## You“ und „## Answer“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/exchange.py" />
+            <source>The file is not JSON: {error}.</source>
+            <translation>Die Datei ist kein JSON: {error}.</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/figures.py" />
@@ -951,6 +1071,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation_form.py" />
+            <source>Leave it empty for a random one.</source>
+            <translation>Leer lassen für einen zufälligen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
             <source>Longest answer</source>
             <translation>Längste Antwort</translation>
         </message>
@@ -1068,6 +1193,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation_form.py" />
             <source>The same seed, question and settings give the same answer. Empty draws a new seed for every answer.</source>
             <translation>Gleicher Startwert, gleiche Frage und gleiche Einstellungen ergeben die gleiche Antwort. Leer wird für jede Antwort ein neuer gezogen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
+            <source>The seed “{text}” is not a whole number.</source>
+            <translation>Der Startwert „{text}“ ist keine ganze Zahl.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation_form.py" />
@@ -1213,6 +1343,46 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/preset_row.py" />
             <source>{text} preset</source>
             <translation>Vorlage: {text}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/presets.py" />
+            <source>A preset needs a name.</source>
+            <translation>Eine Vorlage braucht einen Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/presets.py" />
+            <source>Choose another name.</source>
+            <translation>Wählen Sie einen anderen Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/presets.py" />
+            <source>Save the settings under this name first.</source>
+            <translation>Speichern Sie die Einstellungen zuerst unter diesem Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/presets.py" />
+            <source>The name has {count} letters.</source>
+            <translation>Der Name hat {count} Buchstaben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/presets.py" />
+            <source>There is a preset “{name}” already.</source>
+            <translation>Eine Vorlage „{name}“ gibt es schon.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/presets.py" />
+            <source>There is no preset “{name}”.</source>
+            <translation>Eine Vorlage „{name}“ gibt es nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/presets.py" />
+            <source>Use at most {count}.</source>
+            <translation>Höchstens {count} sind möglich.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/presets.py" />
+            <source>Write one into the field.</source>
+            <translation>Schreiben Sie einen in das Feld.</translation>
         </message>
         <message>
             <location filename="../../app/chat/question_field.py" />
@@ -1618,6 +1788,76 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/welcome.py" />
             <source>What shall we talk about?</source>
             <translation>Worüber wollen wir reden?</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_child.py" />
+            <source>The engine crashed ({signal}).</source>
+            <translation>Der Rechenprozess ist abgestürzt ({signal}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_child.py" />
+            <source>The engine ended by itself.</source>
+            <translation>Der Rechenprozess hat sich von selbst beendet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_child.py" />
+            <source>The engine ended with exit code {code}.</source>
+            <translation>Der Rechenprozess hat sich mit Code {code} beendet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_child.py" />
+            <source>The engine was ended from outside.</source>
+            <translation>Der Rechenprozess wurde von außen beendet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_child.py" />
+            <source>The engine was killed, perhaps because memory ran out.</source>
+            <translation>Der Rechenprozess wurde abgebrochen, vielleicht weil der Speicher nicht reichte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_link.py" />
+            <source>Check the installation, then restart it.</source>
+            <translation>Prüfen Sie die Installation und starten Sie ihn dann neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_link.py" />
+            <source>Restart it.</source>
+            <translation>Starten Sie ihn neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_link.py" />
+            <source>The engine could not be started: {error}.</source>
+            <translation>Der Rechenprozess konnte nicht gestartet werden: {error}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_link.py" />
+            <source>The engine did not introduce itself.</source>
+            <translation>Der Rechenprozess hat sich nicht gemeldet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_link.py" />
+            <source>The engine is not running.</source>
+            <translation>Der Rechenprozess läuft nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_link.py" />
+            <source>The engine sent something that cannot be read ({error}).</source>
+            <translation>Der Rechenprozess hat etwas geschickt, das nicht gelesen werden kann ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_link.py" />
+            <source>The engine speaks version {its} of the protocol, this window version {ours}: they come from different installations.</source>
+            <translation>Der Rechenprozess spricht Version {its} des Protokolls, dieses Fenster Version {ours}: sie stammen aus verschiedenen Installationen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_link.py" />
+            <source>The engine was restarted.</source>
+            <translation>Der Rechenprozess wurde neu gestartet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_link.py" />
+            <source>What it printed last is in {file}.</source>
+            <translation>Was er zuletzt ausgegeben hat, steht in {file}.</translation>
         </message>
         <message>
             <location filename="../../app/engine_state.py" />

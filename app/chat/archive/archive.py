@@ -13,6 +13,7 @@ from app.chat.archive.records import ConversationRecord, MessageRecord, RoundKey
 from app.chat.archive.store import Store
 from app.chat.exchange import ExchangeError, read_conversations
 from app.round_packing import pack
+from app.translation import tr
 from engine.messages import Round
 
 _log = logging.getLogger("coppice.archive")
@@ -212,8 +213,9 @@ class Archive(QThread):
             self._kept_back.setdefault(job.conversation.id, job)
         words = str(error) or type(error).__name__
         full = "full" in words.lower()
-        hint = "Free some space; it is tried again." if full else "It is tried again with the next change."
-        self.write_failed.emit(f"Conversations cannot be saved in {self._path.name}: {words}. {hint}")
+        hint = tr("Free some space; it is tried again.") if full else tr("It is tried again with the next change.")
+        told = tr("Conversations cannot be saved in {file}: {reason}.").format(file=self._path.name, reason=words)
+        self.write_failed.emit(f"{told} {hint}")
 
 
 def _merge(before: _Job | None, job: _Job) -> _Job:

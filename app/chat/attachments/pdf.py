@@ -6,9 +6,11 @@ import time
 from typing import Any
 
 from app.chat.attachments.refusal import Refused
+from app.translation import tr
+from app.wording import mark
 
 _MOST_PAGES = 3000
-_BLANK = "It has no text, perhaps because its pages are pictures."
+_BLANK = mark("It has no text, perhaps because its pages are pictures.")
 
 
 class _OutOfTime(Exception):  # noqa: N818  # not an error: what is there is taken
@@ -32,11 +34,11 @@ def read_pdf(content: bytes, most_characters: int, deadline: float) -> tuple[str
     except DependencyError:
         readable = False
     except Exception as error:  # damaged files raise anything here
-        raise Refused("It is damaged, or not a PDF.") from error
+        raise Refused(tr("It is damaged, or not a PDF.")) from error
     if not readable:
-        raise Refused("It is encrypted. Save a copy without a password, and attach that.")
+        raise Refused(tr("It is encrypted. Save a copy without a password, and attach that."))
     if not text.strip():
-        raise Refused(f"No text was found in it: {note}." if note else _BLANK)
+        raise Refused(tr("No text was found in it: {note}.").format(note=note) if note else tr(_BLANK))
     return text, note
 
 
@@ -54,11 +56,13 @@ def _read_pages(reader: Any, most_characters: int, deadline: float) -> tuple[str
             keep_time()
             page = reader.pages[number].extract_text(visitor_operand_before=keep_time).strip()
         except _OutOfTime:
-            return "\n\n".join(texts), f"reading was stopped after {number} of {count} pages: it took too long"
+            note = tr("reading was stopped after {number} of {count} pages: it took too long")
+            return "\n\n".join(texts), note.format(number=number, count=count)
         if length + len(page) > most_characters:
-            return "\n\n".join(texts), f"only the first {number} of {count} pages: the rest is too long"
+            note = tr("only the first {number} of {count} pages: the rest is too long")
+            return "\n\n".join(texts), note.format(number=number, count=count)
         if page:
             texts.append(f"[Page {number + 1}]\n{page}")
             length += len(page)
-    left_out = f"only the first {_MOST_PAGES} of {count} pages" if count > _MOST_PAGES else ""
-    return "\n\n".join(texts), left_out
+    left_out = tr("only the first {number} of {count} pages").format(number=_MOST_PAGES, count=count)
+    return "\n\n".join(texts), left_out if count > _MOST_PAGES else ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.pdf import read_pdf
 from app.chat.attachments.refusal import Refused
+from app.translation import tr
 
 LARGEST_TEXT = 2 << 20  # bytes; four times that would fill the longest context there is
 LARGEST_PDF = 64 << 20
@@ -30,15 +31,15 @@ def read_attachment(path: Path) -> Attachment:
     try:
         content = _read_bytes(path)
     except OSError as error:
-        raise Refused(f"It cannot be read: {error.strerror or error}.") from error
+        raise Refused(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
     if _PDF in content[:1024]:
         text, note = read_pdf(content, LARGEST_TEXT, time.monotonic() + PATIENCE_SECONDS)
         return Attachment(path.name, text, note)
     if len(content) > LARGEST_TEXT:
-        raise Refused(f"It is larger than {LARGEST_TEXT >> 20} MB.")
+        raise Refused(tr("It is larger than {size} MB.").format(size=LARGEST_TEXT >> 20))
     text = decode(content)
     if not text.strip():
-        raise Refused("It is empty.")
+        raise Refused(tr("It is empty."))
     return Attachment(path.name, text)
 
 
@@ -49,10 +50,10 @@ def decode(content: bytes) -> str:
         text = content.decode(encoding)
     except UnicodeDecodeError:
         if encoding != "utf-8":
-            raise Refused("It is not text.") from None
+            raise Refused(tr("It is not text.")) from None
         text = content.decode("cp1252", "replace")
     if encoding in ("utf-8", "utf-8-sig") and any(byte < 32 and byte not in _TEXT_CONTROLS for byte in set(content)):
-        raise Refused("It is not text. Only texts, code and PDFs can be attached.")
+        raise Refused(tr("It is not text. Only texts, code and PDFs can be attached."))
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -62,10 +63,10 @@ def _read_bytes(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         kind = os.fstat(file.fileno())
         if stat.S_ISDIR(kind.st_mode):
-            raise Refused("It is a folder. Attach the files in it.")
+            raise Refused(tr("It is a folder. Attach the files in it."))
         if not stat.S_ISREG(kind.st_mode):
-            raise Refused("It is not an ordinary file.")
+            raise Refused(tr("It is not an ordinary file."))
         content = file.read(LARGEST_PDF + 1)
     if len(content) > LARGEST_PDF:
-        raise Refused(f"It is larger than {LARGEST_PDF >> 20} MB.")
+        raise Refused(tr("It is larger than {size} MB.").format(size=LARGEST_PDF >> 20))
     return content

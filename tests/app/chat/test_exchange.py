@@ -68,3 +68,36 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     for name, words in (("missing.json", "cannot be read"), ("latin.json", "not UTF-8")):
         with pytest.raises(ExchangeError, match=words):
             read_conversations(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "A `tree`.",
+        "Two\n\n\nempty lines, and\n    indented code",
+        "## You\n\nis how a turn begins",
+        "\\## Answer\nwith a backslash of its own",
+        "```\n## Answer\n```",
+        "## Your own heading\n# Another",
+    ],
+)
+def test_what_is_written_as_markdown_is_read_back(tmp_path: Path, said: str) -> None:
+    made = Conversation()
+    _, answer = made.ask(said)
+    made.change(replace(answer, text=said, ending=Ending.COMPLETE))
+    made.ask("And then?")
+    file = tmp_path / "trees.md"
+    file.write_text(as_markdown("Trees", made.messages), encoding="utf-8")
+    ((title, again),) = read_conversations(file)
+    assert title == "Trees"
+    assert [(each.role, each.text) for each in again.messages] == [(each.role, each.text) for each in made.messages]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# A title alone\n", "Some notes\n\n## Shopping\n", "## Answer\n\nWithout a question\n"]
+)
+def test_a_markdown_file_of_something_else_says_what_was_expected(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "notes.md"
+    file.write_text(text)
+    with pytest.raises(ExchangeError, match=r"no (turns|question)"):
+        read_conversations(file)
