@@ -62,6 +62,7 @@ class Archive(QThread):
         self._kept_back: dict[int, _Job] = {}  # conversation -> what could not be written yet
         self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}  # the same of rounds
         self._latest_search = 0
+        self._is_late = False
 
     # ---- for the window's thread ------------------------------------------------------------------------------------
 
@@ -136,6 +137,7 @@ class Archive(QThread):
             self._serve(self._opened_store(), job)
         except (sqlite3.Error, OSError) as error:
             _log.exception("the order to %s could not be carried out", job.order)
+            self._is_late = self._store is None
             self._on_failed(job, error)
 
     def _opened_store(self) -> Store:
@@ -143,6 +145,8 @@ class Archive(QThread):
             self._store = Store(self._path)
             if self._store.set_aside:
                 self.set_aside.emit(str(self._store.set_aside), self._store.reason)
+            if self._is_late:  # the list was asked for in vain
+                self.listed.emit(self._store.conversations())
         return self._store
 
     def _serve(self, store: Store, job: _Job) -> None:

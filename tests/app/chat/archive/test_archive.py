@@ -110,3 +110,22 @@ def test_a_folder_that_cannot_be_written_is_told(qtbot: QtBot, tmp_path: Path) -
     assert archive.wait(10_000)
     assert failed.args is not None
     assert "cannot be saved" in failed.args[0]
+
+
+def test_a_file_that_can_only_be_opened_later_is_listed_then(qtbot: QtBot, tmp_path: Path) -> None:
+    store = Store(tmp_path / "chats.sqlite3")
+    store.save(CHAT, [message(5, "an oak")])
+    store.close()
+    (tmp_path / "chats.sqlite3").rename(tmp_path / "away")
+    (tmp_path / "chats.sqlite3").mkdir()  # a file is not what is there
+    late = Archive(tmp_path / "chats.sqlite3")
+    late.start()
+    with qtbot.waitSignal(late.write_failed):
+        late.list_all()
+    (tmp_path / "chats.sqlite3").rmdir()
+    (tmp_path / "away").rename(tmp_path / "chats.sqlite3")
+    with qtbot.waitSignal(late.listed) as listed:
+        late.search("oak")
+    late.close()
+    assert late.wait(10_000)
+    assert listed.args == [[CHAT]]
