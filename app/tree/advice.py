@@ -3,6 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
+from app.translation import tr
 from app.tree.tool_button import tool_button
 from engine.messages import Round
 
@@ -26,7 +27,8 @@ class Advice(QWidget):
         self.words = QLabel(self)
         self.words.setWordWrap(True)
         self.words.setTextFormat(Qt.TextFormat.PlainText)
-        self.button = tool_button("", "From the next answer on; the answers stay the same, but may come slower.", self)
+        tip = tr("From the next answer on; the answers stay the same, but may come slower.")
+        self.button = tool_button("", tip, self)
         self.button.setAutoRaise(False)  # it stands in a sentence's line, and is to be seen as a button
         self.button.clicked.connect(self._on_clicked)
         row = QHBoxLayout(self)
@@ -63,9 +65,10 @@ class Advice(QWidget):
     def _refresh(self) -> None:
         self.setVisible(self._is_ours or self._small >= _ROUNDS)
         if self._is_ours:
-            self.words.setText(f"Trees have up to {LARGER_BUDGET} nodes from the next answer on.")
-            self.button.setText("Undo")
+            words = tr("Trees have up to {count} nodes from the next answer on.")
+            self.words.setText(words.format(count=LARGER_BUDGET))
+            self.button.setText(tr("Undo"))
         else:
-            why = self._reason or "The budget tunes itself: larger trees would not make this pair faster."
-            self.words.setText(f"Small trees. {why}")
-            self.button.setText("Show larger trees")
+            why = self._reason or tr("The budget tunes itself: larger trees would not make this pair faster.")
+            self.words.setText(tr("Small trees. {reason}").format(reason=why))
+            self.button.setText(tr("Show larger trees"))

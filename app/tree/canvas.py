@@ -5,6 +5,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
+from app.translation import tr
 from app.tree.brink import Brink
 from app.tree.chips import ChipsItem
 from app.tree.chips_picture import ChipsPicture
@@ -66,7 +67,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self.setCentralItem(self._box)
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.FullViewportUpdate)
         self.setMinimumSize(120, 80)
-        self.setAccessibleName("Speculation tree")
+        self.setAccessibleName(tr("Speculation tree"))
 
     @property
     def picture(self) -> Picture | None:

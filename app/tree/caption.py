@@ -23,24 +23,18 @@ def figures(tree: Snapshot, shown: int) -> tuple[Figure, ...]:
     if not tree.has_bonus:
         return (_round(tree), _nodes(tree, shown), *_state(tree))
     if not tree.drafted:
-        return (_round(tree), _tokens(tree), _NOTHING_DRAFTED)
+        return (_round(tree), _tokens(tree), _nothing_drafted())
     return (_round(tree), _tokens(tree), _nodes(tree, shown), _depth(tree))
-
-
-_UNVERIFIED = Figure(
-    "not checked yet",
-    "The draft model has guessed these; the target model's pass, which decides what is accepted, is still to come.",
-)
-_NOTHING_DRAFTED = Figure(
-    "nothing drafted",
-    "No draft model guessed ahead in this round, so the pass of the target model gave one token.",
-)
 
 
 def _state(tree: Snapshot) -> tuple[Figure, ...]:
     """How far a round has come that is not over."""
     if not tree.checking:
-        return (_UNVERIFIED,)
+        unverified = tr(
+            "The draft model has guessed these; the target model's pass, which decides what is accepted, is still to "
+            "come."
+        )
+        return (Figure(tr("not checked yet"), unverified),)
     checked = Figure(
         tr("being checked"),
         tr("The target model's pass is under way, which decides what is accepted of these."),
@@ -58,39 +52,51 @@ def _state(tree: Snapshot) -> tuple[Figure, ...]:
     return (checked, ahead)
 
 
+def _nothing_drafted() -> Figure:
+    return Figure(
+        tr("nothing drafted"),
+        tr("No draft model guessed ahead in this round, so the pass of the target model gave one token."),
+    )
+
+
 def _round(tree: Snapshot) -> Figure:
     return Figure(
-        f"Round {tree.number:,}",
-        "Rounds of this answer so far. In a round the draft model guesses a tree of continuations, "
-        "then one pass of the target model checks them all.",
+        tr("Round {number}").format(number=f"{tree.number:,}"),
+        tr(
+            "Rounds of this answer so far. In a round the draft model guesses a tree of continuations, "
+            "then one pass of the target model checks them all."
+        ),
     )
 
 
 def _tokens(tree: Snapshot) -> Figure:
-    accepted = len(tree.accepted) - 1
+    one, more = tr("{accepted} accepted + 1 bonus = 1 token"), tr("{accepted} accepted + 1 bonus = {count} tokens")
+    words = one if tree.new_tokens == 1 else more
     return Figure(
-        f"{accepted} accepted + 1 bonus = {_count(tree.new_tokens, 'token')}",
-        "What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose too, "
-        "one behind the other from the root. Bonus: one more token, the target's own choice where no drafted token "
-        "matched it. Without a draft every pass gives just the bonus token.",
+        words.format(accepted=len(tree.accepted) - 1, count=f"{tree.new_tokens:,}"),
+        tr(
+            "What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose "
+            "too, one behind the other from the root. Bonus: one more token, the target's own choice where no drafted "
+            "token matched it. Without a draft every pass gives just the bonus token."
+        ),
     )
 
 
 def _nodes(tree: Snapshot, shown: int) -> Figure:
-    hidden = f", {shown:,} shown" if shown < tree.drafted else ""
+    words = tr("1 node") if tree.drafted == 1 else tr("{count} nodes")
+    hidden = tr(", {count} shown").format(count=f"{shown:,}") if shown < tree.drafted else ""
     return Figure(
-        _count(tree.drafted, "node") + hidden,
-        "Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the "
-        "answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: zoom in.",
+        words.format(count=f"{tree.drafted:,}") + hidden,
+        tr(
+            "Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the "
+            "answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: zoom in."
+        ),
     )
 
 
 def _depth(tree: Snapshot) -> Figure:
-    return Figure(f"depth {tree.depth}", "Tokens in the longest continuation that was guessed.")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    words = tr("depth {depth}").format(depth=tree.depth)
+    return Figure(words, tr("Tokens in the longest continuation that was guessed."))
 
 
 class Caption(QWidget):

@@ -16,21 +16,23 @@ def explain_node(tree: Snapshot, node: int, folded: int, alternatives: Inspected
 
     `alternatives`: what the target finds likeliest in the node's place, if it was asked.
     """
-    facts = [("Depth", str(int(tree.depths[node])))]
+    facts = [(tr("Depth"), str(int(tree.depths[node])))]
     if node:
         here, path = _percent(tree.draft_probability(node)), _percent(tree.path_probability(node))
-        facts.append(("Draft", f"{here} here, {path} from the root"))
+        both = tr("{here} here, {path} from the root").format(here=here, path=path)
+        facts.append((tr("Draft"), both))
         facts += _target(tree, node)
     if folded:
-        facts.append(("Folded", f"{folded:,} behind it (zoom in to see them)"))
+        words = tr("{count} behind it (zoom in to see them)").format(count=f"{folded:,}")
+        facts.append((tr("Folded"), words))
     head = _head(tree.pieces[node], int(tree.tokens[node]))
     return _card(head, _fate(tree, node), facts, _choices(alternatives, int(tree.tokens[node])) if node else "")
 
 
 def explain_bonus(tree: Snapshot, alternatives: Inspected | None = None) -> str:
     """Rich text about the token that the target added."""
-    facts = [("Depth", str(int(tree.depths[tree.tip]) + 1)), *_target(tree, len(tree.pieces))]
-    fate = "Bonus: the target's own choice, from the same pass."
+    facts = [(tr("Depth"), str(int(tree.depths[tree.tip]) + 1)), *_target(tree, len(tree.pieces))]
+    fate = tr("Bonus: the target's own choice, from the same pass.")
     return _card(_head(tree.bonus_piece, tree.bonus), fate, facts, _choices(alternatives, tree.bonus))
 
 
@@ -38,28 +40,29 @@ def _target(tree: Snapshot, place: int) -> list[tuple[str, str]]:
     if tree.target_log_probs is None or tree.ranks is None:
         return []
     probability, rank = math.exp(float(tree.target_log_probs[place])), int(tree.ranks[place])
-    return [("Target", f"{_percent(probability)} here, {_ordinal(rank)} choice")]
+    words = tr("{probability} here, {rank} choice").format(probability=_percent(probability), rank=_ordinal(rank))
+    return [(tr("Target"), words)]
 
 
 def _fate(tree: Snapshot, node: int) -> str:
     if node == 0:
-        return "Root: the last token of the answer so far."
+        return tr("Root: the last token of the answer so far.")
     if node in tree.accepted:
-        return "Accepted: the target chose this token too."
+        return tr("Accepted: the target chose this token too.")
     if not tree.has_bonus:
         ahead = tr("Guessed ahead, while the target checks the others: it may be of use in the next round.")
-        return ahead if 0 < tree.checking <= node else "A guess: the target has not checked it yet."
+        return ahead if 0 < tree.checking <= node else tr("A guess: the target has not checked it yet.")
     parent = int(tree.parents[node])
     if parent not in tree.accepted:
-        return "Rejected: it stands behind a token that the target did not choose."
+        return tr("Rejected: it stands behind a token that the target did not choose.")
     if parent != tree.tip:
         following = tree.accepted[tree.accepted.index(parent) + 1]
         choice = _token(tree.pieces[following], int(tree.tokens[following]))
     elif int(tree.tokens[node]) == tree.bonus:
-        return "Chosen by the target too; it ends the answer and is counted as the bonus token."
+        return tr("Chosen by the target too; it ends the answer and is counted as the bonus token.")
     else:
         choice = _token(tree.bonus_piece, tree.bonus)
-    return f"Rejected: the target chose <b>{choice}</b> here."
+    return tr("Rejected: the target chose {token} here.").format(token=f"<b>{choice}</b>")
 
 
 def _choices(alternatives: Inspected | None, token: int) -> str:
@@ -73,7 +76,8 @@ def _choices(alternatives: Inspected | None, token: int) -> str:
         bar = "▇" * round(probability * _BAR) or "▏"
         share = f"<td align='right'>{_percent(probability)}&nbsp;&nbsp;</td>"
         rows.append(f"<tr><td>{text}&nbsp;&nbsp;</td>{share}<td>{bar}</td></tr>")
-    return f"<p style='margin: 8px 0 2px 0'>The target's likeliest tokens here</p><table>{''.join(rows)}</table>"
+    title = tr("The target's likeliest tokens here")
+    return f"<p style='margin: 8px 0 2px 0'>{title}</p><table>{''.join(rows)}</table>"
 
 
 def _head(piece: str, token: int) -> str:
@@ -86,14 +90,15 @@ def _token(piece: str, token: int) -> str:
 
 def _percent(probability: float) -> str:
     if 0.0 < probability < 0.0001:
-        return "below 0.01 %"
+        return tr("below 0.01 %")
     return f"{probability * 100:.3g} %"
 
 
 def _ordinal(number: int) -> str:
     teens = 10 < number % 100 < 20
-    ending = "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{ending}"
+    endings = {1: tr("{number}st"), 2: tr("{number}nd"), 3: tr("{number}rd")}
+    words = tr("{number}th") if teens else endings.get(number % 10, tr("{number}th"))
+    return words.format(number=f"{number:,}")
 
 
 def _card(head: str, fate: str, facts: list[tuple[str, str]], choices: str) -> str:

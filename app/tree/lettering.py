@@ -5,6 +5,7 @@ from typing import NamedTuple
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
+from app.translation import tr
 from app.tree.grid import MARGIN, Type
 from app.tree.pieces import visible
 
@@ -42,7 +43,9 @@ class Lettering:
         self._plain = QFontMetricsF(font)
         line, count = self._plain.height(), self._small.horizontalAdvance("+99")
         gap = round(count) + 5
-        lead = MARGIN + round(self.small_width("‹ 99 more")) + gap  # a count may stand between the sign and the token
+        lead = (
+            MARGIN + round(self.small_width(tr("‹ {count} more").format(count=99))) + gap
+        )  # a count may stand between the sign and the token
         self.type = Type(line=line, gap=gap, link=round(line * 0.6), lead=lead)
         self.baseline = (self._plain.ascent() - self._plain.descent()) / 2
         self.small_baseline = (self._small.ascent() - self._small.descent()) / 2

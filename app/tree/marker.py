@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
+from app.translation import tr
 from app.tree.grid import MARGIN, Point
 from app.tree.lettering import Lettering
 from app.tree.palette import Palette
@@ -23,8 +24,11 @@ class Marker:
     @property
     def definition(self) -> str:
         """What the sign says, as rich text."""
-        tokens = "1 token" if self.hidden == 1 else f"{self.hidden:,} tokens"
-        return f"<qt>The path begins {tokens} to the left: drag, or press Home</qt>"
+        one, more = (
+            tr("The path begins 1 token to the left: drag, or press Home"),
+            tr("The path begins {count} tokens to the left: drag, or press Home"),
+        )
+        return f"<qt>{(one if self.hidden == 1 else more).format(count=f'{self.hidden:,}')}</qt>"
 
 
 def marker(picture: Picture, origin: Point, letters: Lettering) -> Marker | None:
@@ -37,7 +41,7 @@ def marker(picture: Picture, origin: Point, letters: Lettering) -> Marker | None
         return None
     path = picture.path
     chip = picture.chip(path[min(hidden, len(path) - 1)])
-    text = f"‹ {hidden} more" if hidden <= 99 else "‹ 99+ more"
+    text = tr("‹ {count} more").format(count=hidden if hidden <= 99 else "99+")
     y = max(0.0, min(picture.view.height - chip.height, chip.y - origin.y))
     patch = QRectF(0, y - 1, MARGIN + letters.small_width(text) + 2, chip.height + 2)  # the outline of a chip, too
     return Marker(hidden, patch, text, QPointF(MARGIN, round(y + chip.height / 2 + letters.small_baseline)))

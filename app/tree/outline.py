@@ -1,5 +1,6 @@
 """A round as text that can be pasted anywhere: the tree by indentation, the accepted path marked."""
 
+from app.translation import tr
 from app.tree.pieces import visible
 from app.tree.snapshot import Snapshot
 
@@ -12,7 +13,8 @@ def as_text(tree: Snapshot) -> str:
     for siblings in children.values():
         siblings.sort(key=lambda node: (-tree.log_probs[node], node))
     accepted = set(tree.accepted)
-    lines = [f"Round {tree.number}: {tree.drafted} nodes, {len(accepted) - 1} accepted"]
+    head = tr("Round {number}: {count} nodes, {accepted} accepted")
+    lines = [head.format(number=tree.number, count=tree.drafted, accepted=len(accepted) - 1)]
     waiting = [0]
     while waiting:
         node = waiting.pop()

@@ -11,7 +11,9 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
 
+from app.translation import tr
 from app.tree.snapshot import MalformedTreeError, snapshot
+from app.wording import mark
 from engine.errors import InputError
 from engine.messages import Round, Seconds, Tree
 from engine.watching import Verdicts
@@ -19,7 +21,7 @@ from engine.watching import Verdicts
 LARGEST_BYTES = 2 << 30
 _LONGEST_LINE = 16 << 20
 _MOST_NODES = 65_536
-_HINT = "Choose a file that was saved with 'Save recording', or one that '--trace' wrote."
+_HINT = mark("Choose a file that was saved with 'Save recording', or one that '--trace' wrote.")
 
 
 def write_recording(path: Path, rounds: Iterable[Round]) -> int:
@@ -45,13 +47,16 @@ def read_recording(path: Path) -> Iterator[Round]:
     """
     try:
         if path.stat().st_size > LARGEST_BYTES:
-            raise InputError(f"'{path.name}' is larger than {LARGEST_BYTES >> 30} GB.", _HINT)
+            words = tr("'{name}' is larger than {size} GB.").format(name=path.name, size=LARGEST_BYTES >> 30)
+            raise InputError(words, tr(_HINT))
         with path.open(encoding="utf-8") as file:
             yield from _rounds(file, path.name)
     except UnicodeDecodeError:
-        raise InputError(f"'{path.name}' is no recording: it is not text.", _HINT) from None
+        words = tr("'{name}' is no recording: it is not text.").format(name=path.name)
+        raise InputError(words, tr(_HINT)) from None
     except OSError as error:
-        raise InputError(f"'{path.name}' cannot be read: {error.strerror or error}.", "Choose another file.") from error
+        words = tr("'{name}' cannot be read: {reason}.").format(name=path.name, reason=error.strerror or error)
+        raise InputError(words, tr("Choose another file.")) from error
 
 
 class TruncatedError(InputError):
@@ -62,20 +67,23 @@ def _rounds(file: TextIO, name: str) -> Iterator[Round]:
     number = 0
     while line := file.readline(_LONGEST_LINE + 1):
         if len(line) > _LONGEST_LINE:
-            raise InputError(f"Line {number + 1} of '{name}' is longer than {_LONGEST_LINE >> 20} MB.", _HINT)
+            words = tr("Line {number} of '{name}' is longer than {size} MB.")
+            raise InputError(words.format(number=number + 1, name=name, size=_LONGEST_LINE >> 20), tr(_HINT))
         if not line.strip():
             continue
         try:
             yield _checked(json.loads(line), number)
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError, MalformedTreeError) as error:
             if number and not line.endswith("\n"):
-                reason = f"'{name}' breaks off in the middle of round {number + 1}; the {number} before are shown."
-                raise TruncatedError(reason, "The rest was never written.") from None
-            reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-            raise InputError(f"Line {number + 1} of '{name}' is no round: {reason}.", _HINT) from None
+                words = tr("'{name}' breaks off in the middle of round {number}; the {count} before are shown.")
+                reason = words.format(name=name, number=number + 1, count=number)
+                raise TruncatedError(reason, tr("The rest was never written.")) from None
+            reason = tr("there is no {key}").format(key=error) if isinstance(error, KeyError) else str(error)
+            words = tr("Line {number} of '{name}' is no round: {reason}.")
+            raise InputError(words.format(number=number + 1, name=name, reason=reason), tr(_HINT)) from None
         number += 1
     if not number:
-        raise InputError(f"'{name}' is empty.", _HINT)
+        raise InputError(tr("'{name}' is empty.").format(name=name), tr(_HINT))
 
 
 def _checked(line: Any, place: int) -> Round:

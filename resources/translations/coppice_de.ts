@@ -1944,6 +1944,46 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Umschalt+Eingabe</translation>
         </message>
         <message>
+            <location filename="../../app/library/estimates.py" />
+            <source>Cannot be used: {reason}</source>
+            <translation>Nicht verwendbar: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/estimates.py" />
+            <source>Does not fit, because {reason}</source>
+            <translation>Passt nicht: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/estimates.py" />
+            <source>Runs on the CPU, about {rate}</source>
+            <translation>Läuft auf dem Prozessor, etwa {rate}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/estimates.py" />
+            <source>Runs on the GPU, about {rate}</source>
+            <translation>Läuft auf der Grafikkarte, etwa {rate}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/estimates.py" />
+            <source>Streams from RAM, about {rate}</source>
+            <translation>Strömt aus dem Arbeitsspeicher, etwa {rate}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/estimates.py" />
+            <source>Streams from SSD, about {rate}</source>
+            <translation>Strömt von der SSD, etwa {rate}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/estimates.py" />
+            <source>{rate:.0f} tokens/s</source>
+            <translation>{rate:.0f} Token/s</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/estimates.py" />
+            <source>{rate:.2f} tokens/s</source>
+            <translation>{rate:.2f} Token/s</translation>
+        </message>
+        <message>
             <location filename="../../app/library/hub/token_desk.py" />
             <source>the hub's command line tool</source>
             <translation>dem Kommandozeilenprogramm des Hubs</translation>
@@ -2043,6 +2083,49 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <source>The hub is busy</source>
             <translation>Der Hub ist überlastet</translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/library/picker/details.py" />
+            <source>%n layers</source>
+            <translation>
+                <numerusform>%n Schicht</numerusform>
+                <numerusform>%n Schichten</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Choose a model to see how it would run here, which drafts go with it, and how to get it.</source>
+            <translation>Wählen Sie ein Modell, um zu sehen, wie es hier liefe, welche Entwurfsmodelle zu ihm passen und wie man es bekommt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>How many of the target's layers would be in which memory, and all that is taken there: on the device also the draft, the context and the working space. Tokens per pass: how much the answer grows each time that all layers are gone through; the draft's guesses make it more than one.</source>
+            <translation>Wie viele Schichten des Zielmodells in welchem Speicher lägen, und alles, was dort belegt wird: auf dem Gerät auch das Entwurfsmodell, der Kontext und der Arbeitsbereich. Token je Durchlauf: um wie viel die Antwort jedes Mal wächst, wenn alle Schichten durchlaufen sind; durch die Vermutungen des Entwurfsmodells ist es mehr als eines.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Load</source>
+            <translation>Laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>RAM, ready</source>
+            <translation>RAM, rechenbereit</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>about {count:.1f} tokens per pass</source>
+            <translation>etwa {count:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>context of {count:,} tokens</source>
+            <translation>Kontext von {count:,} Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>{place}: {layers}, {size}</source>
+            <translation>{place}: {layers}, {size}</translation>
+        </message>
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
             <source>Everything that was found is hidden by the filters.</source>
@@ -2140,11 +2223,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/library/picker/downloads_page.py" />
-            <source>Load</source>
-            <translation>Laden</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/downloads_page.py" />
             <source>No downloads. What you get from the hub shows up here, and goes on when this dialog is closed.</source>
             <translation>Keine Downloads. Was Sie vom Hub holen, erscheint hier und läuft weiter, wenn dieses Fenster zu ist.</translation>
         </message>
@@ -2177,6 +2255,126 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/library/picker/draft_list.py" />
             <source>Draft model</source>
             <translation>Entwurfsmodell</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>A tiny pair that shows how everything works, at once and without a download.</source>
+            <translation>Ein winziges Paar, das zeigt, wie alles geht, sofort und ohne Download.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>April</source>
+            <translation>April</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>August</source>
+            <translation>August</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>December</source>
+            <translation>Dezember</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Embedded demo</source>
+            <translation>Eingebaute Vorführung</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>February</source>
+            <translation>Februar</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Folder</source>
+            <translation>Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Hub cache</source>
+            <translation>Zwischenspeicher des Hubs</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>It is not complete; loading its model again completes it.</source>
+            <translation>Sie ist nicht vollständig; laden Sie ihr Modell noch einmal, dann wird sie es.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>January</source>
+            <translation>Januar</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>July</source>
+            <translation>Juli</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>June</source>
+            <translation>Juni</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>March</source>
+            <translation>März</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>May</source>
+            <translation>Mai</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>November</source>
+            <translation>November</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>October</source>
+            <translation>Oktober</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>On the hub</source>
+            <translation>Auf dem Hub</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Prepared copy</source>
+            <translation>Vorbereitete Kopie</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>September</source>
+            <translation>September</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Shipped with Coppice</source>
+            <translation>Mit Coppice geliefert</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>used {day}</source>
+            <translation>zuletzt benutzt {day}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>{count} parameters</source>
+            <translation>{count} Parameter</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>{day} {month} {year}</source>
+            <translation>{day}. {month} {year}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>{layers}, made from {source}</source>
+            <translation>{layers}, gemacht aus {source}</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/load_strip.py" />
@@ -2304,6 +2502,66 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{name} wurde gelöscht; {size} sind frei, wenn dieses Fenster geschlossen ist.</translation>
         </message>
         <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Download both{size} and load</source>
+            <translation>Beide herunterladen{size} und laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Download both{size} and load anyway</source>
+            <translation>Beide herunterladen{size} und trotzdem laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Download the draft{size} and load</source>
+            <translation>Entwurfsmodell herunterladen{size} und laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Download the draft{size} and load anyway</source>
+            <translation>Entwurfsmodell herunterladen{size} und trotzdem laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Download{size} and load</source>
+            <translation>Herunterladen{size} und laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Download{size} and load anyway</source>
+            <translation>Herunterladen{size} und trotzdem laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Load anyway</source>
+            <translation>Trotzdem laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Log in…</source>
+            <translation>Anmelden…</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Look again</source>
+            <translation>Noch einmal suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Open the model's page</source>
+            <translation>Seite des Modells öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Show download</source>
+            <translation>Download zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
+            <source>Try again</source>
+            <translation>Noch einmal versuchen</translation>
+        </message>
+        <message>
             <location filename="../../app/library/picker/terms_form.py" />
             <source>16 bit</source>
             <translation>16 Bit</translation>
@@ -2372,6 +2630,36 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/library/picker/terms_form.py" />
             <source>Where the target's layers are kept. Automatic takes the fastest place that has room.</source>
             <translation>Wo die Schichten des Zielmodells liegen. Automatisch nimmt den schnellsten Ort mit Platz.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/verdict.py" />
+            <source>Estimating…</source>
+            <translation>Wird geschätzt …</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/verdict.py" />
+            <source>Gated: access was refused</source>
+            <translation>Beschränkt: Der Zugang wurde verweigert</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/verdict.py" />
+            <source>Gated: its licence is to be accepted first</source>
+            <translation>Beschränkt: Erst ist die Lizenz anzunehmen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/verdict.py" />
+            <source>Gated: log in to the hub first</source>
+            <translation>Beschränkt: Melden Sie sich erst beim Hub an</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/verdict.py" />
+            <source>Not found on the hub</source>
+            <translation>Auf dem Hub nicht gefunden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/verdict.py" />
+            <source>Not known while offline</source>
+            <translation>Offline nicht bekannt</translation>
         </message>
         <message>
             <location filename="../../app/library/room.py" />
@@ -2985,11 +3273,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/preferences/models.py" />
-            <source>Hub cache</source>
-            <translation>Zwischenspeicher des Hubs</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/models.py" />
             <source>Models and folders</source>
             <translation>Modelle und Ordner</translation>
         </message>
@@ -3458,14 +3741,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <source>never reached</source>
             <translation>nie erreicht</translation>
         </message>
-        <message numerus="yes">
-            <location filename="../../app/telemetry/memory_picture.py" />
-            <source>%n layers</source>
-            <translation>
-                <numerusform>%n Schicht</numerusform>
-                <numerusform>%n Schichten</numerusform>
-            </translation>
-        </message>
         <message>
             <location filename="../../app/telemetry/memory_picture.py" />
             <source>Draft, context, working space and the like, at most</source>
@@ -3567,14 +3842,89 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Warten auf Gewichte</translation>
         </message>
         <message>
+            <location filename="../../app/tree/advice.py" />
+            <source>From the next answer on; the answers stay the same, but may come slower.</source>
+            <translation>Ab der nächsten Antwort; die Antworten bleiben dieselben, kommen aber vielleicht langsamer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/advice.py" />
+            <source>Show larger trees</source>
+            <translation>Größere Bäume zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/advice.py" />
+            <source>Small trees. {reason}</source>
+            <translation>Kleine Bäume. {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/advice.py" />
+            <source>The budget tunes itself: larger trees would not make this pair faster.</source>
+            <translation>Das Budget stellt sich selbst ein: Größere Bäume würden dieses Paar nicht schneller machen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/advice.py" />
+            <source>Trees have up to {count} nodes from the next answer on.</source>
+            <translation>Ab der nächsten Antwort haben Bäume bis zu {count} Knoten.</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/branching.py" />
             <source>Continue from here: “{text}”</source>
             <translation>Von hier an weiter: „{text}“</translation>
         </message>
         <message>
+            <location filename="../../app/tree/canvas.py" />
+            <source>Speculation tree</source>
+            <translation>Spekulationsbaum</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>, {count} shown</source>
+            <translation>, davon {count} gezeigt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>1 node</source>
+            <translation>1 Knoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>No draft model guessed ahead in this round, so the pass of the target model gave one token.</source>
+            <translation>In dieser Runde hat kein Entwurfsmodell vorausgeraten, deshalb ergab der Durchlauf des Zielmodells ein Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>Round {number}</source>
+            <translation>Runde {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>Rounds of this answer so far. In a round the draft model guesses a tree of continuations, then one pass of the target model checks them all.</source>
+            <translation>Bisherige Runden dieser Antwort. In einer Runde rät das Entwurfsmodell einen Baum von Fortsetzungen, dann prüft ein Durchlauf des Zielmodells sie alle.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>The draft model has guessed these; the target model's pass, which decides what is accepted, is still to come.</source>
+            <translation>Das Entwurfsmodell hat sie geraten; der Durchlauf des Zielmodells, der entscheidet, was angenommen wird, kommt erst noch.</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/caption.py" />
             <source>The target model's pass is under way, which decides what is accepted of these.</source>
             <translation>Der Durchlauf des Zielmodells ist im Gange; er entscheidet, was davon angenommen wird.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>Tokens in the longest continuation that was guessed.</source>
+            <translation>Token der längsten geratenen Fortsetzung.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: zoom in.</source>
+            <translation>Token, die das Entwurfsmodell in dieser Runde geraten hat; die Wurzel zählt nicht mit, sie ist das bisher letzte Token der Antwort. Unwahrscheinliche Knoten sind eingeklappt: +3 an einem Token heißt, dass drei dahinter verborgen sind; vergrößern Sie, um sie zu sehen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose too, one behind the other from the root. Bonus: one more token, the target's own choice where no drafted token matched it. Without a draft every pass gives just the bonus token.</source>
+            <translation>Worum die Antwort in diesem Durchlauf des Zielmodells gewachsen ist. Angenommen: geratene Token, die auch das Ziel gewählt hat, eines hinter dem anderen von der Wurzel an. Bonus: noch ein Token, die eigene Wahl des Ziels, wo kein geratenes passte. Ohne Entwurf ergibt jeder Durchlauf nur das Bonus-Token.</translation>
         </message>
         <message>
             <location filename="../../app/tree/caption.py" />
@@ -3588,13 +3938,133 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/caption.py" />
+            <source>depth {depth}</source>
+            <translation>Tiefe {depth}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>not checked yet</source>
+            <translation>noch nicht geprüft</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>nothing drafted</source>
+            <translation>nichts geraten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>{accepted} accepted + 1 bonus = 1 token</source>
+            <translation>{accepted} angenommen + 1 Bonus = 1 Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>{accepted} accepted + 1 bonus = {count} tokens</source>
+            <translation>{accepted} angenommen + 1 Bonus = {count} Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
             <source>{count} guessed ahead</source>
             <translation>{count} vorausgeraten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>{count} nodes</source>
+            <translation>{count} Knoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>A guess: the target has not checked it yet.</source>
+            <translation>Geraten: Das Ziel hat es noch nicht geprüft.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>Accepted: the target chose this token too.</source>
+            <translation>Angenommen: Auch das Ziel hat dieses Token gewählt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>Bonus: the target's own choice, from the same pass.</source>
+            <translation>Bonus: die eigene Wahl des Ziels, aus demselben Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>Chosen by the target too; it ends the answer and is counted as the bonus token.</source>
+            <translation>Auch vom Ziel gewählt; es beendet die Antwort und zählt als Bonus-Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>Depth</source>
+            <translation>Tiefe</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>Folded</source>
+            <translation>Eingeklappt</translation>
         </message>
         <message>
             <location filename="../../app/tree/explanation.py" />
             <source>Guessed ahead, while the target checks the others: it may be of use in the next round.</source>
             <translation>Vorausgeraten, während das Zielmodell die anderen prüft: Das kann der nächsten Runde nützen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>Rejected: it stands behind a token that the target did not choose.</source>
+            <translation>Abgelehnt: Es steht hinter einem Token, das das Ziel nicht gewählt hat.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>Rejected: the target chose {token} here.</source>
+            <translation>Abgelehnt: Das Ziel hat hier {token} gewählt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>Root: the last token of the answer so far.</source>
+            <translation>Wurzel: das bisher letzte Token der Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>The target's likeliest tokens here</source>
+            <translation>Was das Ziel hier am wahrscheinlichsten findet</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>below 0.01 %</source>
+            <translation>unter 0.01 %</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>{count} behind it (zoom in to see them)</source>
+            <translation>{count} dahinter (vergrößern, um sie zu sehen)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>{here} here, {path} from the root</source>
+            <translation>{here} hier, {path} von der Wurzel an</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>{number}nd</source>
+            <translation>{number}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>{number}rd</source>
+            <translation>{number}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>{number}st</source>
+            <translation>{number}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>{number}th</source>
+            <translation>{number}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explanation.py" />
+            <source>{probability} here, {rank} choice</source>
+            <translation>{probability} hier, {rank} Wahl</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
@@ -3862,6 +4332,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Der Schritt davor</translation>
         </message>
         <message>
+            <location filename="../../app/tree/lettering.py" />
+            <source>‹ {count} more</source>
+            <translation>‹ {count} weitere</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/marker.py" />
+            <source>The path begins 1 token to the left: drag, or press Home</source>
+            <translation>Der Pfad beginnt 1 Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/marker.py" />
+            <source>The path begins {count} tokens to the left: drag, or press Home</source>
+            <translation>Der Pfad beginnt {count} Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/outline.py" />
+            <source>Round {number}: {count} nodes, {accepted} accepted</source>
+            <translation>Runde {number}: {count} Knoten, {accepted} angenommen</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/panel.py" />
             <source>Copy as text</source>
             <translation>Als Text kopieren</translation>
@@ -3910,6 +4400,61 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/panel.py" />
             <source>once the answer is written</source>
             <translation>sobald die Antwort geschrieben ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>'{name}' breaks off in the middle of round {number}; the {count} before are shown.</source>
+            <translation>„{name}“ bricht mitten in Runde {number} ab; die {count} davor werden gezeigt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>'{name}' cannot be read: {reason}.</source>
+            <translation>„{name}“ kann nicht gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>'{name}' is empty.</source>
+            <translation>„{name}“ ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>'{name}' is larger than {size} GB.</source>
+            <translation>„{name}“ ist größer als {size} GB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>'{name}' is no recording: it is not text.</source>
+            <translation>„{name}“ ist keine Aufzeichnung: Die Datei enthält keinen Text.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>Choose a file that was saved with 'Save recording', or one that '--trace' wrote.</source>
+            <translation>Wählen Sie eine Datei, die mit „Aufzeichnung speichern“ gespeichert wurde oder die „--trace“ geschrieben hat.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>Choose another file.</source>
+            <translation>Wählen Sie eine andere Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>Line {number} of '{name}' is longer than {size} MB.</source>
+            <translation>Zeile {number} von „{name}“ ist länger als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>Line {number} of '{name}' is no round: {reason}.</source>
+            <translation>Zeile {number} von „{name}“ ist keine Runde: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>The rest was never written.</source>
+            <translation>Der Rest wurde nie geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>there is no {key}</source>
+            <translation>{key} fehlt</translation>
         </message>
         <message>
             <location filename="../../app/tree/recording_bar.py" />
@@ -4005,11 +4550,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/window.py" />
             <source>Restart engine</source>
             <translation>Neu starten</translation>
-        </message>
-        <message>
-            <location filename="../../app/window.py" />
-            <source>Speculation tree</source>
-            <translation>Spekulationsbaum</translation>
         </message>
         <message>
             <location filename="../../app/window.py" />

@@ -28,7 +28,7 @@
             </translation>
         </message>
         <message numerus="yes">
-            <location filename="../../app/telemetry/memory_picture.py" />
+            <location filename="../../app/library/picker/details.py" />
             <source>%n layers</source>
             <translation>
                 <numerusform>%n layer</numerusform>
