@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from app.translation import tr
 from engine.messages import Appraised
 from engine.options import LoadOptions, Place
 
@@ -51,19 +52,20 @@ def in_words(found: Appraised) -> str:
     """Such as "Streams from RAM, about 9 tokens/s"; a sentence without a full stop, or with a reason."""
     if found.verdict == "no":
         if not found.tiers:
-            return f"Cannot be used: {found.reason}"
-        return f"Does not fit, because {found.reason}"
+            return tr("Cannot be used: {reason}").format(reason=found.reason)
+        return tr("Does not fit, because {reason}").format(reason=found.reason)
     if found.verdict == "device":
-        place = "Runs on the GPU" if found.device == "cuda" else "Runs on the CPU"
+        words = tr("Runs on the GPU, about {rate}") if found.device == "cuda" else tr("Runs on the CPU, about {rate}")
     else:
-        place = "Streams from RAM" if found.verdict == "offload" else "Streams from SSD"
-    return f"{place}, about {rate_text(found.tokens_per_second)}"
+        is_ram = found.verdict == "offload"
+        words = tr("Streams from RAM, about {rate}") if is_ram else tr("Streams from SSD, about {rate}")
+    return words.format(rate=rate_text(found.tokens_per_second))
 
 
 def rate_text(tokens_per_second: float) -> str:
     """A speed with as many digits as an estimate deserves."""
     if tokens_per_second >= 9.5:
-        return f"{tokens_per_second:.0f} tokens/s"
+        return tr("{rate:.0f} tokens/s").format(rate=tokens_per_second)
     if tokens_per_second >= 0.095:
-        return f"{tokens_per_second:.1f} tokens/s"
-    return f"{tokens_per_second:.2f} tokens/s"
+        return tr("{rate:.1f} tokens/s").format(rate=tokens_per_second)
+    return tr("{rate:.2f} tokens/s").format(rate=tokens_per_second)

@@ -15,7 +15,7 @@ from app.library.hub.facts import ModelFacts
 from app.library.hub.rows import ModelRow
 from app.library.pairing.drafts import Candidate, DraftChoice, Origin
 from app.library.picker.entry import Entry
-from app.library.picker.offer import NOTHING, Deed, Missing, Offer, offer_for
+from app.library.picker.offer import Deed, Missing, Offer, no_offer, offer_for
 from app.library.shelf import Shelf
 from app.library.suggestions import Suggestion
 from app.library.terms_memory import TermsMemory
@@ -162,7 +162,7 @@ class Chooser(QObject):
         """What the button does."""
         entry = self.entry
         if entry is None:
-            return NOTHING
+            return no_offer()
         missing = self.missing
         repos = {each.repo for each in missing}
         download = next((each for each in self._downloads if each.request.repo_id in repos), None)

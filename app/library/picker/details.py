@@ -13,18 +13,20 @@ from app.library.picker.entry_delegate import tone_color
 from app.library.picker.entry_list import describe
 from app.library.picker.offer import Deed
 from app.library.picker.terms_form import TermsForm
-from app.library.picker.verdict import ASKING, Tone, Verdict, priced
+from app.library.picker.verdict import Tone, Verdict, asking, priced
 from app.theme import Colors
+from app.translation import tr
+from app.wording import mark
 from engine.messages import Appraised
 from engine.options import LoadOptions
 
 _PLACES = {"device": "GPU", "ram": "RAM", "ssd": "SSD"}
-_TIERS = (
+_TIERS = mark(
     "How many of the target's layers would be in which memory, and all that is taken there: on the device also the "
     "draft, the context and the working space. Tokens per pass: how much the answer grows each time that all layers "
     "are gone through; the draft's guesses make it more than one."
 )
-_NOTHING = "Choose a model to see how it would run here, which drafts go with it, and how to get it."
+_NOTHING = mark("Choose a model to see how it would run here, which drafts go with it, and how to get it.")
 
 
 class DetailsPane(QFrame):
@@ -45,12 +47,12 @@ class DetailsPane(QFrame):
         self.figures = label("quiet-text", "", self)
         self.estimate = QLabel(self, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.tiers = label("quiet-text", "", self)
-        self.tiers.setToolTip(_TIERS)
+        self.tiers.setToolTip(tr(_TIERS))
         self.access = AccessBox(self)
         self.terms = TermsForm(self)
-        self.draft_title = label("box-title", "Draft", self)
+        self.draft_title = label("box-title", tr("Draft"), self)
         self.drafts = DraftList(colors, self)
-        self.primary = QPushButton("Load", self)
+        self.primary = QPushButton(tr("Load"), self)
         self.primary.setDefault(True)
         self.primary.setAutoDefault(True)
         self._lay_out()
@@ -81,7 +83,7 @@ class DetailsPane(QFrame):
         column.addWidget(self.drafts, 1)
         column.addStretch(0)
         column.addWidget(self.primary)
-        self._empty = label("quiet-text", _NOTHING, self)
+        self._empty = label("quiet-text", tr(_NOTHING), self)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._empty.setContentsMargins(40, 0, 40, 0)
         self._stack = QStackedLayout(self)
@@ -152,7 +154,7 @@ class DetailsPane(QFrame):
             return Verdict(entry.problem, Tone.BAD)
         if (price := self._chooser.price) is not None:
             return priced(price)
-        return ASKING if self._chooser.is_asking else Verdict("")
+        return asking() if self._chooser.is_asking else Verdict("")
 
     def _show_drafts(self) -> None:
         self.drafts.show_choices(self._chooser.choices, self._chooser.draft)
@@ -160,12 +162,16 @@ class DetailsPane(QFrame):
 
 def describe_tiers(price: Appraised) -> str:
     """Where the layers would be and what that takes, such as `GPU: 20 layers, 7.8 GB  ·  RAM: 44 layers, 22.0 GB`."""
-    places = _PLACES if price.device == "cuda" else _PLACES | {"device": "RAM, ready"}
+    places = _PLACES if price.device == "cuda" else _PLACES | {"device": tr("RAM, ready")}
     tiers = [
-        f"{places.get(each.tier, each.tier)}: {each.layers} layers, {size_text(each.bytes)}"
+        tr("{place}: {layers}, {size}").format(
+            place=places.get(each.tier, each.tier), layers=tr("%n layers", n=each.layers), size=size_text(each.bytes)
+        )
         for each in price.tiers
         if each.bytes
     ]
-    passes = f"about {price.tokens_per_pass:.1f} tokens per pass" if price.tokens_per_pass else ""
-    context = f"context of {price.context_tokens:,} tokens" if price.context_tokens else ""
+    passes = (
+        tr("about {count:.1f} tokens per pass").format(count=price.tokens_per_pass) if price.tokens_per_pass else ""
+    )
+    context = tr("context of {count:,} tokens").format(count=price.context_tokens) if price.context_tokens else ""
     return "\n".join(filter(None, ("  ·  ".join(tiers), "  ·  ".join(filter(None, (context, passes))))))

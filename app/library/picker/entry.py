@@ -9,19 +9,35 @@ from app.library.hub.rows import ModelRow
 from app.library.local.models import Home, LocalModel
 from app.library.local.prepared import PreparedCopy
 from app.library.suggestions import Suggestion
+from app.translation import tr
+from app.wording import mark
 from engine.options import EMBEDDED
 
 _DEMO_PARAMETERS = 7_500_000
+_MONTHS = (
+    mark("January"),
+    mark("February"),
+    mark("March"),
+    mark("April"),
+    mark("May"),
+    mark("June"),
+    mark("July"),
+    mark("August"),
+    mark("September"),
+    mark("October"),
+    mark("November"),
+    mark("December"),
+)
 
 
 class Where(Enum):
     """Where a model is, in words for people."""
 
-    HUB = "On the hub"
-    CACHE = "Hub cache"
-    FOLDER = "Folder"
-    PREPARED = "Prepared copy"
-    SHIPPED = "Shipped with Coppice"
+    HUB = mark("On the hub")
+    CACHE = mark("Hub cache")
+    FOLDER = mark("Folder")
+    PREPARED = mark("Prepared copy")
+    SHIPPED = mark("Shipped with Coppice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +83,16 @@ class Entry:
         if not self.last_used:
             return ""
         day = datetime.fromtimestamp(self.last_used, UTC).astimezone()
-        return f"{day.day} {day:%B %Y}"
+        month = _MONTHS[day.month - 1]
+        return tr("{day} {month} {year}").format(day=day.day, month=tr(month), year=day.year)
 
     @property
     def figures(self) -> str:
         """What is known of it, in one line; of what is here, also where, and when it was used."""
-        parameters = f"{parameters_text(self.parameters)} parameters" if self.parameters else ""
+        parameters = tr("{count} parameters").format(count=parameters_text(self.parameters)) if self.parameters else ""
         size = size_text(self.bytes) if self.bytes else ""
-        here = ("" if self.of_hub else self.where.value, f"used {self.last_used_text}" if self.last_used else "")
+        used = tr("used {day}").format(day=self.last_used_text) if self.last_used else ""
+        here = ("" if self.of_hub else tr(self.where.value), used)
         return "  ·  ".join(filter(None, (parameters, self.format, size, self.licence, self.family, *here)))
 
 
@@ -152,8 +170,8 @@ def prepared_entry(copy: PreparedCopy) -> Entry:
         where=Where.PREPARED,
         bytes=copy.bytes,
         format=copy.weights,
-        about=f"{copy.layers} layers, made from {copy.source}",
-        problem="" if copy.complete else "It is not complete; loading its model again completes it.",
+        about=tr("{layers}, made from {source}").format(layers=tr("%n layers", n=copy.layers), source=copy.source),
+        problem="" if copy.complete else tr("It is not complete; loading its model again completes it."),
         weights=copy.weights,
         prepared=copy,
     )
@@ -163,10 +181,10 @@ def demo_entry() -> Entry:
     """The embedded pair, which is always there."""
     return Entry(
         key=EMBEDDED,
-        name="Embedded demo",
+        name=tr("Embedded demo"),
         source=EMBEDDED,
         where=Where.SHIPPED,
         parameters=_DEMO_PARAMETERS,
         format="safetensors",
-        about="A tiny pair that shows how everything works, at once and without a download.",
+        about=tr("A tiny pair that shows how everything works, at once and without a download."),
     )

@@ -1,11 +1,13 @@
 """What one button offers to do with the model that is chosen, in words that say it before it is pressed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from app.downloads.disk import size_text
 from app.downloads.progress import Progress, State
 from app.library.hub.trouble import HubError, Trouble
+from app.translation import tr
+from app.wording import mark
 from engine.errors import CoppiceError
 from engine.messages import Appraised
 
@@ -40,16 +42,19 @@ class Offer:
     enabled: bool = True
 
 
-NOTHING = Offer(Deed.NOTHING, "Load", enabled=False)
-
 _OFFERS = {
-    Trouble.NOT_LOGGED_IN: Offer(Deed.LOG_IN, "Log in…"),
-    Trouble.LICENCE_NOT_ACCEPTED: Offer(Deed.OPEN_PAGE, "Open licence page"),
-    Trouble.REFUSED: Offer(Deed.OPEN_PAGE, "Open the model's page"),
-    Trouble.NOT_FOUND: Offer(Deed.RETRY, "Look again"),
-    Trouble.OFFLINE: Offer(Deed.RETRY, "Try again"),
-    Trouble.BUSY: Offer(Deed.RETRY, "Try again"),
+    Trouble.NOT_LOGGED_IN: Offer(Deed.LOG_IN, mark("Log in…")),
+    Trouble.LICENCE_NOT_ACCEPTED: Offer(Deed.OPEN_PAGE, mark("Open licence page")),
+    Trouble.REFUSED: Offer(Deed.OPEN_PAGE, mark("Open the model's page")),
+    Trouble.NOT_FOUND: Offer(Deed.RETRY, mark("Look again")),
+    Trouble.OFFLINE: Offer(Deed.RETRY, mark("Try again")),
+    Trouble.BUSY: Offer(Deed.RETRY, mark("Try again")),
 }
+
+
+def no_offer() -> Offer:
+    """A button that does nothing yet."""
+    return Offer(Deed.NOTHING, tr("Load"), enabled=False)
 
 
 def offer_for(
@@ -62,15 +67,22 @@ def offer_for(
 ) -> Offer:
     """The offer, given what is not on this computer, what the engine thinks of the pair, and what stands in between."""
     if problem:
-        return NOTHING
+        return no_offer()
     if download is not None and download.state not in (State.DONE, State.CANCELLED):
-        return Offer(Deed.SHOW_DOWNLOAD, "Show download")
+        return Offer(Deed.SHOW_DOWNLOAD, tr("Show download"))
     if trouble is not None:
         known = _OFFERS.get(trouble.trouble) if isinstance(trouble, HubError) else None
-        return known or Offer(Deed.NOTHING, "Cannot be used", enabled=False)
+        return (
+            replace(known, text=tr(known.text)) if known else Offer(Deed.NOTHING, tr("Cannot be used"), enabled=False)
+        )
     fits = price is None or price.verdict != "no"
     if not missing:
-        return Offer(Deed.LOAD, "Load") if fits else Offer(Deed.FORCE, "Load anyway")
-    words = "Download both" if len(missing) > 1 else "Download" if target_is_missing else "Download the draft"
+        return Offer(Deed.LOAD, tr("Load")) if fits else Offer(Deed.FORCE, tr("Load anyway"))
+    if len(missing) > 1:
+        words = tr("Download both{size} and load") if fits else tr("Download both{size} and load anyway")
+    elif target_is_missing:
+        words = tr("Download{size} and load") if fits else tr("Download{size} and load anyway")
+    else:
+        words = tr("Download the draft{size} and load") if fits else tr("Download the draft{size} and load anyway")
     size = f" ({size_text(sum(each.bytes for each in missing))})" if all(each.bytes for each in missing) else ""
-    return Offer(Deed.DOWNLOAD, f"{words}{size} and load{'' if fits else ' anyway'}")
+    return Offer(Deed.DOWNLOAD, words.format(size=size))

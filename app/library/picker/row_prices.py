@@ -9,7 +9,7 @@ from app.library.estimator import Estimator
 from app.library.facts_controller import FactsController
 from app.library.hub.facts import ModelFacts
 from app.library.picker.entry import Entry
-from app.library.picker.verdict import ASKING, Verdict, priced, troubled
+from app.library.picker.verdict import Verdict, asking, priced, troubled
 from app.library.shelf import Shelf
 from engine.errors import CoppiceError
 from engine.messages import Appraised
@@ -64,7 +64,7 @@ class RowPrices(QObject):
         asked = [Pricing(each.key, source) for each in self._shown if (source := self.source(each))]
         for each in asked:
             known = self._estimator.price(each)
-            self.judged.emit(each.key, priced(known) if known else ASKING)
+            self.judged.emit(each.key, priced(known) if known else asking())
         self._estimator.show(asked)
 
     def _on_facts(self, facts: ModelFacts) -> None:

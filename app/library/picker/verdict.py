@@ -5,16 +5,18 @@ from enum import Enum
 
 from app.library.estimates import in_words
 from app.library.hub.trouble import HubError, Trouble
+from app.translation import tr
+from app.wording import mark
 from engine.errors import CoppiceError
 from engine.messages import Appraised
 
 _TROUBLES = {
-    Trouble.OFFLINE: "Not known while offline",
-    Trouble.NOT_LOGGED_IN: "Gated: log in to the hub first",
-    Trouble.LICENCE_NOT_ACCEPTED: "Gated: its licence is to be accepted first",
-    Trouble.REFUSED: "Gated: access was refused",
-    Trouble.NOT_FOUND: "Not found on the hub",
-    Trouble.BUSY: "The hub is busy",
+    Trouble.OFFLINE: mark("Not known while offline"),
+    Trouble.NOT_LOGGED_IN: mark("Gated: log in to the hub first"),
+    Trouble.LICENCE_NOT_ACCEPTED: mark("Gated: its licence is to be accepted first"),
+    Trouble.REFUSED: mark("Gated: access was refused"),
+    Trouble.NOT_FOUND: mark("Not found on the hub"),
+    Trouble.BUSY: mark("The hub is busy"),
 }
 
 
@@ -40,9 +42,13 @@ class Verdict:
 
 
 UNKNOWN = Verdict("")
-ASKING = Verdict("Estimating…")
 
 _TONES = {"device": Tone.GOOD, "offload": Tone.FAIR, "ssd": Tone.SLOW, "no": Tone.BAD}
+
+
+def asking() -> Verdict:
+    """The engine has been asked, and has not answered yet."""
+    return Verdict(tr("Estimating…"))
 
 
 def priced(found: Appraised) -> Verdict:
@@ -53,5 +59,5 @@ def priced(found: Appraised) -> Verdict:
 def troubled(error: CoppiceError) -> Verdict:
     """Why the engine could not be asked."""
     if isinstance(error, HubError) and error.trouble in _TROUBLES:
-        return Verdict(_TROUBLES[error.trouble], Tone.QUIET, str(error))
+        return Verdict(tr(_TROUBLES[error.trouble]), Tone.QUIET, str(error))
     return Verdict(error.message, Tone.BAD, str(error), False)
