@@ -2127,6 +2127,31 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{place}: {layers}, {size}</translation>
         </message>
         <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>Discover</source>
+            <translation>Entdecken</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>Downloads ({count})</source>
+            <translation>Downloads ({count})</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>Models</source>
+            <translation>Modelle</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>My models</source>
+            <translation>Meine Modelle</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>Pages</source>
+            <translation>Seiten</translation>
+        </message>
+        <message>
             <location filename="../../app/library/picker/discover_page.py" />
             <source>Everything that was found is hidden by the filters.</source>
             <translation>Die Filter verbergen alles, was gefunden wurde.</translation>
@@ -2135,6 +2160,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/library/picker/discover_page.py" />
             <source>Hide models that are known not to fit into this computer</source>
             <translation>Modelle verbergen, von denen bekannt ist, dass sie nicht auf diesen Rechner passen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Models found</source>
+            <translation>Gefundene Modelle</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>No model on the hub has '{words}' in its name and weights that can be opened here.</source>
+            <translation>Kein Modell auf dem Hub hat „{words}“ im Namen und Gewichte, die sich hier öffnen lassen.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
@@ -2170,6 +2205,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/library/picker/discover_page.py" />
             <source>Suggested pairs. Nothing is asked of the hub before you type or choose.</source>
             <translation>Vorgeschlagene Paare. Der Hub wird erst gefragt, wenn Sie tippen oder wählen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Try again</source>
+            <translation>Noch einmal versuchen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/download_list.py" />
@@ -2222,6 +2262,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Wartet auf den nächsten Versuch</translation>
         </message>
         <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>again in {time}</source>
+            <translation>wieder in {time}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>{time} left</source>
+            <translation>noch {time}</translation>
+        </message>
+        <message>
             <location filename="../../app/library/picker/downloads_page.py" />
             <source>No downloads. What you get from the hub shows up here, and goes on when this dialog is closed.</source>
             <translation>Keine Downloads. Was Sie vom Hub holen, erscheint hier und läuft weiter, wenn dieses Fenster zu ist.</translation>
@@ -2253,8 +2303,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/library/picker/draft_list.py" />
+            <source>Answers without a draft; what repeats in the text is still guessed ahead.</source>
+            <translation>Antwortet ohne Entwurfsmodell; was sich im Text wiederholt, wird trotzdem vorausgeraten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/draft_list.py" />
             <source>Draft model</source>
             <translation>Entwurfsmodell</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/draft_list.py" />
+            <source>No draft</source>
+            <translation>Kein Entwurfsmodell</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/draft_list.py" />
+            <source>recommended</source>
+            <translation>empfohlen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/draft_list.py" />
+            <source>{size} to download</source>
+            <translation>{size} herunterzuladen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -2377,6 +2447,86 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{layers}, gemacht aus {source}</translation>
         </message>
         <message>
+            <location filename="../../app/library/picker/entry_delegate.py" />
+            <source>Gated</source>
+            <translation>Beschränkt</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_delegate.py" />
+            <source>Made for {vram} GB of GPU memory and {ram} GB of RAM</source>
+            <translation>Gedacht für {vram} GB Grafikspeicher und {ram} GB Arbeitsspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_list.py" />
+            <source>Download: {size}</source>
+            <translation>Download: {size}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_list.py" />
+            <source>Family: {family}; its tokenizer is compared when a draft is chosen</source>
+            <translation>Familie: {family}; ihr Tokenizer wird verglichen, wenn ein Entwurfsmodell gewählt wird</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_list.py" />
+            <source>Format: {format}</source>
+            <translation>Format: {format}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_list.py" />
+            <source>Gated: its authors ask for a login, and for consent to their terms</source>
+            <translation>Beschränkt: Die Autoren verlangen eine Anmeldung und die Zustimmung zu ihren Bedingungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_list.py" />
+            <source>Last used: {day}</source>
+            <translation>Zuletzt benutzt: {day}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_list.py" />
+            <source>Licence: {licence}</source>
+            <translation>Lizenz: {licence}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_list.py" />
+            <source>On disk: {size}</source>
+            <translation>Auf der Platte: {size}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_list.py" />
+            <source>Parameters: {count}</source>
+            <translation>Parameter: {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_list.py" />
+            <source>Where: {place}</source>
+            <translation>Wo: {place}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/filters.py" />
+            <source>15 to 40 B</source>
+            <translation>15 bis 40 B</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/filters.py" />
+            <source>4 to 15 B</source>
+            <translation>4 bis 15 B</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/filters.py" />
+            <source>Any size</source>
+            <translation>Jede Größe</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/filters.py" />
+            <source>More than 40 B</source>
+            <translation>Mehr als 40 B</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/filters.py" />
+            <source>Up to 4 B parameters</source>
+            <translation>Bis 4 B Parameter</translation>
+        </message>
+        <message>
             <location filename="../../app/library/picker/load_strip.py" />
             <source>Cancel loading</source>
             <translation>Laden abbrechen</translation>
@@ -2453,6 +2603,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
+            <source>Loaded</source>
+            <translation>Geladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Models on this computer</source>
+            <translation>Modelle auf diesem Rechner</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
             <source>No model on this computer has that in its name.</source>
             <translation>Kein Modell auf diesem Rechner hat das im Namen.</translation>
         </message>
@@ -2490,6 +2650,31 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/library/picker/local_page.py" />
             <source>Verifying {name}: {share}, {size} read.</source>
             <translation>{name} wird geprüft: {share}, {size} gelesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>begins</source>
+            <translation>beginnt</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>{count} files have no checksum.</source>
+            <translation>{count} Dateien haben keine Prüfsumme.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>{names} and more</source>
+            <translation>{names} und weitere</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>{name} has no checksums to compare with: only what came from the hub can be verified.</source>
+            <translation>{name} hat keine Prüfsummen zum Vergleichen: Nur was vom Hub kam, lässt sich prüfen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>{name} is as it was downloaded: {size} verified.</source>
+            <translation>{name} ist, wie es heruntergeladen wurde: {size} geprüft.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -2557,9 +2742,9 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Download zeigen</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/offer.py" />
-            <source>Try again</source>
-            <translation>Noch einmal versuchen</translation>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source> tokens</source>
+            <translation> Token</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
@@ -3120,11 +3305,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/preferences/dialog.py" />
             <source>No option has these words.</source>
             <translation>Keine Option enthält diese Wörter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/dialog.py" />
-            <source>Pages</source>
-            <translation>Seiten</translation>
         </message>
         <message>
             <location filename="../../app/preferences/dialog.py" />

@@ -22,6 +22,7 @@ from app.library.picker.page import Page
 from app.notices import Notice, NoticeStack
 from app.settings import SettingsFile
 from app.theme import Colors
+from app.translation import tr
 from engine.errors import CoppiceError
 from engine.messages import Failed
 from engine.options import LoadOptions
@@ -50,7 +51,7 @@ class ModelsDialog(QDialog):
         super().__init__(parent)
         self._library, self._settings, self._downloads = library, settings, downloads
         self._asked = False
-        self.setWindowTitle("Models")
+        self.setWindowTitle(tr("Models"))
         self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
         self.tabs = QTabBar(self)
         self.discover = DiscoverPage(library.search, library.shelf, library.suggested, colors, self)
@@ -67,11 +68,12 @@ class ModelsDialog(QDialog):
 
     def _lay_out(self) -> None:
         self.tabs.setObjectName("pages")
-        self.tabs.setAccessibleName("Pages")
+        self.tabs.setAccessibleName(tr("Pages"))
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         self.pages = QStackedWidget(self)
-        for title, page in (("Discover", self.discover), ("My models", self.local), ("Downloads", self.downloads)):
+        titles = (tr("Discover"), tr("My models"), tr("Downloads"))
+        for title, page in zip(titles, (self.discover, self.local, self.downloads), strict=True):
             self.tabs.addTab(title)
             self.pages.addWidget(page)
         self.splitter = QSplitter(self)
@@ -272,4 +274,6 @@ class ModelsDialog(QDialog):
     def _show_downloads(self, downloads: tuple[Progress, ...]) -> None:
         self._library.chooser.follow_downloads(downloads)
         going = sum(not each.state.is_over for each in downloads)
-        self.tabs.setTabText(Page.DOWNLOADS, f"Downloads ({going})" if going else "Downloads")
+        self.tabs.setTabText(
+            Page.DOWNLOADS, tr("Downloads ({count})").format(count=going) if going else tr("Downloads")
+        )

@@ -64,7 +64,7 @@ class DiscoverPage(QWidget):
         self.progress.setAccessibleName(tr("Searching"))
         self.notices = NoticeStack(self)
         self.entries = EntryList(self)
-        self.view = EntryView(self.entries, colors, "Models found", self)
+        self.view = EntryView(self.entries, colors, tr("Models found"), self)
         self.caption = label("quiet-text", tr(_SUGGESTED), self)
         self.empty = label("quiet-text", "", self)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -147,12 +147,13 @@ class DiscoverPage(QWidget):
             return
         self.progress.setVisible(state.phase is SearchPhase.SEARCHING)
         if state.phase in (SearchPhase.OFFLINE, SearchPhase.FAILED) and state.error is not None:
-            self.notices.add(Notice(TROUBLE, state.error.message, state.error.hint, "Try again", Tone.HINT))
+            self.notices.add(Notice(TROUBLE, state.error.message, state.error.hint, tr("Try again"), Tone.HINT))
             if not self.entries.total:
                 self._show_local()
         elif state.phase is SearchPhase.SEARCHING:
             self.notices.dismiss(TROUBLE)
-        nothing = f"No model on the hub has '{self.words}' in its name and weights that can be opened here."
+        nothing = tr("No model on the hub has '{words}' in its name and weights that can be opened here.")
+        nothing = nothing.format(words=self.words)
         self._show_emptiness(nothing if state.phase is SearchPhase.DONE and not state.more else "")
 
     def _show_local(self) -> None:
@@ -188,7 +189,7 @@ class DiscoverPage(QWidget):
 
     def _on_shelf(self) -> None:
         here = {each.source for each in self._shelf.found.models if not each.problem}
-        self.entries.set_badges(dict.fromkeys(here, "On this computer"))
+        self.entries.set_badges(dict.fromkeys(here, tr("On this computer")))
 
     def _on_return(self) -> None:
         """Enter in the field: search at once, or go into the list that is there."""

@@ -168,13 +168,15 @@ def describe(progress: Progress) -> str:
     if progress.bytes_total and state is State.DONE:
         parts.append(size_text(progress.bytes_total))
     elif progress.bytes_total:
-        parts.append(f"{size_text(progress.bytes_done)} of {size_text(progress.bytes_total)}")
+        parts.append(
+            tr("{done} of {total}").format(done=size_text(progress.bytes_done), total=size_text(progress.bytes_total))
+        )
     if state is State.DOWNLOADING:
         parts.append(f"{size_text(progress.bytes_per_second)}/s")
         if progress.seconds_left is not None:
-            parts.append(f"{time_text(progress.seconds_left)} left")
+            parts.append(tr("{time} left").format(time=time_text(progress.seconds_left)))
     if progress.seconds_to_retry:
-        parts.append(f"again in {time_text(progress.seconds_to_retry)}")
+        parts.append(tr("again in {time}").format(time=time_text(progress.seconds_to_retry)))
     if progress.message:
         parts.append(f"{progress.message} {progress.hint}".strip())
     return ": ".join(filter(None, (tr(_WORDS[state]), ", ".join(parts))))

@@ -8,9 +8,10 @@ from app.downloads.disk import size_text
 from app.library.pairing.drafts import DraftChoice, Origin
 from app.theme import Colors
 from app.translation import tr
+from app.wording import mark
 from engine.options import NO_DRAFT
 
-NONE_REASON = "Answers without a draft; what repeats in the text is still guessed ahead."
+NONE_REASON = mark("Answers without a draft; what repeats in the text is still guessed ahead.")
 _SIDE, _GAP, _MARK = 10, 6, 14
 
 Index = QModelIndex | QPersistentModelIndex
@@ -155,13 +156,14 @@ class DraftList(QListView):
 def name_of(choice: DraftChoice | None) -> str:
     """The draft and where it is."""
     if choice is None:
-        return "No draft"
+        return tr("No draft")
     candidate = choice.candidate
-    size = f"  ·  {size_text(candidate.bytes)} to download" if candidate.origin is not Origin.LOCAL else ""
-    mark = "  (recommended)" if choice.recommended else ""
-    return f"{candidate.name}{size if candidate.bytes else ''}{mark}"
+    is_missing = candidate.bytes and candidate.origin is not Origin.LOCAL
+    size = tr("{size} to download").format(size=size_text(candidate.bytes)) if is_missing else ""
+    advice = f"  ({tr('recommended')})" if choice.recommended else ""
+    return "  ·  ".join(filter(None, (candidate.name, size))) + advice
 
 
 def reason_of(choice: DraftChoice | None) -> str:
     """What is to be known of it."""
-    return NONE_REASON if choice is None else choice.reason
+    return tr(NONE_REASON) if choice is None else choice.reason

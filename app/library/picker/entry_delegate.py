@@ -8,6 +8,7 @@ from app.library.picker.entry import Entry
 from app.library.picker.entry_list import BADGE, ENTRY, VERDICT
 from app.library.picker.verdict import Tone, Verdict
 from app.theme import Colors
+from app.translation import tr
 
 _SIDE, _ABOVE, _BETWEEN, _RADIUS = 14, 9, 3, 8
 _DOT = 7
@@ -63,7 +64,7 @@ class EntryDelegate(QStyledItemDelegate):
 
     def _paint_name(self, painter: QPainter, plain: QFont, line: QRect, entry: Entry, badge: str) -> None:
         """The owner in grey, the name in bold, badges at the right end."""
-        badges = [each for each in ("Gated" if entry.gated else "", badge) if each]
+        badges = [each for each in (tr("Gated") if entry.gated else "", badge) if each]
         for each in badges:
             width = self._paint_badge(painter, plain, line, each)
             line = line.adjusted(0, 0, -width - 6, 0)
@@ -100,7 +101,8 @@ class EntryDelegate(QStyledItemDelegate):
             words, tone = entry.problem, Tone.BAD
         elif not words and entry.suggestion is not None:
             suggestion = entry.suggestion
-            words = f"Made for {suggestion.vram_gb} GB of GPU memory and {suggestion.ram_gb} GB of RAM"
+            words = tr("Made for {vram} GB of GPU memory and {ram} GB of RAM")
+            words = words.format(vram=suggestion.vram_gb, ram=suggestion.ram_gb)
         if not words:
             return
         if tone is Tone.QUIET:

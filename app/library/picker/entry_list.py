@@ -9,6 +9,7 @@ from app.downloads.disk import size_text
 from app.library.picker.entry import Entry, parameters_text
 from app.library.picker.filters import Filter
 from app.library.picker.verdict import UNKNOWN, Verdict
+from app.translation import tr
 
 ENTRY = Qt.ItemDataRole.UserRole
 VERDICT = Qt.ItemDataRole.UserRole + 1
@@ -142,18 +143,21 @@ class EntryList(QAbstractListModel):
 
 def describe(entry: Entry, verdict: Verdict) -> str:
     """Every figure of a line with its meaning, a line each."""
-    used = f"Last used: {entry.last_used_text}" if entry.last_used else ""
+    parameters = tr("Parameters: {count}").format(count=parameters_text(entry.parameters)) if entry.parameters else ""
+    size = tr("Download: {size}") if entry.of_hub else tr("On disk: {size}")
     lines = (
         entry.name,
         entry.about,
-        f"Parameters: {parameters_text(entry.parameters)}" if entry.parameters else "",
-        f"Format: {entry.format}" if entry.format else "",
-        f"{'Download' if entry.of_hub else 'On disk'}: {size_text(entry.bytes)}" if entry.bytes else "",
-        f"Licence: {entry.licence}" if entry.licence else "",
-        "Gated: its authors ask for a login, and for consent to their terms" if entry.gated else "",
-        f"Family: {entry.family}; its tokenizer is compared when a draft is chosen" if entry.family else "",
-        f"Where: {entry.where.value}",
-        used,
+        parameters,
+        tr("Format: {format}").format(format=entry.format) if entry.format else "",
+        size.format(size=size_text(entry.bytes)) if entry.bytes else "",
+        tr("Licence: {licence}").format(licence=entry.licence) if entry.licence else "",
+        tr("Gated: its authors ask for a login, and for consent to their terms") if entry.gated else "",
+        tr("Family: {family}; its tokenizer is compared when a draft is chosen").format(family=entry.family)
+        if entry.family
+        else "",
+        tr("Where: {place}").format(place=tr(entry.where.value)),
+        tr("Last used: {day}").format(day=entry.last_used_text) if entry.last_used else "",
         entry.problem,
         verdict.words,
         verdict.details if verdict.details not in verdict.words else "",

@@ -5,21 +5,24 @@ from enum import Enum
 
 from app.library.picker.entry import Entry
 from app.library.picker.verdict import Verdict
+from app.translation import tr
+from app.wording import mark
 
 
 class Size(Enum):
     """Ranges of parameters, as (title, from, below)."""
 
-    ANY = ("Any size", 0, 0)
-    SMALL = ("Up to 4 B parameters", 0, 4_500_000_000)
-    MEDIUM = ("4 to 15 B", 4_500_000_000, 15_500_000_000)
-    LARGE = ("15 to 40 B", 15_500_000_000, 40_500_000_000)
-    HUGE = ("More than 40 B", 40_500_000_000, 0)
+    ANY = (mark("Any size"), 0, 0)
+    SMALL = (mark("Up to 4 B parameters"), 0, 4_500_000_000)
+    MEDIUM = (mark("4 to 15 B"), 4_500_000_000, 15_500_000_000)
+    LARGE = (mark("15 to 40 B"), 15_500_000_000, 40_500_000_000)
+    HUGE = (mark("More than 40 B"), 40_500_000_000, 0)
 
     @property
     def title(self) -> str:
         """For people."""
-        return self.value[0]
+        title, _, _ = self.value
+        return tr(title)
 
     def holds(self, parameters: int) -> bool:
         """Whether a number lies in the range; one that is not known lies in all."""

@@ -57,7 +57,7 @@ class LocalPage(QWidget):
         self.folders.setMenu(self.menu)
         self.notices = NoticeStack(self)
         self.entries = EntryList(self)
-        self.view = EntryView(self.entries, colors, "Models on this computer", self)
+        self.view = EntryView(self.entries, colors, tr("Models on this computer"), self)
         self.empty = label("quiet-text", "", self)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.open = QPushButton(tr("Open folder"), self)
@@ -111,7 +111,7 @@ class LocalPage(QWidget):
     def show_in_use(self, sources: frozenset[str]) -> None:
         """These are loaded: they are not deleted."""
         self._in_use = sources
-        self.entries.set_badges(dict.fromkeys(sources, "Loaded"))
+        self.entries.set_badges(dict.fromkeys(sources, tr("Loaded")))
         self._on_chosen(self.view.current)
 
     def fill_menu(self) -> None:
@@ -155,7 +155,7 @@ class LocalPage(QWidget):
                 )
             ).format(size=size_text(entry.bytes))
         )
-        button = box.addButton("Delete", QMessageBox.ButtonRole.AcceptRole)
+        button = box.addButton(tr("Delete"), QMessageBox.ButtonRole.AcceptRole)
         box.addButton(QMessageBox.StandardButton.Cancel)
         box.setDefaultButton(QMessageBox.StandardButton.Cancel)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -218,7 +218,7 @@ class LocalPage(QWidget):
     def _on_verifying(self, key: str, now: Verifying) -> None:
         if self._verifying is None or self._verifying.key != key:
             return
-        share = f"{now.done_bytes / now.total_bytes:.0%}" if now.total_bytes else "begins"
+        share = f"{now.done_bytes / now.total_bytes:.0%}" if now.total_bytes else tr("begins")
         words = tr("Verifying {name}: {share}, {size} read.").format(
             name=self._verifying.name, share=share, size=size_text(now.done_bytes)
         )
@@ -233,7 +233,8 @@ class LocalPage(QWidget):
         if not result.damaged:
             self.notices.add(Notice(SAID, _all_is_well(entry, result), tone=Tone.HINT))
             return
-        names = ", ".join(result.damaged[:3]) + (" and more" if len(result.damaged) > 3 else "")
+        names = ", ".join(result.damaged[:3])
+        names = tr("{names} and more").format(names=names) if len(result.damaged) > 3 else names
         self._damaged = (entry, result.damaged)
         cached = entry.local is not None and entry.local.home is Home.HUB_CACHE
         action, hint = (tr("Download again"), "") if cached else ("", tr("Get it again from where it came."))
@@ -268,6 +269,10 @@ class LocalPage(QWidget):
 
 def _all_is_well(entry: Entry, result: Verifying) -> str:
     if not result.total_bytes:
-        return f"{entry.name} has no checksums to compare with: only what came from the hub can be verified."
-    unknown = f" {result.unknown} files have no checksum." if result.unknown else ""
-    return f"{entry.name} is as it was downloaded: {size_text(result.total_bytes)} verified.{unknown}"
+        return tr("{name} has no checksums to compare with: only what came from the hub can be verified.").format(
+            name=entry.name
+        )
+    well = tr("{name} is as it was downloaded: {size} verified.")
+    words = well.format(name=entry.name, size=size_text(result.total_bytes))
+    unknown = tr("{count} files have no checksum.").format(count=result.unknown) if result.unknown else ""
+    return f"{words} {unknown}".strip()

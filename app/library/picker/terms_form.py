@@ -41,8 +41,8 @@ class TermsForm(QWidget):
         self._filling = False
         self.weights = self._choice(_WEIGHTS)
         self.place = self._choice(_PLACES)
-        self.context = self._number(1_048_576, 1024, " tokens")
-        self.budget = self._number(LARGEST_BUDGET, 64, " tokens")
+        self.context = self._number(1_048_576, 1024, tr(" tokens"))
+        self.budget = self._number(LARGEST_BUDGET, 64, tr(" tokens"))
         self.vram = self._limit()
         self.ram = self._limit()
         grid = QGridLayout(self)
