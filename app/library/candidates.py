@@ -8,6 +8,7 @@ from app.library.local.models import LocalModel
 from app.library.pairing.drafts import Candidate, Origin
 from app.library.suggestions import SuggestedModel, Suggestion
 from app.paths import resource
+from app.translation import tr
 from engine.options import EMBEDDED
 
 _DEMO_BYTES = 2_257_720
@@ -26,7 +27,7 @@ def demo_candidate(target: str) -> Placed:
     """The embedded draft, as the engine knows it beside this target."""
     source = "auto" if target == EMBEDDED else EMBEDDED
     parameters = _DEMO_BYTES // _BYTES_PER_PARAMETER
-    draft = Candidate(source, "Embedded demo draft", parameters, _DEMO_BYTES, "")
+    draft = Candidate(source, tr("Embedded demo draft"), parameters, _DEMO_BYTES, "")
     return Placed(draft, resource("models", "demo-draft"))
 
 

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from app.engine_link import EngineLink
 from app.engine_state import EngineState, Phase
 from app.library.load_pace import LoadPace
+from app.translation import tr
 from engine.messages import Event, Failed, Finished, Loaded, Loading, Ready
 from engine.options import LoadOptions
 
@@ -133,7 +134,7 @@ class LibraryController(QObject):
             self._change(EngineState(Phase.EMPTY))
 
     def _request_load(self) -> None:
-        self._change(EngineState(Phase.LOADING, "Loading the models"))
+        self._change(EngineState(Phase.LOADING, tr("Loading the models")))
         self._request = self._link.load(self._complete(self._wanted))
 
     def _change(self, state: EngineState) -> None:

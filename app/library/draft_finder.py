@@ -13,6 +13,7 @@ from app.library.hub.trouble import HubError
 from app.library.jobs import Job, Jobs
 from app.library.pairing.drafts import Candidate, DraftChoice, choose_drafts
 from app.library.pairing.vocabulary import VocabularyBook
+from app.translation import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class DraftFinder(QObject):
                 vocabulary = ""
         except (HubError, OSError, ValueError) as error:
             why = error.message if isinstance(error, HubError) else f"{error}."
-            return _Read(candidate, facts, f"Its vocabulary cannot be read: {why}")
+            return _Read(candidate, facts, tr("Its vocabulary cannot be read: {reason}").format(reason=why))
         size = candidate.bytes or (facts.weight_bytes if facts else 0)
         return _Read(replace(candidate, vocabulary=vocabulary, bytes=size), facts)
 

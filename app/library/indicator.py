@@ -34,12 +34,13 @@ def in_short(downloads: tuple[Progress, ...]) -> str:
     if going:
         total = sum(each.bytes_total for each in going)
         share = f", {sum(each.bytes_done for each in going) / total:.0%}".replace("%", " %") if total else ""
-        still = ", stalled" if all(each.state is State.STALLED for each in going) else ""
+        still = tr(", stalled") if all(each.state is State.STALLED for each in going) else ""
         return f"{_counted(going)}{share}{still}"
     if failed:
-        return f"{_counted(failed)} failed"
-    return f"{_counted(paused)} paused" if paused else ""
+        return tr("{downloads} failed").format(downloads=_counted(failed))
+    return tr("{downloads} paused").format(downloads=_counted(paused)) if paused else ""
 
 
 def _counted(downloads: list[Progress]) -> str:
-    return "1 download" if len(downloads) == 1 else f"{len(downloads)} downloads"
+    count = len(downloads)
+    return tr("1 download") if count == 1 else tr("{count} downloads").format(count=count)

@@ -8,6 +8,7 @@ from queue import SimpleQueue
 from PySide6.QtCore import QObject, Signal
 
 from app.library.hub.stop import Stop
+from app.translation import tr
 from engine.errors import Cancelled, CoppiceError
 
 _log = logging.getLogger(__name__)
@@ -55,7 +56,8 @@ class Job(QObject):
             error = known
         except Exception as unknown:  # noqa: BLE001  # a thread that dies would leave the window waiting
             _log.exception("Work in the background failed")
-            error = CoppiceError(f"That did not work: {unknown}", "Details are in the application's log.")
+            words = tr("That did not work: {reason}").format(reason=unknown)
+            error = CoppiceError(words, tr("Details are in the application's log."))
         try:
             self._ended.emit(result, error)
         except RuntimeError:

@@ -201,7 +201,7 @@ class ModelsRoom(QObject):
             words = tr("The download of {model} has stopped: {reason}").format(
                 model=progress.request.repo_id, reason=progress.message
             )
-            self.notice_raised.emit(Notice(DOWNLOAD_NOTICE, words, progress.hint, "Downloads…"))
+            self.notice_raised.emit(Notice(DOWNLOAD_NOTICE, words, progress.hint, tr("Downloads…")))
 
     def _offer_to_resume(self, downloads: tuple[Progress, ...]) -> None:
         """Once, at the start."""

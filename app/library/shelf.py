@@ -15,6 +15,7 @@ from app.library.local.models import Home, LocalModel
 from app.library.local.prepared import PreparedCopy, find_prepared
 from app.library.local.removal import Removals, Removed, settle_leftovers
 from app.library.local.verification import Verifying, verify_model, verify_prepared
+from app.translation import tr
 from engine.errors import CoppiceError
 
 _SECONDS_BETWEEN_REPORTS = 0.1
@@ -149,7 +150,8 @@ def _look(cache: Path, folders: Sequence[Path], stop: Stop, first: bool) -> Foun
 
 def _discard(model: LocalModel, names: Sequence[str]) -> None:
     if model.home is not Home.HUB_CACHE:
-        raise CoppiceError(f"{model.name} is not from the hub's cache.", "Copy its files again.")
+        words = tr("{name} is not from the hub's cache.").format(name=model.name)
+        raise CoppiceError(words, tr("Copy its files again."))
     for name in names:
         path = model.folder / name
         blob = path.resolve()

@@ -1944,6 +1944,21 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Umschalt+Eingabe</translation>
         </message>
         <message>
+            <location filename="../../app/library/candidates.py" />
+            <source>Embedded demo draft</source>
+            <translation>Entwurfsmodell der Vorführung</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/controller.py" />
+            <source>Loading the models</source>
+            <translation>Die Modelle werden geladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/draft_finder.py" />
+            <source>Its vocabulary cannot be read: {reason}</source>
+            <translation>Sein Vokabular lässt sich nicht lesen: {reason}</translation>
+        </message>
+        <message>
             <location filename="../../app/library/estimates.py" />
             <source>Cannot be used: {reason}</source>
             <translation>Nicht verwendbar: {reason}</translation>
@@ -2000,6 +2015,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/library/indicator.py" />
+            <source>, stalled</source>
+            <translation>, stockt</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/indicator.py" />
+            <source>1 download</source>
+            <translation>1 Download</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/indicator.py" />
             <source>Downloads</source>
             <translation>Downloads</translation>
         </message>
@@ -2012,6 +2037,166 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/library/indicator.py" />
             <source>Show the downloads</source>
             <translation>Downloads zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/indicator.py" />
+            <source>{count} downloads</source>
+            <translation>{count} Downloads</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/indicator.py" />
+            <source>{downloads} failed</source>
+            <translation>{downloads} fehlgeschlagen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/indicator.py" />
+            <source>{downloads} paused</source>
+            <translation>{downloads} angehalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/jobs.py" />
+            <source>Details are in the application's log.</source>
+            <translation>Genaueres steht im Protokoll der Anwendung.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/jobs.py" />
+            <source>That did not work: {reason}</source>
+            <translation>Das ging nicht: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>Its config.json cannot be read.</source>
+            <translation>Seine config.json lässt sich nicht lesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>Its config.json names no model_type.</source>
+            <translation>Seine config.json nennt keinen model_type.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>Its index of weight files cannot be read.</source>
+            <translation>Sein Verzeichnis der Gewichtsdateien lässt sich nicht lesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>Its weights are missing.</source>
+            <translation>Seine Gewichte fehlen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>Only safetensors are opened, not {name}.</source>
+            <translation>Nur safetensors werden geöffnet, nicht {name}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>{missing} of {count} weight files are missing.</source>
+            <translation>{missing} von {count} Gewichtsdateien fehlen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/removal.py" />
+            <source>If it is loaded, load another model first.</source>
+            <translation>Wenn es geladen ist, laden Sie erst ein anderes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/removal.py" />
+            <source>It cannot be put back: {reason}.</source>
+            <translation>Es lässt sich nicht zurückholen: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/removal.py" />
+            <source>Nothing was deleted.</source>
+            <translation>Nichts wurde gelöscht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/removal.py" />
+            <source>What was deleted is in {folder}.</source>
+            <translation>Was gelöscht wurde, liegt in {folder}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/removal.py" />
+            <source>{folder} cannot be deleted: {reason}.</source>
+            <translation>{folder} lässt sich nicht löschen: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/removal.py" />
+            <source>{folder} is not a folder that can be deleted.</source>
+            <translation>{folder} ist kein Ordner, der gelöscht werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/removal.py" />
+            <source>{folder} is there again.</source>
+            <translation>{folder} ist wieder da.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It does not fit beside the target.</source>
+            <translation>Es passt nicht neben das Zielmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It has another vocabulary than the target.</source>
+            <translation>Es hat ein anderes Vokabular als das Zielmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It has the same vocabulary, and is {ratio:.0f} times smaller</source>
+            <translation>Es hat dasselbe Vokabular und ist {ratio:.0f}-mal kleiner</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It has the same vocabulary.</source>
+            <translation>Es hat dasselbe Vokabular.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It is hardly smaller</source>
+            <translation>Es ist kaum kleiner</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It is not smaller than the target.</source>
+            <translation>Es ist nicht kleiner als das Zielmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It is the target itself.</source>
+            <translation>Es ist das Zielmodell selbst.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>Its vocabulary has not been compared yet.</source>
+            <translation>Sein Vokabular ist noch nicht verglichen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>{size}: guessing would take about as long as it saves.</source>
+            <translation>{size}: Das Raten dauerte etwa so lange, wie es spart.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>{size}: quick, but its guesses may often be wrong.</source>
+            <translation>{size}: schnell, aber seine Vermutungen können oft falsch sein.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/vocabulary.py" />
+            <source>it has no vocabulary</source>
+            <translation>es hat kein Vokabular</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/vocabulary.py" />
+            <source>its tokenizer cannot be read: {reason}</source>
+            <translation>sein Tokenizer lässt sich nicht lesen: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/vocabulary.py" />
+            <source>its vocabulary is damaged</source>
+            <translation>sein Vokabular ist beschädigt</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/vocabulary.py" />
+            <source>{name} is larger than {size} MB</source>
+            <translation>{name} ist größer als {size} MB</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/access_box.py" />
@@ -2848,6 +3033,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/library/room.py" />
+            <source>Downloads…</source>
+            <translation>Downloads…</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/room.py" />
             <source>Not finished the last time: the download of {models}.</source>
             <translation>Beim letzten Mal nicht fertig geworden: der Download von {models}.</translation>
         </message>
@@ -2860,6 +3050,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/library/room.py" />
             <source>{model} has been downloaded.</source>
             <translation>{model} ist heruntergeladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/shelf.py" />
+            <source>Copy its files again.</source>
+            <translation>Kopieren Sie seine Dateien noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/shelf.py" />
+            <source>{name} is not from the hub's cache.</source>
+            <translation>{name} ist nicht aus dem Zwischenspeicher des Hubs.</translation>
         </message>
         <message>
             <location filename="../../app/lifecycle/report_dialog.py" />

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.library.hub.hostile_json import parse_object, text
 from app.library.hub.listing import INDEX, SINGLE, is_file_name
+from app.translation import tr
 
 _MOST_BYTES = 64 << 20
 _NOT_OPENED = (".bin", ".pt", ".pth", ".ckpt", ".gguf", ".h5")
@@ -79,8 +80,8 @@ def _config(folder: Path) -> tuple[str, str]:
     try:
         model_type = text(_object(folder / "config.json").get("model_type"), 60)
     except (OSError, ValueError):
-        return "", "Its config.json cannot be read."
-    return model_type, "" if model_type else "Its config.json names no model_type."
+        return "", tr("Its config.json cannot be read.")
+    return model_type, "" if model_type else tr("Its config.json names no model_type.")
 
 
 def _missing(folder: Path) -> str:
@@ -91,12 +92,16 @@ def _missing(folder: Path) -> str:
         weight_map = _object(folder / INDEX).get("weight_map")
     except FileNotFoundError:
         others = sorted(path.name for path in folder.iterdir() if path.suffix in _NOT_OPENED)
-        return f"Only safetensors are opened, not {text(others[0], 60)}." if others else "Its weights are missing."
+        if not others:
+            return tr("Its weights are missing.")
+        return tr("Only safetensors are opened, not {name}.").format(name=text(others[0], 60))
     except (OSError, ValueError):
-        return "Its index of weight files cannot be read."
+        return tr("Its index of weight files cannot be read.")
     names = {str(name) for name in weight_map.values()} if isinstance(weight_map, dict) else set()
     missing = [name for name in names if not is_file_name(name) or not (folder / name).is_file()]
-    return f"{len(missing)} of {len(names)} weight files are missing." if missing or not names else ""
+    if names and not missing:
+        return ""
+    return tr("{missing} of {count} weight files are missing.").format(missing=len(missing), count=len(names))
 
 
 def _object(path: Path) -> dict[str, object]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.library.local.models import bytes_below
+from app.translation import tr
 from engine.errors import CoppiceError
 
 _log = logging.getLogger(__name__)
@@ -33,27 +34,28 @@ class Removals:
     def remove(self, root: Path, to_trash: bool) -> Removed:
         """Set a folder aside, beside itself, where that costs nothing. `CoppiceError` if that is not possible."""
         if root.is_symlink() or not root.is_dir() or root == root.parent:
-            raise CoppiceError(f"{root} is not a folder that can be deleted.", "Nothing was deleted.")
+            words = tr("{folder} is not a folder that can be deleted.").format(folder=root)
+            raise CoppiceError(words, tr("Nothing was deleted."))
         removed = Removed(root, root.with_name(f"{ASIDE}{uuid.uuid4().hex}"), bytes_below(root), to_trash)
         try:
             root.rename(removed.aside)
         except OSError as error:
             why = error.strerror or type(error).__name__
-            raise CoppiceError(
-                f"{root} cannot be deleted: {why}.", "If it is loaded, load another model first."
-            ) from None
+            words = tr("{folder} cannot be deleted: {reason}.").format(folder=root, reason=why)
+            raise CoppiceError(words, tr("If it is loaded, load another model first.")) from None
         self.waiting.append(removed)
         return removed
 
     def undo(self, removed: Removed) -> None:
         """Put it back where it was. `CoppiceError` if something else has taken its place."""
+        hint = tr("What was deleted is in {folder}.").format(folder=removed.aside)
         if removed.original.exists():
-            raise CoppiceError(f"{removed.original} is there again.", f"What was deleted is in {removed.aside}.")
+            raise CoppiceError(tr("{folder} is there again.").format(folder=removed.original), hint)
         try:
             removed.aside.rename(removed.original)
         except OSError as error:
             why = error.strerror or type(error).__name__
-            raise CoppiceError(f"It cannot be put back: {why}.", f"What was deleted is in {removed.aside}.") from None
+            raise CoppiceError(tr("It cannot be put back: {reason}.").format(reason=why), hint) from None
         self.waiting.remove(removed)
 
     def settle(self) -> int:

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from app.translation import tr
+
 _BEST_RATIO = 15.0
 _LEAST_RATIO, _MOST_RATIO = 8.0, 30.0
 _SMALLEST_GAIN = 3.0  # below that, guessing takes about as long as it saves
@@ -64,27 +66,28 @@ def choose_drafts(
 
 def _opinion(target: Candidate, draft: Candidate, room_bytes: int | None) -> DraftChoice:
     if draft.source == target.source:
-        return DraftChoice(draft, False, "It is the target itself.")
+        return DraftChoice(draft, False, tr("It is the target itself."))
     ratio = _ratio(target, draft)
     if ratio is not None and ratio <= 1:
-        return DraftChoice(draft, False, "It is not smaller than the target.")
+        return DraftChoice(draft, False, tr("It is not smaller than the target."))
     if draft.vocabulary and target.vocabulary and draft.vocabulary != target.vocabulary:
-        return DraftChoice(draft, False, "It has another vocabulary than the target.")
+        return DraftChoice(draft, False, tr("It has another vocabulary than the target."))
     if room_bytes is not None and draft.bytes > room_bytes:
-        return DraftChoice(draft, False, "It does not fit beside the target.")
+        return DraftChoice(draft, False, tr("It does not fit beside the target."))
     if not draft.vocabulary or not target.vocabulary:
-        return DraftChoice(draft, True, "Its vocabulary has not been compared yet.", to_check=True)
+        return DraftChoice(draft, True, tr("Its vocabulary has not been compared yet."), to_check=True)
     return DraftChoice(draft, True, _remark(ratio))
 
 
 def _remark(ratio: float | None) -> str:
     if ratio is None:
-        return "It has the same vocabulary."
-    size = f"It has the same vocabulary, and is {ratio:.0f} times smaller" if ratio >= 2 else "It is hardly smaller"
+        return tr("It has the same vocabulary.")
+    same = tr("It has the same vocabulary, and is {ratio:.0f} times smaller")
+    size = same.format(ratio=ratio) if ratio >= 2 else tr("It is hardly smaller")
     if ratio < _SMALLEST_GAIN:
-        return f"{size}: guessing would take about as long as it saves."
+        return tr("{size}: guessing would take about as long as it saves.").format(size=size)
     if ratio > _MOST_RATIO:
-        return f"{size}: quick, but its guesses may often be wrong."
+        return tr("{size}: quick, but its guesses may often be wrong.").format(size=size)
     return f"{size}."
 
 

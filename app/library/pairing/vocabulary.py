@@ -17,6 +17,7 @@ from app.library.hub.facts import ModelFacts
 from app.library.hub.hostile_json import count, parse_object
 from app.library.hub.stop import Stop
 from app.library.hub.trouble import unusable
+from app.translation import tr
 
 TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
 _MOST_BYTES = 128 << 20
@@ -35,7 +36,7 @@ def fingerprint(tokenizer: bytes, config: bytes = b"{}") -> str:
     for content, token in _configured_tokens(parse_object(config).get("added_tokens_decoder")):
         ids.setdefault(content, token)
     if not ids:
-        raise ValueError("it has no vocabulary")
+        raise ValueError(tr("it has no vocabulary"))
     digest = hashlib.sha256()
     for content, token in sorted(ids.items()):
         digest.update(f"{token}\0{json.dumps(content)}\n".encode())
@@ -51,7 +52,7 @@ def _model_tokens(tokenizer: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     elif isinstance(vocabulary, list):
         for token, piece in enumerate(vocabulary):
             if not isinstance(piece, list) or not piece or not isinstance(piece[0], str):
-                raise ValueError("its vocabulary is damaged")
+                raise ValueError(tr("its vocabulary is damaged"))
             yield piece[0], token
 
 
@@ -103,7 +104,7 @@ class VocabularyBook:
             try:
                 return fingerprint(*files)
             except ValueError as error:
-                raise unusable(facts.repo, f"its tokenizer cannot be read: {error}") from None
+                raise unusable(facts.repo, tr("its tokenizer cannot be read: {reason}").format(reason=error)) from None
 
         if not digests[TOKENIZER]:
             return read()
@@ -148,5 +149,5 @@ def _content(path: Path, most_bytes: int = _MOST_BYTES) -> bytes:
     except FileNotFoundError:
         return b""
     if len(content) > most_bytes:
-        raise ValueError(f"{path.name} is larger than {most_bytes >> 20} MB")
+        raise ValueError(tr("{name} is larger than {size} MB").format(name=path.name, size=most_bytes >> 20))
     return content
