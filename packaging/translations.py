@@ -1,10 +1,12 @@
 """Collects the words of the application for its translations, and compiles them.
 
 `python packaging/translations.py` brings resources/translations/coppice_LANGUAGE.ts up to date with what stands in
-`tr("...")` and `mark("...")` below app/, and makes the .qm files that are shipped. What is not used any more goes.
+`tr("...")` and `mark("...")` below app/, and with what is said of suggested pairs in resources/suggestions.json, and
+makes the .qm files that are shipped. What is not used any more goes.
 """
 
 import ast
+import json
 import subprocess
 import sys
 import xml.etree.ElementTree as Xml
@@ -14,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "resources" / "translations"
+SUGGESTIONS = "resources/suggestions.json"
 LANGUAGES = ("de", "en")
 CONTEXT = "Coppice"
 _MARKS = ("tr", "mark")
@@ -34,7 +37,14 @@ def collect(folder: Path) -> dict[Words, str]:
     for file in sorted(folder.rglob("*.py")):
         for words in _words_in(ast.parse(file.read_text(encoding="utf-8")), file):
             found.setdefault(words, file.relative_to(folder.parent).as_posix())
+    for words in _words_of_suggestions(folder.parent / SUGGESTIONS):
+        found.setdefault(words, SUGGESTIONS)
     return dict(sorted(found.items(), key=lambda each: (each[1], each[0].source)))
+
+
+def _words_of_suggestions(file: Path) -> Iterator[Words]:
+    if file.exists():
+        yield from (Words(each["about"]) for each in json.loads(file.read_text(encoding="utf-8"))["pairs"])
 
 
 def _words_in(tree: ast.AST, file: Path) -> Iterator[Words]:

@@ -21,7 +21,7 @@ class SuggestedModel:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A target, and a draft of the same family; `about` is a sentence.
+    """A target, and a draft of the same family; `about` is a sentence, in English.
 
     `weights`: how to hold the target; `vram_gb` and `ram_gb`: the least of each that it runs well with.
     """

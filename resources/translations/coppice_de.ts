@@ -4956,5 +4956,70 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <source>{action} (now on)</source>
             <translation>{action} (jetzt ein)</translation>
         </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>A mixture of experts that reasons; there is no smaller model with its vocabulary.</source>
+            <translation>Eine Mischung von Experten, die nachdenkt; ein kleineres Modell mit ihrem Vokabular gibt es nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>A mixture of experts that streams from RAM.</source>
+            <translation>Eine Mischung von Experten, die aus dem Arbeitsspeicher strömt.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>A quick all-rounder that fits on a card of 8 GB in 4 bits.</source>
+            <translation>Ein flinker Alleskönner, der in 4 Bit auf eine Karte mit 8 GB passt.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Answers without thinking aloud first.</source>
+            <translation>Antwortet, ohne erst laut zu denken.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Far larger than the card, streamed from RAM; without a licence to accept first.</source>
+            <translation>Weit größer als die Karte, strömt aus dem Arbeitsspeicher; ohne Lizenz, die erst anzunehmen wäre.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>For a card of 12 GB in 4 bits, or streamed from RAM in 16.</source>
+            <translation>Für eine Karte mit 12 GB in 4 Bit oder aus dem Arbeitsspeicher strömend in 16.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Good at many languages; its licence is accepted once on the hub.</source>
+            <translation>Gut in vielen Sprachen; seine Lizenz nimmt man einmal auf dem Hub an.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Larger than a gaming card: what does not fit streams from RAM.</source>
+            <translation>Größer als eine Spielekarte: Was nicht passt, strömt aus dem Arbeitsspeicher.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Of its experts only a few work on each token.</source>
+            <translation>Von seinen Experten arbeiten an jedem Token nur wenige.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Strong at instructions, without thinking aloud first.</source>
+            <translation>Stark bei Anweisungen, ohne erst laut zu denken.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>The largest one here; a mixture of experts, drafted for by its smaller sister.</source>
+            <translation>Das größte hier; eine Mischung von Experten, für die das kleinere Schwestermodell vorausrät.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>What speculation trees were made for: far larger than the card, streamed from RAM.</source>
+            <translation>Wofür Spekulationsbäume gemacht sind: weit größer als die Karte, strömt aus dem Arbeitsspeicher.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Widely known; its licence is accepted once on the hub.</source>
+            <translation>Weithin bekannt; seine Lizenz nimmt man einmal auf dem Hub an.</translation>
+        </message>
     </context>
 </TS>

@@ -11,6 +11,7 @@ import pytest
 from PySide6.QtCore import QLocale, QTranslator
 from PySide6.QtWidgets import QApplication, QMenu
 
+from app.library.suggestions import suggestions
 from app.paths import ROOT
 from app.translation import CONTEXT, LANGUAGES, install, language_of, tr
 from tests.app.conftest import OpenWindow
@@ -63,6 +64,10 @@ def test_every_text_is_translated_and_nothing_else_is(found: Any, german: Any) -
     assert set(found) - set(german) == set(), "run packaging/translations.sh, then translate"
     assert set(german) - set(found) == set(), "run packaging/translations.sh"
     assert [words.source for words, forms in german.items() if not all(forms)] == []
+
+
+def test_what_is_said_of_suggested_pairs_is_translated(german: Any) -> None:
+    assert {each.about for each in suggestions()} <= {words.source for words in german}
 
 
 def test_placeholders_and_access_keys_agree(german: Any) -> None:
@@ -136,6 +141,8 @@ TRANSLATED = (
     "app/status_area.py",
     "app/preferences",
     "app/palette",
+    "app/library",
+    "app/library/picker",
 )
 SHOWING = {
     "setText",

@@ -137,7 +137,7 @@ def suggested_entry(suggestion: Suggestion) -> Entry:
         format="safetensors",
         licence=target.licence,
         gated="manual" if target.gated else "",
-        about=suggestion.about,
+        about=tr(suggestion.about),
         weights=suggestion.weights,
         suggestion=suggestion,
     )
