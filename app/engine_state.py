@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from app.downloads.durations import time_text
+from app.known_sentences import translated
 from app.translation import tr
 from engine.messages import Loaded
 
@@ -51,7 +52,7 @@ class EngineState:
             case Phase.LOADING:
                 step = tr(" ({step} of {total})") if self.total > 1 else ""
                 left = tr(", {time} left") if self.seconds_left is not None else ""
-                return (self.stage or tr("Loading")) + (step + left).format(
+                return (translated(self.stage) or tr("Loading")) + (step + left).format(
                     step=min(self.done + 1, self.total), total=self.total, time=time_text(self.seconds_left or 0)
                 )
             case Phase.EMPTY:

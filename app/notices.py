@@ -1,12 +1,13 @@
 """Bars that tell of something that went wrong or can be undone: stacked, dismissible, never in the way."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
+from app.known_sentences import translated
 from app.plain_text import unsteered
 from app.translation import tr
 
@@ -43,6 +44,7 @@ class NoticeBar(QFrame):
 
     def __init__(self, notice: Notice, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        notice = replace(notice, message=translated(notice.message), hint=translated(notice.hint))
         self.notice = notice
         self.setObjectName("notice")
         self.setProperty("tone", notice.tone.value)

@@ -3,6 +3,7 @@
 from PySide6.QtWidgets import QProgressBar, QVBoxLayout, QWidget
 
 from app.assistant.words import detail_text, stage_text
+from app.known_sentences import translated
 from app.labels import label
 from app.runtime.progress import Progress
 from app.translation import tr
@@ -42,7 +43,7 @@ class ProgressPage(QWidget):
         self.stage.setText(words + percent)
         self.closable.setVisible(is_running)
         self.detail.setText(detail_text(progress))
-        words = f"{progress.message} {progress.hint}".strip()
+        words = translated(f"{progress.message} {progress.hint}".strip())
         self.error.setText(words)
         self.error.setVisible(bool(words))
 

@@ -2,6 +2,7 @@
 
 from app.downloads.disk import size_text
 from app.downloads.durations import time_text
+from app.known_sentences import translated
 from app.runtime.builds import NAMES, Offer, Remark
 from app.runtime.progress import Progress, Stage
 from app.translation import tr
@@ -52,7 +53,7 @@ def detail_text(progress: Progress) -> str:
         return ""
     values = {"done": size_text(fetched.bytes_done), "total": size_text(fetched.bytes_total)}
     if fetched.message:
-        return tr("{done} of {total}. Waiting: {reason}.").format(**values, reason=fetched.message)
+        return tr("{done} of {total}. Waiting: {reason}.").format(**values, reason=translated(fetched.message))
     if fetched.seconds_left is None:
         return tr("{done} of {total}").format(**values)
     values |= {"speed": size_text(fetched.bytes_per_second), "left": time_text(fetched.seconds_left)}

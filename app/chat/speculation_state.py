@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from app.known_sentences import translated
 from app.settings import GenerationSettings
 from app.translation import tr
 from engine.messages import Loaded, Statistics
@@ -36,7 +37,7 @@ def speculation_state(generation: GenerationSettings, pair: Loaded | None, last:
         return SpeculationState(True, False, reason)
     note = ""
     if last and last.note:
-        note = " " + tr("Of the last answer: {note}").format(note=last.note)
+        note = " " + tr("Of the last answer: {note}").format(note=translated(last.note))
     if pair.draft is None:
         said = tr("No draft model is loaded: only what the text repeats is guessed.")
         return SpeculationState(True, True, said + note)

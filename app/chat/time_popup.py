@@ -6,6 +6,7 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
+from app.known_sentences import translated
 from app.labels import label
 from app.theme import Colors
 from app.translation import tr
@@ -113,4 +114,4 @@ def _told(statistics: Statistics) -> list[str]:
     if statistics.method != "none":
         words = tr("Speculation: {method}, {budget} nodes a pass") if statistics.budget else tr("Speculation: {method}")
         method = words.format(method=statistics.method, budget=statistics.budget)
-    return [method, *([statistics.note] if statistics.note else [])]
+    return [method, *([translated(statistics.note)] if statistics.note else [])]

@@ -6,6 +6,7 @@ from textwrap import shorten
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
+from app.known_sentences import translated
 from app.telemetry.comparison import Comparison, Outcome, Stage
 from app.throttle import Throttle
 from app.translation import tr
@@ -86,7 +87,7 @@ def _words(comparison: Comparison) -> str:
         words = tr("Answering without speculation: {done} of {count} tokens")
         return words.format(done=comparison.tokens, count=comparison.total)
     if comparison.words:
-        return tr(comparison.words)
+        return translated(tr(comparison.words))
     return describe(comparison.outcome) if comparison.outcome else tr(_INVITATION)
 
 

@@ -3,6 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
+from app.known_sentences import translated
 from app.translation import tr
 from app.tree.tool_button import tool_button
 from engine.messages import Round
@@ -69,6 +70,8 @@ class Advice(QWidget):
             self.words.setText(words.format(count=LARGER_BUDGET))
             self.button.setText(tr("Undo"))
         else:
-            why = self._reason or tr("The budget tunes itself: larger trees would not make this pair faster.")
+            why = translated(self._reason) or tr(
+                "The budget tunes itself: larger trees would not make this pair faster."
+            )
             self.words.setText(tr("Small trees. {reason}").format(reason=why))
             self.button.setText(tr("Show larger trees"))

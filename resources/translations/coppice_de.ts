@@ -1860,6 +1860,301 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Was er zuletzt ausgegeben hat, steht in {file}.</translation>
         </message>
         <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>'{name}' does not fit here.</source>
+            <translation>„{name}“ passt hier nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>'{name}' reads at most {count} tokens, not {asked}.</source>
+            <translation>„{name}“ liest höchstens {count} Token, nicht {asked}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>1 level</source>
+            <translation>1 Ebene</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>1 node</source>
+            <translation>1 Knoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>A tree does not pay here: the best, {size}, would give {cost}; so one token per pass.</source>
+            <translation>Ein Baum lohnt sich hier nicht: Der beste, {size}, gäbe {cost}; also ein Token je Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>All {count} layers fit in memory.</source>
+            <translation>Alle {count} Schichten passen in den Speicher.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>All {count} layers fit on the GPU.</source>
+            <translation>Alle {count} Schichten passen auf die Grafikkarte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>As measured here, no tree of Sequoia's pays: the smallest is grown.</source>
+            <translation>Wie hier gemessen, lohnt sich kein Baum von Sequoia: Es wächst der kleinste.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Choose a draft of the same family, or no draft.</source>
+            <translation>Wählen Sie ein Entwurfsmodell derselben Familie oder keines.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Choose a shorter context.</source>
+            <translation>Wählen Sie einen kürzeren Kontext.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Choose smaller weights (nf4), a shorter context, or raise the limits.</source>
+            <translation>Wählen Sie kleinere Gewichte (nf4) oder einen kürzeren Kontext, oder heben Sie die Grenzen an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree.</source>
+            <translation>Schließen Sie andere Programme, oder wählen Sie ein kleineres Modell, kleinere Gewichte, einen kürzeren Kontext oder einen kleineren Baum.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Copying {name} in 4 bits</source>
+            <translation>Kopiert {name} in 4 Bit</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>GPU memory</source>
+            <translation>Grafikspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Give the folder of a model in the transformers format.</source>
+            <translation>Geben Sie den Ordner eines Modells im transformers-Format an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Loading {name}</source>
+            <translation>Lädt {name}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Measuring this machine</source>
+            <translation>Vermisst diesen Rechner</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Memory ran out during {work}: {wanted}; {free}.</source>
+            <translation>Der Speicher reichte nicht: {work}. {wanted}; {free}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Memory ran out with bigger trees before.</source>
+            <translation>Für größere Bäume reichte der Speicher schon einmal nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Memory ran out with this pair before: planning with {limits}</source>
+            <translation>Mit diesem Paar reichte der Speicher schon einmal nicht: Geplant wird mit {limits}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Preparing {name} in {weights}</source>
+            <translation>Bereitet {name} in {weights} vor</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Preparing {name} in {weights}, {seconds} s left</source>
+            <translation>Bereitet {name} in {weights} vor, noch {seconds} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Reading {name}</source>
+            <translation>Liest {name}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Start a new chat, shorten the message, or load the model with a larger context.</source>
+            <translation>Beginnen Sie ein neues Gespräch, kürzen Sie die Nachricht, oder laden Sie das Modell mit größerem Kontext.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The acceptance of this pair was never measured with these settings.</source>
+            <translation>Wie viel bei diesem Paar angenommen wird, wurde mit diesen Einstellungen nie gemessen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The conversation has {count} tokens, and the context holds {room}.</source>
+            <translation>Das Gespräch hat {count} Token, und der Kontext fasst {room}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The draft '{draft}' has another tokenizer than the target '{target}'.</source>
+            <translation>Das Entwurfsmodell „{draft}“ hat einen anderen Tokenizer als das Zielmodell „{target}“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Trees are no longer grown.</source>
+            <translation>Bäume wachsen nicht mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Trees have at most {count} nodes.</source>
+            <translation>Bäume haben höchstens {count} Knoten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Trying again: {reason}</source>
+            <translation>Neuer Versuch: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Wider trees do not pay here: a chain of {size} promises {cost}.</source>
+            <translation>Breitere Bäume lohnen sich hier nicht: Eine Kette, {size}, verspricht {cost}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>a pass of {model} over {rows} tokens</source>
+            <translation>ein Durchlauf über {rows} Token (Modell: {model})</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>embeddings and head</source>
+            <translation>Einbettungen und Kopf</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>layers</source>
+            <translation>Schichten</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>layers in RAM</source>
+            <translation>Schichten im RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>layers in transit</source>
+            <translation>Schichten unterwegs</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>layers in transit through RAM</source>
+            <translation>Schichten auf dem Weg durch das RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>memory</source>
+            <translation>Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>more {kind} was asked for</source>
+            <translation>verlangt: mehr {kind}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>the context</source>
+            <translation>den Kontext</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>the draft</source>
+            <translation>den Entwurf</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>the working space of a pass</source>
+            <translation>den Arbeitsspeicher eines Durchlaufs</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>unpacking</source>
+            <translation>das Auspacken</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{count} levels</source>
+            <translation>{count} Ebenen</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{count} nodes</source>
+            <translation>{count} Knoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{count} stream from {place}</source>
+            <translation>{count} werden geladen ({place})</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{folder} holds no {file}.</source>
+            <translation>{folder} enthält keine Datei {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{gpu} of GPU memory and {ram} of RAM were free</source>
+            <translation>frei: {gpu} Speicher der Grafikkarte und {ram} RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{kept} of {count} layers stay in memory; {streamed} stream from SSD.</source>
+            <translation>{kept} von {count} Schichten bleiben im Speicher; {streamed} werden von der SSD geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{kept} of {count} layers stay on the GPU; {streams}.</source>
+            <translation>{kept} von {count} Schichten bleiben auf der Grafikkarte; {streams}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{needed} of {memory} would be needed ({parts}), but {free} may be used.</source>
+            <translation>{needed} ({memory}) wären nötig ({parts}), aber {free} dürfen benutzt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{nodes}, {levels} deep ({method})</source>
+            <translation>{nodes} in {levels} ({method})</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{ram} of RAM were free</source>
+            <translation>frei: {ram} RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{size} for {purpose}</source>
+            <translation>{size} für {purpose}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{size} of GPU memory</source>
+            <translation>{size} Speicher der Grafikkarte</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{size} of RAM</source>
+            <translation>{size} RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{size} of {kind} were asked for</source>
+            <translation>verlangt: {size} {kind}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{size} promise {cost}.</source>
+            <translation>{size} versprechen {cost}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{tokens} tokens in {times} times the time of one</source>
+            <translation>{tokens} Token in der {times}-fachen Zeit von einem</translation>
+        </message>
+        <message>
             <location filename="../../app/engine_state.py" />
             <source> ({step} of {total})</source>
             <translation> ({step} von {total})</translation>
@@ -1903,6 +2198,476 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_state.py" />
             <source>{models} on {device}</source>
             <translation>{models} auf {device}</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>'{name}' cannot be used: {reason}.</source>
+            <translation>„{name}“ kann nicht benutzt werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>A file of {name} is no longer there.</source>
+            <translation>Eine Datei von {name} ist nicht mehr da.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Another Coppice is installing the engine just now.</source>
+            <translation>Ein anderes Coppice installiert gerade den Rechenkern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Chats can be read, and models downloaded.</source>
+            <translation>Gespräche lassen sich lesen und Modelle herunterladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Check HF_ENDPOINT, HTTPS_PROXY and HTTP_PROXY.</source>
+            <translation>Prüfen Sie HF_ENDPOINT, HTTPS_PROXY und HTTP_PROXY.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Check the branch or commit.</source>
+            <translation>Prüfen Sie den Zweig oder Commit.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Check the connection, then resume; what has arrived is kept.</source>
+            <translation>Prüfen Sie die Verbindung, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Check the folder and its permissions, then resume.</source>
+            <translation>Prüfen Sie den Ordner und seine Rechte, dann setzen Sie fort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Check the name; if it is private, log in first.</source>
+            <translation>Prüfen Sie den Namen; ist es nicht öffentlich, melden Sie sich erst an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Choose a model in the transformers format.</source>
+            <translation>Wählen Sie ein Modell im transformers-Format.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Choose a version of the model in the safetensors format.</source>
+            <translation>Wählen Sie eine Fassung des Modells im safetensors-Format.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Choose another model.</source>
+            <translation>Wählen Sie ein anderes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Choose the folder that holds the wheels.</source>
+            <translation>Wählen Sie den Ordner, der die Wheels enthält.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE.</source>
+            <translation>Coppice soll ohne Netz bleiben, nach den Einstellungen oder durch HF_HUB_OFFLINE.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Copy it again from the hub's settings.</source>
+            <translation>Kopieren Sie es noch einmal aus den Einstellungen des Hubs.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Copy it anew, or install from the network.</source>
+            <translation>Kopieren Sie sie neu, oder installieren Sie aus dem Netz.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Enter a hub token, or set HF_TOKEN.</source>
+            <translation>Geben Sie ein Token des Hubs ein, oder setzen Sie HF_TOKEN.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Free some space, then resume; what has arrived is kept.</source>
+            <translation>Schaffen Sie Platz, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Give them in its address: http://name:password@host:port in HTTPS_PROXY.</source>
+            <translation>Geben Sie beide in seiner Adresse an: http://name:password@host:port in HTTPS_PROXY.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Install it again, or another build.</source>
+            <translation>Installieren Sie ihn noch einmal oder eine andere Fassung.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Install it again.</source>
+            <translation>Installieren Sie ihn noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Log in again, or enter another.</source>
+            <translation>Melden Sie sich neu an, oder geben Sie ein anderes ein.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Look into the log, then resume.</source>
+            <translation>Sehen Sie in das Protokoll, dann setzen Sie fort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Models on this computer can be used.</source>
+            <translation>Modelle auf diesem Rechner gehen weiter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Models on this computer can be used; change it to reach the hub.</source>
+            <translation>Modelle auf diesem Rechner gehen; ändern Sie das, um den Hub zu erreichen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Open {page} and accept it, then try again.</source>
+            <translation>Öffnen Sie {page} und nehmen Sie sie an, dann versuchen Sie es noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Put them there, or choose another folder, or install from the network.</source>
+            <translation>Legen Sie sie dorthin, oder wählen Sie einen anderen Ordner, oder installieren Sie aus dem Netz.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Set the variable HF_TOKEN, or log in with 'hf auth login'; Coppice uses both.</source>
+            <translation>Setzen Sie die Variable HF_TOKEN, oder melden Sie sich mit „hf auth login“ an; Coppice benutzt beides.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The address of the hub or of the proxy cannot be used: {reason}.</source>
+            <translation>Die Adresse des Hubs oder des Proxys ist nicht zu gebrauchen: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The authors of {name} have refused you access.</source>
+            <translation>Die Verfasser von {name} haben Ihnen den Zugang verweigert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The download of {name} has ended because of an error in this program.</source>
+            <translation>Der Download von {name} endete durch einen Fehler in diesem Programm.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The engine is not installed yet.</source>
+            <translation>Der Rechenkern ist noch nicht installiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The engine's packages could not be unpacked: {reason}.</source>
+            <translation>Die Pakete des Rechenkerns ließen sich nicht auspacken: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The hub does not accept the token.</source>
+            <translation>Der Hub nimmt das Token nicht an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The hub does not hand out {name}: {reason}.</source>
+            <translation>Der Hub gibt {name} nicht heraus: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The hub has no model {name} that you can see.</source>
+            <translation>Der Hub hat kein Modell {name}, das Sie sehen dürfen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The installation has ended because of an error in this program.</source>
+            <translation>Die Installation endete durch einen Fehler in diesem Programm.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The model hub cannot be reached: {reason}.</source>
+            <translation>Der Modell-Hub ist nicht erreichbar: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The model hub is busy: {reason}.</source>
+            <translation>Der Modell-Hub ist überlastet: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The new engine answered nothing.</source>
+            <translation>Der neue Rechenkern hat nichts geantwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The new engine did not answer in time.</source>
+            <translation>Der neue Rechenkern hat nicht rechtzeitig geantwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The new engine does not tell its version.</source>
+            <translation>Der neue Rechenkern nennt seine Version nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The new engine does not work on this computer: {reason}.</source>
+            <translation>Der neue Rechenkern arbeitet auf diesem Rechner nicht: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The proxy asks for a name and a password.</source>
+            <translation>Der Proxy verlangt Namen und Passwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>There is no folder {folder}.</source>
+            <translation>Es gibt keinen Ordner {folder}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>This is no access token.</source>
+            <translation>Das ist kein Zugangstoken.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>This system has no keyring that would keep the token.</source>
+            <translation>Dieses System hat keinen Schlüsselbund, der das Token verwahren könnte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Try again in a moment.</source>
+            <translation>Versuchen Sie es gleich noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Try again later, or use another network or a folder of wheels.</source>
+            <translation>Versuchen Sie es später, oder nehmen Sie ein anderes Netz oder einen Ordner mit Wheels.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Try again later; if it happens again, tell the model's authors.</source>
+            <translation>Versuchen Sie es später; geschieht es wieder, sagen Sie es den Verfassern des Modells.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Try again when less is going on.</source>
+            <translation>Versuchen Sie es wieder, wenn weniger los ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Try again when they have answered.</source>
+            <translation>Versuchen Sie es wieder, wenn sie geantwortet haben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Try again.</source>
+            <translation>Versuchen Sie es noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Try again; the log tells more.</source>
+            <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Wait until it is done, or close it.</source>
+            <translation>Warten Sie, bis es fertig ist, oder schließen Sie es.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>You have not accepted the licence of {name}.</source>
+            <translation>Sie haben die Lizenz von {name} nicht angenommen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Your request for {name} still awaits a review by its authors.</source>
+            <translation>Ihre Anfrage nach {name} ist von den Verfassern noch nicht geprüft.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>another program is downloading this file</source>
+            <translation>ein anderes Programm lädt diese Datei herunter</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>it answered with {status}</source>
+            <translation>er antwortete mit {status}</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>it answers too slowly</source>
+            <translation>er antwortet zu langsam</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>it does not answer</source>
+            <translation>er antwortet nicht</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>it has no weights in the safetensors format</source>
+            <translation>es hat keine Gewichte im safetensors-Format</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>it has no {file}</source>
+            <translation>es hat keine Datei {file}</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>its answer is no list of models</source>
+            <translation>seine Antwort ist keine Liste von Modellen</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>its index of weight files is damaged</source>
+            <translation>sein Verzeichnis der Gewichtsdateien ist beschädigt</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>its weight file {name} is missing</source>
+            <translation>seine Gewichtsdatei {name} fehlt</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>no answer</source>
+            <translation>keine Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>that is no name of a model on the hub</source>
+            <translation>das ist kein Name eines Modells auf dem Hub</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the connection broke</source>
+            <translation>die Verbindung ist abgebrochen</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the connection ended early</source>
+            <translation>die Verbindung endete zu früh</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the connection has stalled</source>
+            <translation>die Verbindung steht still</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the connection was lost</source>
+            <translation>die Verbindung ging verloren</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the engine</source>
+            <translation>der Rechenkern</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the hub</source>
+            <translation>der Hub</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the hub's storage</source>
+            <translation>der Speicher des Hubs</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the package index</source>
+            <translation>das Paketverzeichnis</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the proxy does not let us through ({reason})</source>
+            <translation>der Proxy lässt uns nicht durch ({reason})</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the proxy refuses</source>
+            <translation>der Proxy weist ab</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>there is no connection</source>
+            <translation>es gibt keine Verbindung</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{file} arrived damaged twice: its checksum is not the one that was meant.</source>
+            <translation>{file} kam zweimal beschädigt an: Die Prüfsumme ist nicht die gemeinte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{file} in {folder} is not the file that was meant: its checksum differs.</source>
+            <translation>{file} in {folder} ist nicht die gemeinte Datei: Die Prüfsumme ist anders.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{file} of {name} arrived damaged twice: its checksum is not the one the hub names.</source>
+            <translation>{file} von {name} kam zweimal beschädigt an: Die Prüfsumme ist nicht die, die der Hub nennt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{folder} lacks {missing} of the {count} wheels: {names}.</source>
+            <translation>In {folder} fehlen {missing} der {count} Wheels: {names}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{names} and {count} more</source>
+            <translation>{names} und {count} weitere</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{name} has no config.json.</source>
+            <translation>{name} hat keine config.json.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{name} has no such revision.</source>
+            <translation>{name} hat keine solche Revision.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{name} holds no weights that can be opened: neither a model.safetensors nor an index of several.</source>
+            <translation>{name} enthält keine Gewichte, die sich öffnen lassen: weder model.safetensors noch ein Verzeichnis mehrerer Dateien.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{name} is only for those who have accepted its licence, and you are not logged in.</source>
+            <translation>{name} ist nur für jene, die seine Lizenz angenommen haben, und Sie sind nicht angemeldet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{place} cannot be written: {reason}.</source>
+            <translation>{place} kann nicht geschrieben werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{reason}, {count} times in a row.</source>
+            <translation>{reason}, {count}-mal hintereinander.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{server} answered with an error ({status})</source>
+            <translation>{server} antwortete mit einem Fehler ({status})</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{server} cannot be reached ({reason})</source>
+            <translation>{server} ist nicht erreichbar ({reason})</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{server} is overloaded (429)</source>
+            <translation>{server} ist überlastet (429)</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{size} more are needed on the disk of {folder}.</source>
+            <translation>Auf der Platte von {folder} fehlen {size}.</translation>
         </message>
         <message>
             <location filename="../../app/help.py" />
@@ -3233,11 +3998,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
-            <source>GPU memory</source>
-            <translation>Grafikspeicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
             <source>Guess repetitions of the text</source>
             <translation>Wiederholungen des Textes vermuten</translation>
         </message>
@@ -4263,11 +5023,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/caption.py" />
-            <source>1 node</source>
-            <translation>1 Knoten</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
             <source>No draft model guessed ahead in this round, so the pass of the target model gave one token.</source>
             <translation>In dieser Runde hat kein Entwurfsmodell vorausgeraten, deshalb ergab der Durchlauf des Zielmodells ein Token.</translation>
         </message>
@@ -4345,11 +5100,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/caption.py" />
             <source>{count} guessed ahead</source>
             <translation>{count} vorausgeraten</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>{count} nodes</source>
-            <translation>{count} Knoten</translation>
         </message>
         <message>
             <location filename="../../app/tree/explanation.py" />

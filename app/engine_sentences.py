@@ -1,0 +1,73 @@
+"""What the engine says in English, which has no translations of its own: stages of a load, its choices, failures."""
+
+from app.wording import mark
+
+WRITTEN: tuple[str, ...] = (
+    mark("Loading {name}"),
+    mark("Reading {name}"),
+    mark("Preparing {name} in {weights}"),
+    mark("Measuring this machine"),
+    mark("Copying {name} in 4 bits"),
+    mark("Memory ran out with this pair before: planning with {limits}"),
+    mark("Trying again: {reason}"),
+    mark("A tree does not pay here: the best, {size}, would give {cost}; so one token per pass."),
+    mark("Wider trees do not pay here: a chain of {size} promises {cost}."),
+    mark("{size} promise {cost}."),
+    mark("{nodes}, {levels} deep ({method})"),
+    mark("{tokens} tokens in {times} times the time of one"),
+    mark("As measured here, no tree of Sequoia's pays: the smallest is grown."),
+    mark("The acceptance of this pair was never measured with these settings."),
+    mark("Memory ran out with bigger trees before."),
+    mark("Memory ran out during {work}: {wanted}; {free}."),
+    mark("{size} of {kind} were asked for"),
+    mark("more {kind} was asked for"),
+    mark("a pass of {model} over {rows} tokens"),
+    mark("GPU memory"),
+    mark("{size} of GPU memory"),
+    mark("{size} of RAM"),
+    mark("Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree."),
+    mark("All {count} layers fit in memory."),
+    mark("All {count} layers fit on the GPU."),
+    mark("{kept} of {count} layers stay in memory; {streamed} stream from SSD."),
+    mark("{kept} of {count} layers stay on the GPU; {streams}."),
+    mark("{count} stream from {place}"),
+    mark("{needed} of {memory} would be needed ({parts}), but {free} may be used."),
+    mark("{size} for {purpose}"),
+    mark("layers"),
+    mark("layers in RAM"),
+    mark("embeddings and head"),
+    mark("the context"),
+    mark("the working space of a pass"),
+    mark("the draft"),
+    mark("layers in transit through RAM"),
+    mark("layers in transit"),
+    mark("unpacking"),
+    mark("memory"),
+    mark("'{name}' does not fit here."),
+    mark("Choose smaller weights (nf4), a shorter context, or raise the limits."),
+    mark("'{name}' reads at most {count} tokens, not {asked}."),
+    mark("Choose a shorter context."),
+    mark("The draft '{draft}' has another tokenizer than the target '{target}'."),
+    mark("Choose a draft of the same family, or no draft."),
+    mark("The conversation has {count} tokens, and the context holds {room}."),
+    mark("Start a new chat, shorten the message, or load the model with a larger context."),
+    mark("{folder} holds no {file}."),
+    mark("Give the folder of a model in the transformers format."),
+)
+"""As they stand in the engine, where they are written down in one piece."""
+
+PUT_TOGETHER: tuple[str, ...] = (
+    mark("Preparing {name} in {weights}, {seconds} s left"),
+    mark("Trees have at most {count} nodes."),
+    mark("Trees are no longer grown."),
+    mark("{gpu} of GPU memory and {ram} of RAM were free"),
+    mark("{ram} of RAM were free"),
+    mark("Preparing {name} in {weights}, {seconds} s left"),
+    mark("1 node"),
+    mark("{count} nodes"),
+    mark("1 level"),
+    mark("{count} levels"),
+)
+"""What the engine puts together from several pieces."""
+
+ENGINE_SENTENCES = PUT_TOGETHER + WRITTEN  # the longer of two that begin alike must come first
