@@ -51,7 +51,8 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._grip: Point | None = None  # the point of the picture that is being dragged
         self._explained: tuple[str, QRect] | None = None
         self._inspection = Inspection()
-        self._picked: int | None = None  # the node that is looked at by keys
+        self._picked: int | None = None  # the node that is looked at
+        self._by_keys = False  # and how: a pointer that rests somewhere must not take it over
         self._palette = palette
         self._marker: Marker | None = None
         self._letters = Lettering(self.font())
@@ -125,13 +126,13 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._picked = picture.neighbour(begun, way) if known and begun is not None else picture.tree.tip
         place = picture.chip(self._picked)
         self._move_to(reveal(self._origin, place, picture.view, picture.size))
-        self._explain(QPointF(self._place(place).center()))
+        self._explain(QPointF(self._place(place).center()), by_keys=True)
 
     def tell(self, alternatives: Inspected) -> None:
         """What the target finds likeliest behind a node of the tree that is shown."""
         self._inspection.tell(alternatives)
         if self._explained:
-            self._explain(QPointF(self._explained[1].center()))
+            self._explain(QPointF(self._explained[1].center()), self._by_keys)
 
     def show_root(self) -> None:
         """Move to where the accepted path begins; what follows may not move the view back."""
@@ -232,8 +233,6 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
             paint_marker(painter, self._marker, self._palette, self._letters)
             painter.restore()
 
-    # ---- what the person does ----------------------------------------------------------------------------------------
-
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Lay out anew for the new size."""
         super().resizeEvent(event)
@@ -274,8 +273,8 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._explained = None
         self._mark_picked()
 
-    def _explain(self, position: QPointF) -> None:
-        found = self.tooltip_at(position)
+    def _explain(self, position: QPointF, by_keys: bool = False) -> None:
+        found, self._by_keys = self.tooltip_at(position), by_keys
         if found == self._explained:
             return
         self._explained = found
@@ -294,6 +293,8 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._way.set_mark(QRectF(*picture.chip(node)) if shown and picture and node is not None else None)
 
     def _refresh_tooltip(self) -> None:
-        """The chip that a tooltip speaks of is gone; speak of the one that is there now."""
-        if self._explained:
+        """The chip that a tooltip speaks of is gone or elsewhere; speak of the one that is there now."""
+        if self._explained and self._by_keys and self._picture and self._picked is not None:
+            self._explain(QPointF(self._place(self._picture.chip(self._picked)).center()), by_keys=True)
+        elif self._explained:
             self._explain(QPointF(self.viewport().mapFromGlobal(QCursor.pos())))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from unittest.mock import Mock
 
 import pytest
 from PySide6.QtCore import QPoint
@@ -125,7 +126,7 @@ def test_growth_goes_on_where_it_was_and_begins_anew_with_the_next_round(qtbot: 
 
 
 def test_who_looks_at_a_node_by_keys_keeps_it_while_the_tree_grows_and_is_verified(
-    qtbot: QtBot, watched: TreePanel
+    qtbot: QtBot, watched: TreePanel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = slow(random_round(60, seed=2))
     view = canvas(watched)
@@ -136,6 +137,9 @@ def test_who_looks_at_a_node_by_keys_keeps_it_while_the_tree_grows_and_is_verifi
     view.pick(Way.CHILD)
     node = view.picked[0]
     assert node
+    assert view.picture
+    resting = view.viewport().mapToGlobal(view._place(view.picture.chip(0)).center())
+    monkeypatch.setattr("app.tree.canvas.QCursor", Mock(pos=lambda: resting))
     for events in ([drafted(whole, 61)], [drafted(whole, 61, checking=61)], [whole]):
         watched.on_events([*events])
         qtbot.waitUntil(lambda: shown(watched).tree.drafted == 60)
