@@ -1861,8 +1861,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>'{name}' ({kind}) is not a text-generation model.</source>
+            <translation>„{name}“ ({kind}) ist kein Modell, das Text schreibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>'{name}' does not fit here.</source>
             <translation>„{name}“ passt hier nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>'{name}' has the architecture '{kind}', which this version of transformers does not know.</source>
+            <translation>„{name}“ hat die Architektur „{kind}“, die diese Fassung von transformers nicht kennt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>'{name}' is stored already quantised ({method}).</source>
+            <translation>„{name}“ ist schon quantisiert gespeichert ({method}).</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -1886,6 +1901,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>All layers of '{name}' stay in memory: a copy of them in 4 bits is no faster draft.</source>
+            <translation>Alle Schichten von „{name}“ bleiben im Speicher: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>All {count} layers fit in memory.</source>
             <translation>Alle {count} Schichten passen in den Speicher.</translation>
         </message>
@@ -1901,13 +1921,53 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>Check the path, or give a hub id like 'org/name'.</source>
+            <translation>Prüfen Sie den Pfad, oder geben Sie einen Namen des Hubs wie „org/name“ an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>Choose a draft of the same family, or no draft.</source>
             <translation>Wählen Sie ein Entwurfsmodell derselben Familie oder keines.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>Choose a draft, or the method 'lookup'.</source>
+            <translation>Wählen Sie ein Entwurfsmodell oder das Verfahren „lookup“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>Choose a shorter context.</source>
             <translation>Wählen Sie einen kürzeren Kontext.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Choose a smaller tree or a shorter context, or load the model with less memory for its layers.</source>
+            <translation>Wählen Sie einen kleineren Baum oder einen kürzeren Kontext, oder laden Sie das Modell mit weniger Speicher für seine Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Choose another draft, or none.</source>
+            <translation>Wählen Sie einen anderen Entwurf oder keinen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Choose device 'cpu', or install an NVIDIA driver and a CUDA build of torch.</source>
+            <translation>Wählen Sie das Gerät „cpu“, oder installieren Sie einen Treiber von NVIDIA und torch für CUDA.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Choose its 16-bit version.</source>
+            <translation>Wählen Sie die Fassung in 16 Bit.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
+            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Choose other weights, or another draft.</source>
+            <translation>Wählen Sie andere Gewichte oder einen anderen Entwurf.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -1926,6 +1986,31 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>Download it again.</source>
+            <translation>Laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Download the file again.</source>
+            <translation>Laden Sie die Datei noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Download the model again, or choose another one.</source>
+            <translation>Laden Sie das Modell noch einmal herunter, oder wählen Sie ein anderes.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Download the model again.</source>
+            <translation>Laden Sie das Modell noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Download the model first, or give its folder.</source>
+            <translation>Laden Sie das Modell erst herunter, oder geben Sie seinen Ordner an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>GPU memory</source>
             <translation>Grafikspeicher</translation>
         </message>
@@ -1933,6 +2018,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_sentences.py" />
             <source>Give the folder of a model in the transformers format.</source>
             <translation>Geben Sie den Ordner eines Modells im transformers-Format an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Give the folder with its config.json.</source>
+            <translation>Geben Sie den Ordner mit der config.json an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>It is damaged or was not downloaded completely: download it again.</source>
+            <translation>Sie ist beschädigt oder nicht ganz heruntergeladen: Laden Sie sie noch einmal herunter.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -1961,6 +2056,26 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>Merge it into its base model first.</source>
+            <translation>Verschmelzen Sie ihn erst mit seinem Grundmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Models that bring their own code are not run.</source>
+            <translation>Modelle, die eigenen Code mitbringen, werden nicht ausgeführt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>No draft model is loaded.</source>
+            <translation>Es ist kein Entwurfsmodell geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>No draft model is loaded: the text alone suggests.</source>
+            <translation>Es ist kein Entwurfsmodell geladen: Nur der Text selbst macht Vorschläge.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>Preparing {name} in {weights}</source>
             <translation>Bereitet {name} in {weights} vor</translation>
         </message>
@@ -1973,6 +2088,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_sentences.py" />
             <source>Reading {name}</source>
             <translation>Liest {name}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Run 'git lfs pull' in its folder.</source>
+            <translation>Rufen Sie in seinem Ordner „git lfs pull“ auf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Speculation is switched off.</source>
+            <translation>Die Spekulation ist ausgeschaltet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Start a new chat, or choose another model.</source>
+            <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -1996,6 +2126,51 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>The layers of '{name}' are kept in 4 bits: a copy of them in 4 bits is no faster draft.</source>
+            <translation>Die Schichten von „{name}“ liegen in 4 Bit vor: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The message is empty.</source>
+            <translation>Die Nachricht ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The method '{method}' needs a draft model.</source>
+            <translation>Das Verfahren „{method}“ braucht ein Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The model's chat template refuses this conversation: {reason}.</source>
+            <translation>Die Chat-Vorlage des Modells lehnt dieses Gespräch ab: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The placement was chosen by hand and is not changed by itself: choose place 'auto', without force.</source>
+            <translation>Die Verteilung wurde von Hand gewählt und ändert sich nicht von selbst: Wählen Sie den Ort „auto“, ohne Zwang.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The prompt is empty.</source>
+            <translation>Die Eingabe ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
+            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>There is no CUDA device that torch can use.</source>
+            <translation>Es gibt kein CUDA-Gerät, das torch benutzen kann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>There is no model folder {folder}.</source>
+            <translation>Es gibt keinen Modellordner {folder}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>Trees are no longer grown.</source>
             <translation>Bäume wachsen nicht mehr.</translation>
         </message>
@@ -2013,6 +2188,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_sentences.py" />
             <source>Wider trees do not pay here: a chain of {size} promises {cost}.</source>
             <translation>Breitere Bäume lohnen sich hier nicht: Eine Kette, {size}, verspricht {cost}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Write something first.</source>
+            <translation>Schreiben Sie erst etwas.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -2091,8 +2271,58 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>{file} has a table of tensors that cannot be read.</source>
+            <translation>{file} hat ein Verzeichnis der Tensoren, das nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{file} is a Git LFS pointer, not the weights.</source>
+            <translation>{file} ist ein Zeiger von Git LFS, nicht die Gewichte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{file} is a file, not a model folder.</source>
+            <translation>{file} ist eine Datei, kein Modellordner.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{file} is cut off: {there} of {all} bytes are there.</source>
+            <translation>{file} ist abgeschnitten: {there} von {all} Bytes sind da.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{file} is not valid JSON.</source>
+            <translation>{file} ist kein gültiges JSON.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{folder} holds GGUF weights; only safetensors are opened.</source>
+            <translation>{folder} enthält GGUF-Gewichte; nur safetensors werden geöffnet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{folder} holds an adapter, not a whole model.</source>
+            <translation>{folder} enthält einen Adapter, kein ganzes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{folder} holds no tokenizer.</source>
+            <translation>{folder} enthält keinen Tokenizer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{folder} holds no weights: {file} is missing.</source>
+            <translation>{folder} enthält keine Gewichte: {file} fehlt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>{folder} holds no {file}.</source>
             <translation>{folder} enthält keine Datei {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{folder} holds weights in a format that can run code; only safetensors are opened.</source>
+            <translation>{folder} enthält Gewichte in einem Format, das Code ausführen kann; nur safetensors werden geöffnet.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -2108,6 +2338,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_sentences.py" />
             <source>{kept} of {count} layers stay on the GPU; {streams}.</source>
             <translation>{kept} von {count} Schichten bleiben auf der Grafikkarte; {streams}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{missing} of {all} weight files are missing in {folder}, first {file}.</source>
+            <translation>{missing} von {all} Gewichtsdateien fehlen in {folder}, zuerst {file}.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -2241,6 +2476,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>Check the folder and its permissions, then try again; --data-dir names another.</source>
+            <translation>Prüfen Sie den Ordner und seine Rechte, dann versuchen Sie es noch einmal; --data-dir nennt einen anderen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Check the hub's address (HF_ENDPOINT).</source>
+            <translation>Prüfen Sie die Adresse des Hubs (HF_ENDPOINT).</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Check the index and the proxy, or use a folder of wheels.</source>
+            <translation>Prüfen Sie das Verzeichnis und den Proxy, oder nehmen Sie einen Ordner mit Wheels.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>Check the name; if it is private, log in first.</source>
             <translation>Prüfen Sie den Namen; ist es nicht öffentlich, melden Sie sich erst an.</translation>
         </message>
@@ -2253,6 +2503,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/failure_sentences.py" />
             <source>Choose a version of the model in the safetensors format.</source>
             <translation>Wählen Sie eine Fassung des Modells im safetensors-Format.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Choose another build of the engine.</source>
+            <translation>Wählen Sie eine andere Fassung des Rechenkerns.</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2281,6 +2536,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>Do not use it.</source>
+            <translation>Benutzen Sie es nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Do not use this model, or tell its authors.</source>
+            <translation>Benutzen Sie dieses Modell nicht, oder sagen Sie es seinen Verfassern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>Enter a hub token, or set HF_TOKEN.</source>
             <translation>Geben Sie ein Token des Hubs ein, oder setzen Sie HF_TOKEN.</translation>
         </message>
@@ -2291,8 +2556,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>Give a branch, a tag or a commit.</source>
+            <translation>Geben Sie einen Zweig, ein Tag oder einen Commit an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Give one like 'org/name'.</source>
+            <translation>Geben Sie einen wie „org/name“ an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>Give them in its address: http://name:password@host:port in HTTPS_PROXY.</source>
             <translation>Geben Sie beide in seiner Adresse an: http://name:password@host:port in HTTPS_PROXY.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Install Coppice again.</source>
+            <translation>Installieren Sie Coppice neu.</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2326,6 +2606,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>Nobody says which package index to ask.</source>
+            <translation>Niemand sagt, welches Paketverzeichnis zu fragen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>Open {page} and accept it, then try again.</source>
             <translation>Öffnen Sie {page} und nehmen Sie sie an, dann versuchen Sie es noch einmal.</translation>
         </message>
@@ -2336,8 +2621,33 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>See {page}.</source>
+            <translation>Siehe {page}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>Set the variable HF_TOKEN, or log in with 'hf auth login'; Coppice uses both.</source>
             <translation>Setzen Sie die Variable HF_TOKEN, oder melden Sie sich mit „hf auth login“ an; Coppice benutzt beides.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Set {name}, or check uv.</source>
+            <translation>Setzen Sie {name}, oder prüfen Sie uv.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Set {name}, or use a wheel folder.</source>
+            <translation>Setzen Sie {name}, oder nehmen Sie einen Ordner mit Wheels.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>That is not the name of a model on the hub.</source>
+            <translation>Das ist kein Name eines Modells auf dem Hub.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>That is not the name of a revision.</source>
+            <translation>Das ist kein Name einer Revision.</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2361,6 +2671,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>The engine's Python could not be made ({reason}).</source>
+            <translation>Das Python des Rechenkerns ließ sich nicht anlegen ({reason}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>The engine's packages could not be unpacked: {reason}.</source>
             <translation>Die Pakete des Rechenkerns ließen sich nicht auspacken: {reason}.</translation>
         </message>
@@ -2381,8 +2696,28 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>The hub is switched off by HF_HUB_OFFLINE.</source>
+            <translation>Der Hub ist durch HF_HUB_OFFLINE abgeschaltet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The hub sends us from one address to the next without an end.</source>
+            <translation>Der Hub schickt uns endlos von einer Adresse zur nächsten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The hub sends us to an address that is not safe.</source>
+            <translation>Der Hub schickt uns zu einer Adresse, die nicht sicher ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>The installation has ended because of an error in this program.</source>
             <translation>Die Installation endete durch einen Fehler in diesem Programm.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The lock {name} cannot be read ({reason}).</source>
+            <translation>Die Vorgabe {name} kann nicht gelesen werden ({reason}).</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2416,6 +2751,31 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>The package index does not hand out {file} ({status}).</source>
+            <translation>Das Paketverzeichnis gibt {file} nicht heraus ({status}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The package index does not have {file}.</source>
+            <translation>Das Paketverzeichnis hat {file} nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The package index does not tell the size of {file}.</source>
+            <translation>Das Paketverzeichnis nennt die Größe von {file} nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The package index has another {file} than this Coppice was tested with: its checksum differs.</source>
+            <translation>Das Paketverzeichnis hat ein anderes {file} als das, womit dieses Coppice geprüft wurde: Die Prüfsumme ist anders.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The package index names no checksum of {file}.</source>
+            <translation>Das Paketverzeichnis nennt keine Prüfsumme von {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>The proxy asks for a name and a password.</source>
             <translation>Der Proxy verlangt Namen und Passwort.</translation>
         </message>
@@ -2423,6 +2783,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/failure_sentences.py" />
             <source>There is no folder {folder}.</source>
             <translation>Es gibt keinen Ordner {folder}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>This Coppice carries no lock {name}.</source>
+            <translation>Dieses Coppice bringt keine Vorgabe {name} mit.</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2461,6 +2826,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>Try again, or install Coppice again.</source>
+            <translation>Versuchen Sie es noch einmal, oder installieren Sie Coppice neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>Try again.</source>
             <translation>Versuchen Sie es noch einmal.</translation>
         </message>
@@ -2468,6 +2838,31 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/failure_sentences.py" />
             <source>Try again; the log tells more.</source>
             <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Unset it to download.</source>
+            <translation>Nehmen Sie das weg, um herunterzuladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Update Coppice, or use a folder of wheels.</source>
+            <translation>Aktualisieren Sie Coppice, oder nehmen Sie einen Ordner mit Wheels.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Use a folder of wheels, choose another build of the engine, or update Coppice.</source>
+            <translation>Nehmen Sie einen Ordner mit Wheels, wählen Sie eine andere Fassung des Rechenkerns, oder aktualisieren Sie Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Use a folder of wheels.</source>
+            <translation>Nehmen Sie einen Ordner mit Wheels.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Use a wheel folder.</source>
+            <translation>Nehmen Sie einen Ordner mit Wheels.</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2491,6 +2886,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>exit code {code}</source>
+            <translation>Code {code}</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>it answered with {status}</source>
             <translation>er antwortete mit {status}</translation>
         </message>
@@ -2501,8 +2901,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>it consists mostly of brackets</source>
+            <translation>es besteht vor allem aus Klammern</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>it does not answer</source>
             <translation>er antwortet nicht</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>it has more than {limit} files</source>
+            <translation>es hat mehr als {limit} Dateien</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2516,8 +2926,38 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>it is damaged</source>
+            <translation>es ist beschädigt</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>it is nested too deeply</source>
+            <translation>es ist zu tief verschachtelt</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>it is no JSON object</source>
+            <translation>es ist kein JSON-Objekt</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>it points to another host for its next page</source>
+            <translation>er verweist für die nächste Seite an einen anderen Rechner</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>its address or the proxy's cannot be used; see HF_ENDPOINT and HTTPS_PROXY</source>
+            <translation>die Adresse des Hubs oder des Proxys ist nicht zu gebrauchen; siehe HF_ENDPOINT und HTTPS_PROXY</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>its answer is no list of models</source>
             <translation>seine Antwort ist keine Liste von Modellen</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>its index names files outside its folder, or of another format</source>
+            <translation>sein Verzeichnis nennt Dateien außerhalb des Ordners oder in anderem Format</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2526,13 +2966,38 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>its listing has a file without a name</source>
+            <translation>die Auflistung nennt eine Datei ohne Namen</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>its listing is not one of a model</source>
+            <translation>die Auflistung ist nicht die eines Modells</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>its weight file {name} is missing</source>
             <translation>seine Gewichtsdatei {name} fehlt</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>its {file} cannot be read: {reason}</source>
+            <translation>die Datei {file} kann nicht gelesen werden: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>its {file} is larger than {size} MB</source>
+            <translation>die Datei {file} ist größer als {size} MB</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>no answer</source>
             <translation>keine Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>one of its files is shorter than such a file can be</source>
+            <translation>eine der Dateien ist kürzer, als eine solche Datei sein kann</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2571,6 +3036,26 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>the hub does not say what files it has</source>
+            <translation>der Hub sagt nicht, welche Dateien es hat</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the hub does not say what it is</source>
+            <translation>der Hub sagt nicht, was es ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the hub names no size or checksum of {file}</source>
+            <translation>der Hub nennt keine Größe oder Prüfsumme von {file}</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the hub's answer is not the listing of a model</source>
+            <translation>die Antwort des Hubs ist nicht die Auflistung eines Modells</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>the hub's storage</source>
             <translation>der Speicher des Hubs</translation>
         </message>
@@ -2591,13 +3076,33 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>the server sent another part than we asked for</source>
+            <translation>der Server schickte einen anderen Teil als den verlangten</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the tables of its weight files are too large</source>
+            <translation>die Verzeichnisse der Gewichtsdateien sind zu groß</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>there is no connection</source>
             <translation>es gibt keine Verbindung</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>uv does not say which package index to ask.</source>
+            <translation>uv sagt nicht, welches Paketverzeichnis zu fragen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>{file} arrived damaged twice: its checksum is not the one that was meant.</source>
             <translation>{file} kam zweimal beschädigt an: Die Prüfsumme ist nicht die gemeinte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{file} does not begin as a safetensors file does</source>
+            <translation>{file} beginnt nicht wie eine safetensors-Datei</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2618,6 +3123,26 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/failure_sentences.py" />
             <source>{names} and {count} more</source>
             <translation>{names} und {count} weitere</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{name} cannot be downloaded: its listing has no end.</source>
+            <translation>{name} kann nicht heruntergeladen werden: Die Auflistung hat kein Ende.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{name} cannot be downloaded: {reason}.</source>
+            <translation>{name} kann nicht heruntergeladen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{name} has a file that would be written outside its folder, {file}.</source>
+            <translation>{name} hat eine Datei, die außerhalb des Ordners geschrieben würde, {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{name} has a file whose name not every system can keep, {file}.</source>
+            <translation>{name} hat eine Datei, deren Namen nicht jedes System aufnehmen kann, {file}.</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2663,6 +3188,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/failure_sentences.py" />
             <source>{server} is overloaded (429)</source>
             <translation>{server} ist überlastet (429)</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{server} sent an address that cannot be used</source>
+            <translation>{server} schickte eine Adresse, die nicht zu gebrauchen ist</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2941,7 +3471,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
             <source>{size}: quick, but its guesses may often be wrong.</source>
-            <translation>{size}: schnell, aber seine Vermutungen können oft falsch sein.</translation>
+            <translation>{size}: schnell, aber es irrt sich vielleicht oft.</translation>
         </message>
         <message>
             <location filename="../../app/library/pairing/vocabulary.py" />
@@ -3254,7 +3784,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/library/picker/draft_list.py" />
             <source>Answers without a draft; what repeats in the text is still guessed ahead.</source>
-            <translation>Antwortet ohne Entwurfsmodell; was sich im Text wiederholt, wird trotzdem vorausgeraten.</translation>
+            <translation>Antwortet allein; was sich im Text wiederholt, wird trotzdem vorausgeraten.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/draft_list.py" />
@@ -3314,7 +3844,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/library/picker/entry.py" />
             <source>Hub cache</source>
-            <translation>Zwischenspeicher des Hubs</translation>
+            <translation>Hub-Zwischenspeicher</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
