@@ -6,6 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.known_sentences import translated
 from app.library.hub.client import HubClient
 from app.library.hub.facts import ModelFacts, fetch_facts
 from app.library.hub.stop import Stop
@@ -86,7 +87,7 @@ class DraftFinder(QObject):
             else:
                 vocabulary = ""
         except (HubError, OSError, ValueError) as error:
-            why = error.message if isinstance(error, HubError) else f"{error}."
+            why = translated(error.message) if isinstance(error, HubError) else f"{error}."
             return _Read(candidate, facts, tr("Its vocabulary cannot be read: {reason}").format(reason=why))
         size = candidate.bytes or (facts.weight_bytes if facts else 0)
         return _Read(replace(candidate, vocabulary=vocabulary, bytes=size), facts)

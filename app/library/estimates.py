@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from app.known_sentences import translated
 from app.translation import tr
 from engine.messages import Appraised
 from engine.options import LoadOptions, Place
@@ -52,8 +53,8 @@ def in_words(found: Appraised) -> str:
     """Such as "Streams from RAM, about 9 tokens/s"; a sentence without a full stop, or with a reason."""
     if found.verdict == "no":
         if not found.tiers:
-            return tr("Cannot be used: {reason}").format(reason=found.reason)
-        return tr("Does not fit, because {reason}").format(reason=found.reason)
+            return tr("Cannot be used: {reason}").format(reason=translated(found.reason))
+        return tr("Does not fit, because {reason}").format(reason=translated(found.reason))
     if found.verdict == "device":
         words = tr("Runs on the GPU, about {rate}") if found.device == "cuda" else tr("Runs on the CPU, about {rate}")
     else:

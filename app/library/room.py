@@ -13,6 +13,7 @@ from app.downloads.progress import Progress, State
 from app.downloads.queue import DownloadQueue
 from app.engine_link import EngineLink
 from app.engine_state import EngineState
+from app.known_sentences import translated
 from app.library.acquisition import Acquisition
 from app.library.hub.tokens import Tokens
 from app.library.indicator import DownloadIndicator
@@ -199,7 +200,7 @@ class ModelsRoom(QObject):
     def _on_ended(self, progress: Progress) -> None:
         if progress.state in (State.FAILED, State.PAUSED) and not self.is_open:
             words = tr("The download of {model} has stopped: {reason}").format(
-                model=progress.request.repo_id, reason=progress.message
+                model=progress.request.repo_id, reason=translated(progress.message)
             )
             self.notice_raised.emit(Notice(DOWNLOAD_NOTICE, words, progress.hint, tr("Downloads…")))
 

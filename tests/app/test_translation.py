@@ -11,6 +11,8 @@ import pytest
 from PySide6.QtCore import QLocale, QTranslator
 from PySide6.QtWidgets import QApplication, QMenu
 
+from app.library.hub.trouble import offline
+from app.library.picker.verdict import troubled
 from app.library.suggestions import suggestions
 from app.paths import ROOT
 from app.translation import CONTEXT, LANGUAGES, install, language_of, tr
@@ -107,6 +109,14 @@ def test_the_window_speaks_german(open_window: OpenWindow, show: Callable[[str],
     assert window.status_area.words.text() == "Rechenprozess startet"
     assert window.chat_panel.composer.field.placeholderText() == "Fragen Sie etwas"
     assert (tr("%n passes", n=1), tr("%n passes", n=2)) == ("1 Durchlauf", "2 Durchläufe")
+
+
+def test_what_is_said_of_a_model_is_german_to_the_end(show: Callable[[str], None]) -> None:
+    show("de")
+    verdict = troubled(offline("there is no connection"))
+    assert verdict.words == "Offline nicht bekannt"
+    assert "cannot" not in verdict.details
+    assert "Modelle auf diesem Rechner" in verdict.details
 
 
 def test_in_one_menu_no_access_key_is_there_twice(open_window: OpenWindow, show: Callable[[str], None]) -> None:

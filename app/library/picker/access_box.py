@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
+from app.known_sentences import translated
 from app.labels import label
 from app.library.hub.trouble import HubError, Trouble
 from app.translation import tr
@@ -72,7 +73,7 @@ class AccessBox(QFrame):
         self.style().unpolish(self)
         self.style().polish(self)
         self.title.setText(tr(_TITLES[kind]) if kind in _TITLES else tr("Cannot be used"))
-        self.words.setText(str(trouble))
+        self.words.setText(translated(str(trouble)))
         asks_token = kind is Trouble.NOT_LOGGED_IN
         self.token.setVisible(asks_token)
         self.keep.setVisible(asks_token)

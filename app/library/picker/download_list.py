@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from app.downloads.disk import size_text
 from app.downloads.durations import time_text
 from app.downloads.progress import Progress, State
+from app.known_sentences import translated
 from app.library.picker.entry_delegate import tone_color
 from app.library.picker.verdict import Tone
 from app.theme import Colors
@@ -178,5 +179,5 @@ def describe(progress: Progress) -> str:
     if progress.seconds_to_retry:
         parts.append(tr("again in {time}").format(time=time_text(progress.seconds_to_retry)))
     if progress.message:
-        parts.append(f"{progress.message} {progress.hint}".strip())
+        parts.append(translated(f"{progress.message} {progress.hint}".strip()))
     return ": ".join(filter(None, (tr(_WORDS[state]), ", ".join(parts))))

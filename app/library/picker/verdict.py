@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from app.known_sentences import translated
 from app.library.estimates import in_words
 from app.library.hub.trouble import HubError, Trouble
 from app.translation import tr
@@ -53,11 +54,12 @@ def asking() -> Verdict:
 
 def priced(found: Appraised) -> Verdict:
     """The engine's word on it."""
-    return Verdict(in_words(found), _TONES[found.verdict], found.reason, found.verdict != "no", found.parameters)
+    details = translated(found.reason)
+    return Verdict(in_words(found), _TONES[found.verdict], details, found.verdict != "no", found.parameters)
 
 
 def troubled(error: CoppiceError) -> Verdict:
     """Why the engine could not be asked."""
     if isinstance(error, HubError) and error.trouble in _TROUBLES:
-        return Verdict(tr(_TROUBLES[error.trouble]), Tone.QUIET, str(error))
-    return Verdict(error.message, Tone.BAD, str(error), False)
+        return Verdict(tr(_TROUBLES[error.trouble]), Tone.QUIET, translated(str(error)))
+    return Verdict(translated(error.message), Tone.BAD, translated(str(error)), False)
