@@ -105,8 +105,10 @@ FAILURE_SENTENCES: tuple[str, ...] = (
     mark("You have not accepted the licence of {name}."),
     mark("Open {page} and accept it, then try again."),
     mark("{server} is overloaded (429)"),
+    mark("the server with news of versions"),
     mark("{server} answered with an error ({status})"),
     mark("{server} cannot be reached ({reason})"),
+    mark("{server} answered with {status}"),
     mark("the hub's storage"),
     mark("the hub"),
     mark("the package index"),
@@ -157,4 +159,4 @@ FAILURE_SENTENCES: tuple[str, ...] = (
     mark("{file} arrived damaged twice: its checksum is not the one that was meant."),
     mark("Try again later, or use another network or a folder of wheels."),
 )
-"""As they are raised in app/downloads, app/runtime and app/library/hub; the longer first."""
+"""As they are raised in app/downloads, app/runtime, app/library/hub and app/lifecycle; the longer first."""

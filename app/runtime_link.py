@@ -11,6 +11,7 @@ from app.runtime.installation import Installation
 from app.runtime.manager import RuntimeManager
 from app.runtime.place import Installed, Wanted
 from app.runtime.progress import Progress, Stage
+from app.translation import tr
 from engine.errors import CoppiceError
 
 _log = logging.getLogger(__name__)
@@ -167,7 +168,7 @@ class RuntimeLink(QObject):
         try:
             self.manager.remove()
         except (CoppiceError, OSError) as error:
-            return f"The engine could not be removed: {error}"
+            return tr("The engine could not be removed: {reason}").format(reason=error)
         return ""
 
     def _on_removed(self, words: str) -> None:

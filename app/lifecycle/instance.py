@@ -7,6 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import QByteArray, QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
+from app.translation import tr
 from engine.errors import InputError
 
 _CONNECT_MS = 3000
@@ -54,8 +55,8 @@ class Instance(QObject):
                 answer += socket.readAll().data()  # also what came before the other side hung up
         if answer != _DONE:
             raise InputError(
-                f"Coppice is running with {self._data} already, and does not answer.",
-                "Close it, or end its process; or give another folder with --data-dir.",
+                tr("Coppice is running with {folder} already, and does not answer.").format(folder=self._data),
+                tr("Close it, or end its process; or give another folder with --data-dir."),
             )
 
     def release(self) -> None:

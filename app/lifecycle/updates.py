@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from app.downloads.connection import Connection, read_whole
 from app.downloads.failures import Passing, UnsuitableError
+from app.known_sentences import translated
+from app.translation import tr
 from engine.errors import CoppiceError
 
 if TYPE_CHECKING:
@@ -66,11 +68,11 @@ class ReleaseConnection(Connection):
             with self._get(self._address, "news") as response:
                 return parse_release(read_whole(response, "news"))
         except Passing as passing:
-            raise CoppiceError(f"News of versions cannot be had: {passing.words}.", "Try again later.") from passing
+            words = tr("News of versions cannot be had: {reason}.").format(reason=translated(passing.words))
+            raise CoppiceError(words, tr("Try again later.")) from passing
         except (ValueError, RecursionError) as error:
-            raise UnsuitableError(
-                f"What {self._address} holds is no news of a version.", "Check the address in Preferences, Advanced."
-            ) from error
+            words = tr("What {address} holds is no news of a version.").format(address=self._address)
+            raise UnsuitableError(words, tr("Check the address in Preferences, Advanced.")) from error
 
     def _failure(self, response: "httpx2.Response", repo_id: str, from_hub: bool) -> Exception:  # noqa: ARG002
         return Passing(f"{self.server} answered with {response.status_code}")

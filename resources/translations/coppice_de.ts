@@ -3081,6 +3081,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>the server with news of versions</source>
+            <translation>der Server mit Neuigkeiten über Versionen</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>the tables of its weight files are too large</source>
             <translation>die Verzeichnisse der Gewichtsdateien sind zu groß</translation>
         </message>
@@ -3178,6 +3183,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/failure_sentences.py" />
             <source>{server} answered with an error ({status})</source>
             <translation>{server} antwortete mit einem Fehler ({status})</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{server} answered with {status}</source>
+            <translation>{server} antwortete mit {status}</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -4357,6 +4367,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{name} ist nicht aus dem Zwischenspeicher des Hubs.</translation>
         </message>
         <message>
+            <location filename="../../app/lifecycle/instance.py" />
+            <source>Close it, or end its process; or give another folder with --data-dir.</source>
+            <translation>Schließen Sie es, oder beenden Sie seinen Prozess; oder geben Sie mit --data-dir einen anderen Ordner an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/lifecycle/instance.py" />
+            <source>Coppice is running with {folder} already, and does not answer.</source>
+            <translation>Coppice läuft schon mit {folder} und antwortet nicht.</translation>
+        </message>
+        <message>
             <location filename="../../app/lifecycle/report_dialog.py" />
             <source>Copy</source>
             <translation>Kopieren</translation>
@@ -4375,6 +4395,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/lifecycle/report_dialog.py" />
             <source>Nothing of this is sent anywhere. It holds no chats and no tokens; it helps whoever looks into it.</source>
             <translation>Nichts davon wird irgendwohin gesendet. Er enthält keine Gespräche und keine Token; er hilft denen, die der Sache nachgehen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/lifecycle/updates.py" />
+            <source>Check the address in Preferences, Advanced.</source>
+            <translation>Prüfen Sie die Adresse in den Einstellungen unter „Erweitert“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/lifecycle/updates.py" />
+            <source>News of versions cannot be had: {reason}.</source>
+            <translation>Neuigkeiten über Versionen sind nicht zu haben: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/lifecycle/updates.py" />
+            <source>Try again later.</source>
+            <translation>Versuchen Sie es später noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/lifecycle/updates.py" />
+            <source>What {address} holds is no news of a version.</source>
+            <translation>Was unter {address} liegt, ist keine Neuigkeit über eine Version.</translation>
         </message>
         <message>
             <location filename="../../app/lifecycle_wiring.py" />
@@ -5100,6 +5140,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/runtime/builds.py" />
             <source>This is not a Mac with an Apple processor.</source>
             <translation>Dies ist kein Mac mit einem Prozessor von Apple.</translation>
+        </message>
+        <message>
+            <location filename="../../app/runtime_link.py" />
+            <source>The engine could not be removed: {reason}</source>
+            <translation>Der Rechenkern ließ sich nicht entfernen: {reason}</translation>
         </message>
         <message>
             <location filename="../../app/runtime_wiring.py" />
