@@ -19,12 +19,15 @@ WRITTEN: tuple[str, ...] = (
     mark("The acceptance of this pair was never measured with these settings."),
     mark("Memory ran out with bigger trees before."),
     mark("Memory ran out during {work}: {wanted}; {free}."),
-    mark("{size} of {kind} were asked for"),
+    mark("'{stage}', step {done} of {count}"),
+    mark("loading"),
+    mark("this request"),
+    mark("{gib} of {kind} were asked for"),
     mark("more {kind} was asked for"),
     mark("a pass of {model} over {rows} tokens"),
     mark("GPU memory"),
-    mark("{size} of GPU memory"),
-    mark("{size} of RAM"),
+    mark("{gib} of GPU memory"),
+    mark("{gib} of RAM"),
     mark("Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree."),
     mark("All {count} layers fit in memory."),
     mark("All {count} layers fit on the GPU."),
@@ -32,7 +35,7 @@ WRITTEN: tuple[str, ...] = (
     mark("{kept} of {count} layers stay on the GPU; {streams}."),
     mark("{count} stream from {place}"),
     mark("{needed} of {memory} would be needed ({parts}), but {free} may be used."),
-    mark("{size} for {purpose}"),
+    mark("{gib} for {purpose}"),
     mark("layers"),
     mark("layers in RAM"),
     mark("embeddings and head"),
@@ -117,4 +120,4 @@ PUT_TOGETHER: tuple[str, ...] = (
 )
 """What the engine puts together from several pieces."""
 
-ENGINE_SENTENCES = PUT_TOGETHER + WRITTEN  # the longer of two that begin alike must come first
+ENGINE_SENTENCES = PUT_TOGETHER + WRITTEN

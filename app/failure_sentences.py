@@ -159,4 +159,4 @@ FAILURE_SENTENCES: tuple[str, ...] = (
     mark("{file} arrived damaged twice: its checksum is not the one that was meant."),
     mark("Try again later, or use another network or a folder of wheels."),
 )
-"""As they are raised in app/downloads, app/runtime, app/library/hub and app/lifecycle; the longer first."""
+"""As they are raised in app/downloads, app/runtime, app/library/hub and app/lifecycle."""

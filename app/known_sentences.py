@@ -1,33 +1,31 @@
 """Sentences from where no translation is, in the person's language: they are recognised by their templates."""
 
 import re
-from functools import cache, partial
+from functools import cache
 from string import Formatter
 
 from app.engine_sentences import ENGINE_SENTENCES
 from app.failure_sentences import FAILURE_SENTENCES
 from app.translation import tr
 
-_LONGEST = 2000  # characters; whatever is longer is no sentence of ours, and would take long to look through
-_NUMBERS = ("count", "kept", "rows", "seconds", "status", "streamed", "times", "tokens")
+_LONGEST = 400  # characters; whatever is longer is no sentence of ours, and would take long to compare
+_BETWEEN = re.compile(r"(?<=\.) ")  # two sentences
+_NUMBER = r"\d[\d.,]*"
+_NUMBERS = ("count", "done", "kept", "rows", "seconds", "status", "streamed", "times", "tokens")
+_INSIDE = dict.fromkeys(_NUMBERS, _NUMBER) | dict.fromkeys(("gib", "gpu", "ram"), rf"{_NUMBER} [MG]iB")
 SENTENCES = ENGINE_SENTENCES + FAILURE_SENTENCES
 
 
 def translated(text: str) -> str:
     """`text`, of one or several sentences, with those in the person's language that are known; the others stay."""
-    if len(text) > _LONGEST:
-        return text
     whole = _whole(text)
-    if whole is not None:
-        return whole
-    for template, pattern in _patterns():
-        if template.endswith("."):
-            text = pattern.sub(partial(_filled, template), text)
-    return text
+    return " ".join(map(_part, _BETWEEN.split(text))) if whole is None else whole
 
 
 def _whole(text: str) -> str | None:
     """The translation of what is known as a whole; None where it is not."""
+    if len(text) > _LONGEST:
+        return None
     for template, pattern in _patterns():
         if found := pattern.fullmatch(text):
             return _filled(template, found)
@@ -52,16 +50,21 @@ def _part(text: str) -> str:
 
 @cache
 def _patterns() -> tuple[tuple[str, "re.Pattern[str]"], ...]:
-    return tuple((each, _pattern(each)) for each in SENTENCES)
+    return tuple((each, _pattern(each)) for each in sorted(SENTENCES, key=_looseness))
+
+
+def _looseness(template: str) -> tuple[bool, int]:
+    """Orders those before others that could be taken for them: sentences before parts, the most words first."""
+    return not template.endswith("."), -sum(len(words) for words, *_ in Formatter().parse(template))
 
 
 def _pattern(template: str) -> "re.Pattern[str]":
-    """A place takes anything within a sentence, one that counts a number only."""
+    """A place takes anything within a sentence, one that counts or measures nothing else."""
     parts, seen = [], set[str]()
     for words, name, _, _ in Formatter().parse(template):
         parts.append(re.escape(words))
         if name is not None:
-            inside = r"\d[\d.,]*" if name in _NUMBERS else r"(?:(?!\. ).)+?"
+            inside = _INSIDE.get(name, r"(?:(?!\. ).)+?")
             parts.append(rf"(?P={name})" if name in seen else rf"(?P<{name}>{inside})")
             seen.add(name)
-    return re.compile(rf"(?<!\S){''.join(parts)}(?!\S)")
+    return re.compile("".join(parts))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.downloads.control import Wish
+from app.known_sentences import translated
 from app.runtime.installation import Installation
 from app.runtime.manager import RuntimeManager
 from app.runtime.place import Installed, Wanted
@@ -168,7 +169,7 @@ class RuntimeLink(QObject):
         try:
             self.manager.remove()
         except (CoppiceError, OSError) as error:
-            return tr("The engine could not be removed: {reason}").format(reason=error)
+            return tr("The engine could not be removed: {reason}").format(reason=translated(str(error)))
         return ""
 
     def _on_removed(self, words: str) -> None:

@@ -1886,6 +1886,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>'{stage}', step {done} of {count}</source>
+            <translation>„{stage}“, Schritt {done} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>1 level</source>
             <translation>1 Ebene</translation>
         </message>
@@ -2042,7 +2047,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine_sentences.py" />
             <source>Memory ran out during {work}: {wanted}; {free}.</source>
-            <translation>Der Speicher reichte nicht: {work}. {wanted}; {free}.</translation>
+            <translation>Der Speicher reichte nicht ({work}): {wanted}; {free}.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -2226,6 +2231,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>loading</source>
+            <translation>beim Laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>memory</source>
             <translation>Speicher</translation>
         </message>
@@ -2248,6 +2258,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_sentences.py" />
             <source>the working space of a pass</source>
             <translation>den Arbeitsspeicher eines Durchlaufs</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>this request</source>
+            <translation>bei dieser Anfrage</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -2326,8 +2341,28 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>{gib} for {purpose}</source>
+            <translation>{gib} für {purpose}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{gib} of GPU memory</source>
+            <translation>{gib} Grafikspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{gib} of RAM</source>
+            <translation>{gib} RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>{gib} of {kind} were asked for</source>
+            <translation>verlangt: {gib} {kind}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>{gpu} of GPU memory and {ram} of RAM were free</source>
-            <translation>frei: {gpu} Speicher der Grafikkarte und {ram} RAM</translation>
+            <translation>frei: {gpu} Grafikspeicher und {ram} RAM</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -2358,26 +2393,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_sentences.py" />
             <source>{ram} of RAM were free</source>
             <translation>frei: {ram} RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{size} for {purpose}</source>
-            <translation>{size} für {purpose}</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{size} of GPU memory</source>
-            <translation>{size} Speicher der Grafikkarte</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{size} of RAM</source>
-            <translation>{size} RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{size} of {kind} were asked for</source>
-            <translation>verlangt: {size} {kind}</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />

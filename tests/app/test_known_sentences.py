@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from string import Formatter
 
 import pytest
 from PySide6.QtCore import QTranslator
@@ -14,9 +15,9 @@ from app.downloads.responses import failure
 from app.engine_sentences import WRITTEN
 from app.engine_state import EngineState, Phase
 from app.failure_sentences import FAILURE_SENTENCES
-from app.known_sentences import translated
+from app.known_sentences import SENTENCES, translated
 from app.paths import ROOT
-from app.translation import install
+from app.translation import install, tr
 
 NOTE = (
     "A tree does not pay here: the best, 3 nodes, 1 level deep (specexec), would give 1.5 tokens in 2.1 times the time"
@@ -55,6 +56,16 @@ def german(qapp: QApplication) -> Iterator[None]:
             "Trying again: 2 of 8 layers stay on the GPU; 4 stream from RAM, 2 stream from SSD.",
             "Neuer Versuch: 2 von 8 Schichten bleiben auf der Grafikkarte; 4 werden geladen (RAM), 2 werden geladen "
             "(SSD).",
+        ),
+        (
+            "Memory ran out during 'Loading big', step 3 of 8: 2.1 GiB of GPU memory were asked for; 1.0 GiB of GPU "
+            "memory and 3.0 GiB of RAM were free.",
+            "Der Speicher reichte nicht („Lädt big“, Schritt 3 von 8): verlangt: 2.1 GiB Grafikspeicher; frei: 1.0 GiB "
+            "Grafikspeicher und 3.0 GiB RAM.",
+        ),
+        (
+            "org/m is only for those who have accepted its licence, and you are not logged in.",
+            "org/m ist nur für jene, die seine Lizenz angenommen haben, und Sie sind nicht angemeldet.",
         ),
         (
             "The hub is overloaded (429), 5 times in a row. Something new.",
@@ -96,3 +107,12 @@ def _written(folder: Path) -> Iterator[str]:
 def test_every_sentence_is_still_written_somewhere(sentences: tuple[str, ...], folders: list[str]) -> None:
     there = "\n".join(words for folder in folders for words in _written(ROOT / folder))
     assert [each for each in sentences if re.sub(r"\{\w+\}", "{}", each).rstrip(".") not in there] == []
+
+
+@pytest.mark.usefixtures("german")
+def test_no_sentence_is_taken_for_another() -> None:
+    values = dict.fromkeys(("count", "done", "kept", "rows", "seconds", "status", "streamed", "times", "tokens"), "3")
+    values |= dict.fromkeys(("gib", "gpu", "ram"), "1.5 GiB")
+    for template in SENTENCES:
+        names = {name: values.get(name, "xyz") for _, name, _, _ in Formatter().parse(template) if name}
+        assert translated(template.format(**names)) == tr(template).format(**names)
