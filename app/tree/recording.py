@@ -88,10 +88,10 @@ def _rounds(file: TextIO, name: str) -> Iterator[Round]:
 
 def _checked(line: Any, place: int) -> Round:
     if not isinstance(line, dict):
-        raise TypeError("it is not an object")
+        raise TypeError(tr("it is not an object"))
     tokens, parents, log_probs = line["tokens"], line["parents"], line["log_probs"]
     if not isinstance(tokens, list) or not len(tokens) <= _MOST_NODES:
-        raise ValueError(f"it has more than {_MOST_NODES:,} nodes, or none")
+        raise ValueError(tr("it has more than {count} nodes, or none").format(count=f"{_MOST_NODES:,}"))
     pieces = line.get("pieces") or [""] * len(tokens)
     read = Round(
         id=int(line.get("request", 0)),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.translation import tr
 from engine.messages import Round, Seconds
 from engine.watching import Drafted, Tree, Verdicts
 
@@ -153,24 +154,24 @@ def _array(data: bytes, kind: "np.dtype[Any]", what: str) -> NDArray[Any]:
 
 def _check_tree(tree: Tree, tokens: NDArray[Any], parents: NDArray[Any], log_probs: NDArray[Any]) -> None:
     if not len(tokens):
-        raise MalformedTreeError("it has no nodes, not even the root")
+        raise MalformedTreeError(tr("it has no nodes, not even the root"))
     if not len(tokens) == len(parents) == len(log_probs) == len(tree.pieces):
-        raise MalformedTreeError(
-            f"it has {len(tokens)} tokens, {len(parents)} parents, {len(log_probs)} probabilities "
-            f"and {len(tree.pieces)} texts"
-        )
+        words = tr("it has {tokens} tokens, {parents} parents, {probabilities} probabilities and {texts} texts")
+        counts = {"tokens": len(tokens), "parents": len(parents), "probabilities": len(log_probs)}
+        raise MalformedTreeError(words.format(**counts, texts=len(tree.pieces)))
     if parents[0] != -1 or (parents[1:] < 0).any() or (parents[1:] >= np.arange(1, len(parents))).any():
-        raise MalformedTreeError("a node stands before its parent")
+        raise MalformedTreeError(tr("a node stands before its parent"))
     if np.isnan(log_probs).any() or np.isposinf(log_probs).any():
-        raise MalformedTreeError("a probability is not a number")
+        raise MalformedTreeError(tr("a probability is not a number"))
 
 
 def _check_path(accepted: tuple[int, ...], parents: NDArray[Any]) -> None:
     if not accepted or accepted[0] != 0:
-        raise MalformedTreeError("the accepted path does not begin at the root")
+        raise MalformedTreeError(tr("the accepted path does not begin at the root"))
     for parent, node in pairwise(accepted):
         if not 0 < node < len(parents) or parents[node] != parent:
-            raise MalformedTreeError(f"the accepted path does not lead from node {parent} to node {node}")
+            words = tr("the accepted path does not lead from node {parent} to node {node}")
+            raise MalformedTreeError(words.format(parent=parent, node=node))
 
 
 def _depths(parents: NDArray[np.int32]) -> NDArray[np.int32]:

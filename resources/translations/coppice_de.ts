@@ -6173,6 +6173,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/recording.py" />
+            <source>it has more than {count} nodes, or none</source>
+            <translation>der Baum hat mehr als {count} Knoten oder keine</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
+            <source>it is not an object</source>
+            <translation>sie ist kein Objekt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/recording.py" />
             <source>there is no {key}</source>
             <translation>{key} fehlt</translation>
         </message>
@@ -6210,6 +6220,36 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/saving.py" />
             <source>{count} rounds were saved in {name}.</source>
             <translation>{count} Runden wurden in {name} gespeichert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/snapshot.py" />
+            <source>a node stands before its parent</source>
+            <translation>ein Knoten steht vor seinem Elternknoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/snapshot.py" />
+            <source>a probability is not a number</source>
+            <translation>eine Wahrscheinlichkeit ist keine Zahl</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/snapshot.py" />
+            <source>it has no nodes, not even the root</source>
+            <translation>der Baum hat keine Knoten, nicht einmal die Wurzel</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/snapshot.py" />
+            <source>it has {tokens} tokens, {parents} parents, {probabilities} probabilities and {texts} texts</source>
+            <translation>der Baum hat {tokens} Token, {parents} Eltern, {probabilities} Wahrscheinlichkeiten und {texts} Texte</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/snapshot.py" />
+            <source>the accepted path does not begin at the root</source>
+            <translation>der angenommene Pfad beginnt nicht an der Wurzel</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/snapshot.py" />
+            <source>the accepted path does not lead from node {parent} to node {node}</source>
+            <translation>der angenommene Pfad führt nicht von Knoten {parent} zu Knoten {node}</translation>
         </message>
         <message>
             <location filename="../../app/tree/timeline.py" />
