@@ -10,6 +10,7 @@ TREE_SLOTS = 1025  # cache slots behind the context at least: for the largest tr
 DRAFT_REACH = 4  # the draft looks so many times farther than the tree while it waits
 DRAFT_BATCH = 128  # nodes the draft expands in one pass
 DRAFT_PASSES = 32  # the most passes of the draft for one tree
+LEFT_PER_NODE, LEFT_NODES = 1 << 19, 256  # bytes that drafting leaves on a CPU in 16 bits: a node's, up to so many
 EAGER_SCORE_BYTES = 12  # scores, their softmax in float32 and that in the weights' type; or three times float32
 
 
@@ -143,15 +144,18 @@ class FixedBytes:
         return self.rest + self.kv + self.buffers + self.draft
 
 
-def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload) -> FixedBytes:
+def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload, on_gpu: bool = True) -> FixedBytes:
     """The target's rest, cache and pass, and all of the draft: it drafts while a pass of the target is under way."""
     slots = work.draft_slots if target.drafts_itself else work.slots
+    # Measured: kernels for every number of rows that a search comes to, and gaps between blocks, until an answer ends.
+    is_narrow = target.shape.value_bytes < 4  # only then kernels are made for a shape
+    left = 0 if on_gpu or not is_narrow else LEFT_PER_NODE * min(work.budget, LEFT_NODES)
     return FixedBytes(
         rest=target.rest_bytes,
         kv=target.kv_bytes * slots,
         buffers=max(
             target.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
-            target.shape.pass_bytes(work.largest + 1, slots, logit_rows=work.largest + 1),
+            target.shape.pass_bytes(work.largest + 1, slots, logit_rows=work.largest + 1) + left,
         ),
         draft=_whole_bytes(draft, work) if draft else _guest_bytes(target, work),
     )

@@ -124,7 +124,7 @@ def plan(
     as pay, spread evenly; the next in RAM, the others on SSD. Raises `InputError` for an override of another model.
     """
     room = machine.memory.room(override.vram_limit, override.ram_limit)
-    planner = _Planner(target, draft, machine, work, room, fixed_bytes(target, draft, work))
+    planner = _Planner(target, draft, machine, work, room, fixed_bytes(target, draft, work, machine.memory.has_gpu))
     arrangement = _arrangement(planner, override)
     taken = planner.footprint(arrangement)
     fits = room.holds(taken.device, taken.ram)
