@@ -95,14 +95,17 @@ def test_the_methods_that_sample_their_trees_draft_with_the_copies_too(
     assert warm.statistics.drafted_nodes > 0
 
 
-@pytest.mark.parametrize(("level_seconds", "pays"), [(1.1, False), (0.1, True)])
+@pytest.mark.parametrize(("level_seconds", "pays"), [(2.0, False), (0.1, True)])
 def test_auto_drafts_with_copies_only_where_a_pass_over_them_is_cheaper(level_seconds: float, pays: bool) -> None:
-    """Where unpacking and computing take as long as reading, as they may on a CPU, a level costs a pass."""
+    """Where unpacking and computing take longer than reading, as they may on a CPU, a level costs more than a pass."""
     trial = Trial(Machine(lambda rows: max(1.0, rows / 64), level_seconds, sureness=0.95))
     trial.run(40)
-    late = trial.run(20)
+    late, reasons = [], []
+    for _ in range(20):
+        late += trial.run(1)
+        reasons.append(trial.auto.reason)
     assert (sum(result.choice.budget > 0 for result in late) > 15) == pays
-    assert trial.auto.reason.startswith("A tree does not pay here") != pays
+    assert any("does not pay here" in reason for reason in reasons) != pays  # but for a look now and then
 
 
 def test_auto_s_text_is_the_target_s_too(streaming: tuple[Engine, Loaded]) -> None:
