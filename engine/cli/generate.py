@@ -96,6 +96,8 @@ def _trace_line(event: Round) -> dict[str, Any]:
         "depths": depths,
         "accepted": list(event.accepted),
         "bonus": event.bonus,
+        "pieces": list(tree.pieces),
+        "bonus_piece": event.bonus_piece,
         "seconds": asdict(event.seconds),
     }
 

@@ -51,9 +51,11 @@ def test_the_trace_tells_the_answer_again(capsys: pytest.CaptureFixture[str], tm
     found = document(capsys, "generate", *QUESTION, "--budget", "16", "--trace", str(trace))
     rounds = [json.loads(line) for line in trace.read_text().splitlines()]
     assert [line["round"] for line in rounds] == list(range(found["passes"]))
-    told = []
+    told, words = [], []
     for line in rounds:
         assert len(line["tokens"]) == len(line["parents"]) == len(line["log_probs"]) == len(line["depths"]) <= 17
+        assert len(line["pieces"]) == len(line["tokens"])
+        words += [*(line["pieces"][node] for node in line["accepted"][1:]), line["bonus_piece"]]
         assert line["parents"][0] == -1
         assert all(0 <= parent < node for node, parent in enumerate(line["parents"]) if node)
         assert all(
@@ -62,6 +64,7 @@ def test_the_trace_tells_the_answer_again(capsys: pytest.CaptureFixture[str], tm
         assert line["accepted"][0] == 0
         told += [*(line["tokens"][node] for node in line["accepted"][1:]), line["bonus"]]
     assert told == found["token_ids"]
+    assert "".join(words) == found["text"]
     assert sum(len(line["tokens"]) - 1 for line in rounds) == found["drafted_nodes"]
     # A round's root is the last token of the round before.
     assert [line["tokens"][0] for line in rounds[1:]] == [line["bonus"] for line in rounds[:-1]]
