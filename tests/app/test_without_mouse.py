@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtGui import QColor, QDesktopServices, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLineEdit, QToolButton, QWidget
 
 from app.colors import DARK_CONTRAST, LIGHT_CONTRAST, Colors
 from app.settings import SettingsFile
@@ -37,6 +37,30 @@ def test_f6_goes_through_the_panes_and_back(window: MainWindow) -> None:
     assert order == [tree, chats, composer]  # and the tool bar between them
     press(window, Qt.Key.Key_F6, Qt.KeyboardModifier.ShiftModifier)
     assert holds_focus(window, chats)
+
+
+def test_ctrl_l_goes_to_where_messages_are_written(window: MainWindow) -> None:
+    assert QTest.qWaitForWindowActive(window)
+    window.tree_panel.setFocus()
+    window.actions_.write.trigger()
+    assert holds_focus(window, window.chat_panel.composer)
+
+
+def test_every_action_can_be_triggered_in_an_empty_window(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a menu or a shortcut does it; what cannot be done yet does nothing, or says so."""
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_, **__: ([], ""))
+    for name in ("getOpenFileName", "getSaveFileName"):
+        monkeypatch.setattr(QFileDialog, name, lambda *_, **__: ("", ""))
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda _: True)
+    for action, _ in window.actions_.commands:
+        if action is window.actions_.quit:
+            continue
+        action.trigger()
+        QApplication.processEvents()
+        for dialog in QApplication.topLevelWidgets():
+            if isinstance(dialog, QDialog):
+                dialog.close()
+    assert window.isVisible()
 
 
 def test_f6_leaves_out_what_is_hidden(window: MainWindow) -> None:
