@@ -187,7 +187,7 @@ class MainWindow(QMainWindow):
         do.quit.triggered.connect(self.close)
         do.stop.triggered.connect(self.chat.stop)
         do.regenerate.triggered.connect(self.chat.regenerate)
-        do.write.triggered.connect(lambda: self.chat_panel.setFocus())
+        do.write.triggered.connect(lambda _checked: self.chat_panel.setFocus())
         do.tree.triggered.connect(self._on_tree_triggered)
         self.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
         self.telemetry.follow(do.telemetry, self.tree_panel.show_round_of)
