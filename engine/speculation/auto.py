@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from engine.speculation.method import Method
+from engine.speculation.price import Price
 from engine.speculation.prospect import Plan, Prospects
 from engine.speculation.strategy import Choice, RoundResult
 
@@ -18,7 +19,8 @@ PLAN_EVERY = 0.1  # seconds: thinking takes time, too
 class Auto:
     """A `Strategy` over methods whose text is the target's own for the same seed, so that no choice shows in the text.
 
-    Every round it takes what promises the most tokens per second. In the first rounds it tries each method once, one
+    Every round it takes what promises the most tokens per second, and leaves the tree's size to the tree itself, at the
+    price of time (`Price`). In the first rounds it tries each method once, one
     token per pass too, and then the sizes beside the best; later it looks again now and then, at a cost that vanishes.
     `prospects` is what it knows, and may come from an earlier answer.
     """
@@ -41,10 +43,11 @@ class Auto:
         self._prospects = prospects
         self._largest, self._deepest = largest, deepest
         self._clock = clock
-        self._current: Plan | None = None
+        self._asked = 0  # nodes
         self._reader: Method | None = None  # who has read the text so far
         self._once_seconds = 0.0
         self._used: Plan | None = None  # what was chosen last as the best, not to look at it
+        self._price: Price | None = None  # of its trees
         self._planned = 0.0  # so many seconds ago
 
     def prefill(self, tokens: Sequence[int]) -> None:
@@ -53,15 +56,22 @@ class Auto:
         self._reader.prefill(tokens)
 
     def choose(self, tokens: Sequence[int], room: int) -> Choice:
-        """What promises most, no deeper than the answer may grow: the last token is the target's own."""
-        plan = self._current = self._next()
+        """What promises most, no deeper than the answer may grow: the last token is the target's own.
+
+        What is chosen only to see what it gives keeps its size.
+        """
+        plan = self._next()
         method = self._method(plan)
         begin = self._clock()
         if method is not self._reader:
             method.prefill(tokens[:-1])
             self._reader = method
         self._once_seconds = self._clock() - begin
-        return Choice(method, plan.budget, min(plan.depth, room - 1))
+        choice = Choice(method, plan.budget, min(plan.depth, room - 1))
+        if plan.budget and plan is self._used:
+            choice = Choice(method, self._most(plan), min(self._deepest, room - 1), self._price)
+        self._asked = choice.budget
+        return choice
 
     def extend(self) -> bool:
         """Let the chosen method guess on."""
@@ -71,7 +81,7 @@ class Auto:
         """Every round tells something about the machine, and about the method that drafted."""
         self._prospects.observe(result, self._once_seconds, is_studied=self._planned == 0.0)
         self._planned += result.seconds
-        if self._current and result.choice.budget < self._current.budget:
+        if result.choice.budget < self._asked:
             self._largest = max(1, result.choice.budget)  # memory holds no more
 
     @property
@@ -103,6 +113,7 @@ class Auto:
         self._planned = 0.0
         plans = self._plans()
         best = self._used = self._best(plans)
+        self._price = known.price(best, self._most(best)) if best.budget else None
         if known.is_learning:
             known.allowance = 0.0
             return self._unknown(plans, best) or best
@@ -111,9 +122,17 @@ class Auto:
 
     def _plans(self) -> list[Plan]:
         known = self._prospects
-        largest = min(self._largest, int(known.passes.largest * STEP))
-        plans = [plan for name in self._methods for plan in known.plans(name, largest, self._deepest)]
+        plans = [plan for name in self._methods for plan in known.plans(name, self._reach, self._deepest)]
         return [*plans, known.plain(self._plain.name)] if self._plain else plans
+
+    @property
+    def _reach(self) -> int:
+        """Nodes of the largest tree that may be chosen by now."""
+        return min(self._largest, int(self._prospects.passes.largest * STEP))
+
+    def _most(self, plan: Plan) -> int:
+        """Nodes that a tree may come to that sizes itself; where memory runs out it is not far to what it bears."""
+        return min(self._reach, STEP * plan.budget)
 
     def _best(self, plans: Sequence[Plan]) -> Plan:
         """What promises most, of equals the deepest; what is in use has the benefit of the doubt."""

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from engine.speculation.acceptance import accept
 from engine.speculation.method import Ends, Sampling
+from engine.speculation.price import Price
 from engine.speculation.tree import Path, Tree, root_only
 
 
@@ -20,9 +21,9 @@ class Autoregression:
     def prefill(self, tokens: Sequence[int]) -> None:
         """Nothing to read for."""
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
         """The root alone, whatever the budget."""
-        del budget, depth
+        del budget, depth, price
         return root_only(tokens[-1])
 
     def extend(self) -> bool:

@@ -43,6 +43,14 @@ class BestFirst:
         chosen = priority.topk(min(batch, len(candidates))).indices
         return candidates[chosen].sort().values
 
+    def chances(self, depth: int) -> Tensor:
+        """float64 [n]: how likely each node at most `depth` deep is to be accepted, the likeliest first; no root."""
+        return self._scores[1:][self._depths[1:] <= depth].exp().sort(descending=True).values
+
+    def chances_of(self, nodes: Tensor) -> Tensor:
+        """float64 [len(nodes)]: how likely each of these nodes is to be accepted."""
+        return self._scores[nodes].exp()
+
     def tokens_of(self, nodes: Tensor | Sequence[int]) -> list[int]:
         """The tokens of these nodes."""
         return [int(token) for token in self._tokens[nodes]]

@@ -3,6 +3,9 @@
 import math
 from bisect import bisect_right
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.speculation.figures import State, figure, shortened
 from engine.speculation.monotone import isotonic
 
@@ -14,6 +17,8 @@ FAMILIAR = 2.0  # measurements of a size before it tells that all sizes have cha
 NOISE = 0.15  # a deviation, as a logarithm, that means nothing
 CALMER, BUSIER = 1.5, 0.6  # how much more, or less, one that is shorter or longer than the first ones counts
 SLOWER, FASTER, ABOUT = 0.25, 0.6, 0.05  # how far the level follows one deviation: other work makes slow, nothing fast
+
+Numbers = NDArray[np.float64]
 
 
 class Curve:
@@ -79,6 +84,10 @@ class Curve:
         """The largest size measured; 0 if there is none."""
         return max((size for size, _, _ in self._bins.values()), default=0.0)
 
+    def after(self, size: float) -> float:
+        """The smallest size measured beyond this one, or the same again."""
+        return min((measured for measured, _, _ in self._bins.values() if measured > size), default=size)
+
     def at(self, size: float) -> float:
         """The expected value; below the smallest size measured as there, beyond the largest on along the last slope.
 
@@ -94,6 +103,14 @@ class Curve:
             return self.level * (values[-1] + _slope(sizes, values) * (size - sizes[-1]))
         part = (size - sizes[right - 1]) / (sizes[right] - sizes[right - 1])
         return self.level * (values[right - 1] + part * (values[right] - values[right - 1]))
+
+    def over(self, sizes: Numbers) -> Numbers:
+        """`at` for many sizes at once."""
+        if not self._bins:
+            return np.zeros_like(sizes)
+        known, values = self._fit = self._fit or self._fitted()
+        beyond = np.maximum(sizes - known[-1], 0.0) * _slope(known, values)
+        return self.level * (np.interp(sizes, known, values) + beyond)
 
     def _follow(self, value: float, shape: float) -> None:
         """Let the level go some way towards what a size that is well known tells."""

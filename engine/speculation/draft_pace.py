@@ -51,11 +51,12 @@ class DraftPace:
 
     def seconds(self, levels: float, nodes: float) -> float:
         """Of drafting such a tree; 0 if nothing was measured."""
-        level, node = self._costs()
+        level, node = self.costs
         return level * levels + node * nodes
 
-    def _costs(self) -> tuple[float, float]:
-        """Of a level and of a node."""
+    @property
+    def costs(self) -> tuple[float, float]:
+        """Seconds of a level and of a node; 0 if nothing was measured."""
         (levels, both), (_, nodes) = self._products
         if not levels:
             return 0.0, 0.0

@@ -14,6 +14,7 @@ FADING = 0.993  # what a tree counts for when the next one is seen; texts have e
 RECENT = 0.95  # the same, for what was really accepted
 TOKENS_TO_DOUBT = 20.0  # what the scores promise counts for against what is accepted
 MOST_SURE = 0.98  # that one level more is accepted, where nobody drafted it
+CARRYING = 4  # levels that tell how chances go on; DEPTHS has every one up to there
 TAIL = 1.2  # the power of its rank that a node's chance falls with, beyond the smallest tree that tells
 
 
@@ -68,7 +69,18 @@ class Expectation:
 
     def tokens(self) -> Numbers:
         """[len(BUDGETS), len(DEPTHS)]: expected tokens of a pass, the bonus token included."""
-        return 1.0 + (TOKENS_TO_DOUBT + self._accepted) / (TOKENS_TO_DOUBT + self._promised) * self._sums
+        return 1.0 + self.honesty * self._sums
+
+    @property
+    def honesty(self) -> float:
+        """Tokens that were accepted for every one that the scores promised."""
+        return (TOKENS_TO_DOUBT + self._accepted) / (TOKENS_TO_DOUBT + self._promised)
+
+    def carried(self, budget: int) -> float:
+        """How much of the chance of reaching a level such trees still find in the next one, on their first levels."""
+        found = 1.0 + self._sums[BUDGETS.index(budget)]
+        last = DEPTHS.index(CARRYING)
+        return float((found[last] - 1.0) / found[last - 1])
 
     def levels(self) -> Numbers:
         """[len(BUDGETS), len(DEPTHS)]: expected levels of a tree, which drafting takes time for."""

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from engine.speculation.merging import Merged, merge
 from engine.speculation.method import Ends, Method
+from engine.speculation.price import Price
 from engine.speculation.recall import Recall
 from engine.speculation.tree import Path, Tree
 
@@ -32,13 +34,16 @@ class Lookup:
         self._recall.read(tokens)
         self._method.prefill(tokens)
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
         """The `budget` likeliest nodes of what is drafted and what was said before."""
         self._recall.read(tokens)
-        drafted = self._method.grow(tokens, budget, depth)
+        drafted = self._method.grow(tokens, budget, depth, price)
         is_full = drafted.drafted == budget
         least = min(drafted.scores or drafted.log_probs) if is_full else LEAST
-        self._merged = merge(drafted, self._recall.branches(budget, depth, least), budget)
+        branches = self._recall.branches(budget, depth, least)
+        self._merged = merge(drafted, branches, budget)
+        if price:
+            self._merged = merge(drafted, branches, price.best_size(_chances(self._merged.tree)))
         return self._merged.tree
 
     def extend(self) -> bool:
@@ -60,3 +65,9 @@ class Lookup:
                 return
             own.append(origin)
         self._method.keep(Path(tuple(own), path.bonus))
+
+
+def _chances(tree: Tree) -> Tensor:
+    """float64 [drafted]: of its nodes, the likeliest first."""
+    scores = torch.tensor((tree.scores or tree.log_probs)[1:], dtype=torch.float64)
+    return scores.exp().sort(descending=True).values

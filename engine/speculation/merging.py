@@ -15,7 +15,7 @@ class Merged:
 
 
 def merge(drafted: Tree, branches: Tree, budget: int) -> Merged:
-    """The `budget` nodes with the best scores of both trees, whose roots are the same; `drafted` has no more than that.
+    """The `budget` nodes with the best scores of both trees, whose roots are the same.
 
     A node of both has the larger of its two cumulative probabilities, and of its two scores; a branch's score is its
     probability. So a child never has more than its parent, and what is kept is closed under ancestors.

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from engine.speculation.price import Price
 from engine.speculation.tree import Path, Tree
 
 Ends = Callable[[int], bool]
@@ -52,8 +53,11 @@ class Method(Protocol):
     def prefill(self, tokens: Sequence[int]) -> None:
         """Have read exactly `tokens`, all of the text but its last token; also when another method wrote some of it."""
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
-        """A tree of at most `budget` drafted nodes and `depth` levels behind `tokens`, whose last one is the root."""
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+        """A tree of at most `budget` drafted nodes and `depth` levels behind `tokens`, whose last one is the root.
+
+        A method that finds its nodes one after the other ends where they are no longer worth their `price`.
+        """
 
     def extend(self) -> bool:
         """While the target is waited for: guess on beyond the tree, one small step; False if there is nothing to do."""

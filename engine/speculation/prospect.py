@@ -3,15 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+import torch
+
 from engine.speculation.curve import Curve
 from engine.speculation.draft_pace import DraftPace
 from engine.speculation.expectation import BUDGETS, DEPTHS, Expectation
 from engine.speculation.figures import State, figure, shortened
+from engine.speculation.price import Price
 from engine.speculation.strategy import RoundResult
 
 LEARNING_ROUNDS, RELEARNING_ROUNDS = 18, 10  # so long the unknown is tried where it promises nearly as much
 OTHER_MACHINE = 1.3  # passes that take so many times as long, or as short, are another machine's
 CHAIN = 1.2  # nodes a level, at most, of what is rather a chain than a tree
+PRESCRIBED = 0.1  # the part of a round that is lost at least where the tree's size is not left to itself
+TELLING = 8  # nodes that a tree has at least to tell how chances go on from level to level
 CURIOSITY = 0.015  # the part of all time that may be lost by looking at what is not the best
 
 
@@ -123,7 +129,7 @@ class Prospects:
             drafting.observe(result, max(0.0, result.draft_seconds - once_seconds))
             self._notice_change(rows)
             if is_studied:
-                drafting.expectation.observe(result.tree, result.path, result.choice.budget, result.choice.depth)
+                drafting.expectation.observe(result.tree, result.path, result.budget, result.depth)
 
     def _notice_change(self, rows: int) -> None:
         """If all passes take longer or shorter now, larger trees may have become free, or dear: learn again."""
@@ -140,7 +146,7 @@ class Prospects:
 
     def may_look(self, plan: Plan, best: Plan) -> bool:
         """Whether there is time for a round that is not expected to be the best; if so, it is spent."""
-        loss = max(0.0, plan.seconds - plan.tokens / best.rate)
+        loss = max(PRESCRIBED * plan.seconds, plan.seconds - plan.tokens / best.rate)
         if loss > self.allowance:
             return False
         self.allowance -= loss
@@ -154,6 +160,18 @@ class Prospects:
     def plain(self, method: str) -> Plan:
         """One token per pass."""
         return Plan(method, 0, 0, 1.0, self.passes.at(1) + self.rests.at(1))
+
+    def price(self, plan: Plan, most: int) -> Price:
+        """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted."""
+        drafting = self.drafting[plan.method]
+        rate = plan.rate / drafting.expectation.honesty
+        level, node = (rate * seconds for seconds in drafting.pace.costs)
+        rows = np.arange(1.0, most + 2)
+        passes = rate * (self.passes.over(rows) + self.rests.over(rows)) + node * (rows - 1)
+        entry = passes[min(int(self.passes.after(1.0)) - 1, most)]
+        return Price(
+            level, node, drafting.expectation.carried(max(plan.budget, TELLING)), torch.from_numpy(passes), float(entry)
+        )
 
     def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
         """Every size and depth up to these limits, for a method that has drafted."""

@@ -64,7 +64,7 @@ def next_round(speculation: Speculation, prompt: Sequence[int], answer: Sequence
     begin = time.perf_counter()
     with clock.measure("draft") as drafting:
         choice = speculation.limit.cut(strategy.choose([*prompt, *answer], ending.room))
-        tree = choice.method.grow([*prompt, *answer], choice.budget, choice.depth)
+        tree = choice.method.grow([*prompt, *answer], choice.budget, choice.depth, choice.price)
     speculation.witness.drafted(tree)
     with clock.measure("target") as scoring:
         logits = target.score(tree.tokens, tree.parents)

@@ -6,13 +6,15 @@ from torch import Tensor
 
 from engine.speculation.acceptance_vector import PRIOR, AcceptanceVector
 from engine.speculation.drafting import Drafting
+from engine.speculation.drawn import Drawn
 from engine.speculation.method import Ends
+from engine.speculation.price import Price
 from engine.speculation.rejection import from_distinct
 from engine.speculation.tree import Path, Tree
 from engine.speculation.tree_programme import MOST_LEVELS, MOST_NODES, best_shape
 
 
-class Sequoia:
+class Sequoia(Drawn):
     """The shape is known before the round, from the acceptance vector; the draft fills it, one pass per level.
 
     The children of a node are drawn without replacement, so that no two are the same, and verified one by one. A larger
@@ -23,16 +25,12 @@ class Sequoia:
 
     def __init__(self, drafting: Drafting, most_levels: int, acceptance: AcceptanceVector = PRIOR) -> None:
         """`most_levels`: drafted levels at most. `acceptance`: as measured for this pair, or the prior."""
-        self._drafting = drafting
-        self._most_levels = most_levels
+        super().__init__(drafting, most_levels)
         self._acceptance = acceptance
 
-    def prefill(self, tokens: Sequence[int]) -> None:
-        """Have read exactly `tokens`."""
-        self._drafting.prefill(tokens)
-
-    def grow(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
         """The best shape of this size; without a node and what is below it where the draft has too few tokens."""
+        del price  # the shape is planned
         levels = min(min(depth, self._most_levels) + 1, MOST_LEVELS)  # with the root's
         shape = best_shape(self._acceptance, min(budget + 1, MOST_NODES), levels)
         sprout = self._drafting.plant(tokens)
@@ -46,14 +44,6 @@ class Sequoia:
                 level |= zip(children, shape.children[place], strict=False)
         return sprout.tree()
 
-    def extend(self) -> bool:
-        """Nothing: what is drawn is drawn, and more of it would change the distribution of the answer."""
-        return False
-
     def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
         """At every node the first child that passes, else a token from what the target has left."""
         return self._drafting.accept(tree, logits, ends, answer, from_distinct)
-
-    def keep(self, path: Path) -> None:
-        """The draft keeps what it has read of the path."""
-        self._drafting.keep(path)

@@ -10,6 +10,7 @@ from engine.speculation.acceptance import accept
 from engine.speculation.best_first import BestFirst
 from engine.speculation.calibration import Calibration
 from engine.speculation.method import Ends, Sampling, Scorer
+from engine.speculation.price import Price
 from engine.speculation.tree import Path, Tree
 from engine.speculation.witness import Nobody, Witness
 
@@ -74,21 +75,26 @@ class SpecExec:
         self._search = None
         self._draft.prefill(tokens)
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
-        """The `budget` most probable draft prefixes behind `tokens`, at most `depth` deep."""
-        self._budget, self._depth, self._is_extended = budget, min(depth, self._options.depth), False
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+        """The `budget` most probable draft prefixes behind `tokens`, at most `depth` deep; fewer if not worth more."""
+        self._depth, self._is_extended = min(depth, self._options.depth), False
         while self._search is not None and (root := self._draft.length + self._unread) < len(tokens) - 1:
             self._go_on([0], tokens[root + 1])  # the text went farther than the tree of this method
         search = self._search
         if search is None:
             search = self._search = BestFirst(tokens[-1], self._options.decay)
             self._pending, self._appended, self._unread = {}, 0, 0
+        size = _promising(search.chances(self._depth), budget, price)
         for _ in range(self._options.depth):
-            frontier = search.frontier(self._options.batch, budget, self._depth)
-            if not len(frontier):
+            frontier = search.frontier(self._options.batch, max(size, 1), self._depth)
+            is_first = len(search) == 1  # who chose a tree at all wants the first level
+            if not len(frontier) or not (is_first or not price or price.is_worth_reading(search.chances_of(frontier))):
                 break
             self._expand(search, frontier, budget, tokens)
-        kept = search.best(budget, self._depth)
+            size = _promising(search.chances(self._depth), budget, price)
+            self._tell(search, size)
+        self._budget = min(budget, price.best_size(search.chances(self._depth))) if price else budget
+        kept = search.best(self._budget, self._depth)
         self._kept = kept.tolist()
         return search.tree(kept)
 
@@ -100,11 +106,12 @@ class SpecExec:
         if not self._is_extended:
             search.reconsider()
             self._is_extended = True
-        reach = REACH * self._budget
+        reach = REACH * max(self._budget, 1)
         frontier = search.frontier(self._options.batch, reach, self._depth)
         if not len(frontier):
             return False
         self._expand(search, frontier, reach, [])
+        self._tell(search, reach)
         return True
 
     def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
@@ -152,7 +159,9 @@ class SpecExec:
         self._appended += len(frontier)
         scores = self._calibration.log_acceptance(log_probs) if self._calibration else None
         search.expand(frontier, log_probs, candidates, budget, scores)
-        self._witness.grown(lambda: search.tree(search.best(budget, self._depth)))
+
+    def _tell(self, search: BestFirst, size: int) -> None:
+        self._witness.grown(lambda: search.tree(search.best(size, self._depth)))
 
     def _learn(self, calibration: Calibration, nodes: Sequence[int], followers: Sequence[int]) -> None:
         """Of what the draft proposed behind every accepted node: which did the target say?"""
@@ -160,3 +169,8 @@ class SpecExec:
             if read := self._pending.get(node):
                 found = (read.tokens[read.row] == token).nonzero()
                 calibration.observe(read.log_probs[read.row], int(found[0, 0]) if len(found) else None)
+
+
+def _promising(chances: Tensor, budget: int, price: Price | None) -> int:
+    """How many of the nodes known so far a tree would have that may still grow."""
+    return min(budget, price.hopeful_size(chances)) if price else budget

@@ -5,16 +5,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine.speculation.method import Method
+from engine.speculation.price import Price
 from engine.speculation.tree import Path, Tree
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """For one round: a method, the most nodes it may draft, and the most levels."""
+    """For one round: a method, the most nodes it may draft, and the most levels.
+
+    With a `price` the tree ends before that where more would not be worth it.
+    """
 
     method: Method
     budget: int
     depth: int
+    price: Price | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,16 @@ class RoundResult:
     target_seconds: float
     seconds: float
     log_probs: tuple[float, ...] = ()
+
+    @property
+    def budget(self) -> int:
+        """The nodes that the tree was cut off at: those chosen, or its own where it was left to size itself."""
+        return self.tree.drafted if self.choice.price else self.choice.budget
+
+    @property
+    def depth(self) -> int:
+        """The same for its levels."""
+        return max(self.tree.depths) if self.choice.price else self.choice.depth
 
     @property
     def tokens(self) -> tuple[int, ...]:

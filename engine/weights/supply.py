@@ -1,6 +1,7 @@
 """Where a layer's bytes come from when it is about to run: they are there for good, or a ring brings them in time."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -38,29 +39,16 @@ class Held:
         """They stay there."""
 
 
-class DiskRing:
-    """From disk into a ring of host memory."""
+class Ring(ABC):
+    """Slots that a thread of its own fills with one layer after the other, always the next ones."""
 
-    def __init__(self, layouts: Mapping[int, LayerLayout], disk: DiskReader, slots: Sequence[Tensor]) -> None:
-        """`slots`: page-aligned, each large enough for every layer."""
-        self._layouts = layouts
-        self._disk = disk
-        self._slots = slots
+    def __init__(self, name: str, layers: Sequence[int], slots: int) -> None:
         self._flow = Flow()
-        self._stage = Stage("weights from disk", sorted(layouts), len(slots), self._fill)
+        self._stage = Stage(name, layers, slots, self._fill)
 
+    @abstractmethod
     def _fill(self, layer: int, slot: int) -> None:
-        begin = time.perf_counter()
-        self._disk.read(self._layouts[layer], self._slots[slot])
-        self._flow.add(self._layouts[layer].nbytes, time.perf_counter() - begin)
-
-    def take(self, layer: int, idle: Idle | None = None) -> Tensor:
-        """The slot that holds the layer."""
-        return self._slots[self._stage.acquire(layer, idle)]
-
-    def give_back(self, layer: int) -> None:
-        """The slot may be filled again."""
-        self._stage.release(layer)
+        """Bring the layer into the slot; called in the ring's thread."""
 
     @property
     def waited_seconds(self) -> float:
@@ -83,11 +71,35 @@ class DiskRing:
         return self._stage.filling
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread; a ring that this one takes from must be closed before."""
         self._stage.close()
 
 
-class DeviceRing:
+class DiskRing(Ring):
+    """From disk into a ring of host memory."""
+
+    def __init__(self, layouts: Mapping[int, LayerLayout], disk: DiskReader, slots: Sequence[Tensor]) -> None:
+        """`slots`: page-aligned, each large enough for every layer."""
+        self._layouts = layouts
+        self._disk = disk
+        self._slots = slots
+        super().__init__("weights from disk", sorted(layouts), len(slots))
+
+    def _fill(self, layer: int, slot: int) -> None:
+        begin = time.perf_counter()
+        self._disk.read(self._layouts[layer], self._slots[slot])
+        self._flow.add(self._layouts[layer].nbytes, time.perf_counter() - begin)
+
+    def take(self, layer: int, idle: Idle | None = None) -> Tensor:
+        """The slot that holds the layer."""
+        return self._slots[self._stage.acquire(layer, idle)]
+
+    def give_back(self, layer: int) -> None:
+        """The slot may be filled again."""
+        self._stage.release(layer)
+
+
+class DeviceRing(Ring):
     """From host memory, for good or a ring itself, into a ring of the device's memory."""
 
     def __init__(self, sources: Mapping[int, Supply], sizes: Mapping[int, int], lane: Lane, slots: int) -> None:
@@ -98,8 +110,7 @@ class DeviceRing:
         self._slots = [lane.buffer(max(sizes.values())) for _ in range(slots)]
         self._marks: list[Any] = [None] * slots  # behind the last computation that read the slot
         self._taken: dict[int, int] = {}
-        self._flow = Flow()
-        self._stage = Stage("weights to device", sorted(sources), slots, self._fill)
+        super().__init__("weights to device", sorted(sources), slots)
 
     def _fill(self, layer: int, slot: int) -> None:
         source, size = self._sources[layer], self._sizes[layer]
@@ -118,27 +129,3 @@ class DeviceRing:
         """The slot may be filled again, once the device has passed what was asked of it so far."""
         self._marks[self._taken.pop(layer)] = self._lane.computed()
         self._stage.release(layer)
-
-    @property
-    def waited_seconds(self) -> float:
-        """Time that takers stood still."""
-        return self._stage.waited_seconds
-
-    @property
-    def bytes_per_second(self) -> float:
-        """How fast slots were filled of late; 0 if none was."""
-        return self._flow.bytes_per_second
-
-    @property
-    def is_filling(self) -> bool:
-        """Whether a layer is on its way."""
-        return self._stage.is_filling
-
-    @property
-    def filling(self) -> int | None:
-        """That layer."""
-        return self._stage.filling
-
-    def close(self) -> None:
-        """End the thread; a ring that it takes from must be closed before."""
-        self._stage.close()

@@ -16,12 +16,12 @@ import math
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 from torch import Tensor
@@ -140,7 +140,10 @@ def _compare(
     rates = {who: tally.rate(learnt) for who, tally in tallies.items()}
     best = max(rates, key=lambda who: rates[who])
     row = {"placement": placement, "temperature": temperature}
-    chosen = Counter(f"{event.method} {event.budget}" for answer in auto.answers[learnt:] for event in answer)
+    chosen: dict[str, list[int]] = {}
+    for answer in auto.answers[learnt:]:
+        for event in answer:
+            chosen.setdefault(event.method, []).append(event.budget)
     return [
         {**row, "method": who[0], "budget": who[1], "tokens_per_second": rate, "is_best": who == best}
         for who, rate in rates.items()
@@ -149,7 +152,7 @@ def _compare(
             **row, "method": "auto", "budget": 0, "tokens_per_second": auto.rate(learnt),
             "over_best": auto.rate(learnt) / max(rates[best], 1e-9), "rounds": sum(map(len, auto.answers[learnt:])),
             "while_learning": auto.rate(0, learnt) / max(tallies[best].rate(0, learnt), 1e-9),
-            "chosen": dict(chosen.most_common()), "note": auto.note,
+            "chosen": chosen, "note": auto.note,
         }
     ]  # fmt: skip
 
@@ -164,7 +167,10 @@ def _line(row: dict[str, Any]) -> str:
     who = f"{row['method']} {row['budget'] or ''}"
     line = f"{row['placement']:<10}{row['temperature']:>5g}  {who:<14}{row['tokens_per_second']:>9.2f} tokens/s"
     if row["method"] == "auto":
-        chosen = ", ".join(f"{name} ({count})" for name, count in row["chosen"].items())
+        chosen = ", ".join(
+            f"{name} in {len(sizes)} rounds, median {median_low(sizes)} nodes ({min(sizes)} to {max(sizes)})"
+            for name, sizes in row["chosen"].items()
+        )
         line += f"  {row['over_best']:.2f} of the best fixed over {row['rounds']} rounds"
         line += f", {row['while_learning']:.2f} while learning. {chosen}. {row['note']}"
     return line + ("  best\n" if row.get("is_best") else "\n")

@@ -26,11 +26,12 @@ from engine.cli.session import Session, say
 from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.auto import Auto
+from engine.speculation.price import Price
 from engine.speculation.prospect import Prospects
 from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Choice, RoundResult
 from engine.speculation.tree import Path, Tree, root_only
-from tests.engine.speculation.simulation import Named
+from tests.engine.speculation.simulation import Named, cut, worthwhile
 
 WIDEST = 512  # nodes of the recorded trees
 BUDGETS = (2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384)
@@ -49,9 +50,9 @@ class Pace:
     rest: float
     noise: float = 0.08
 
-    def round(self, tree: Tree, chance: random.Random | None) -> tuple[float, float, float]:
-        """Of drafting, of the pass, and of all; without `chance` exactly what is to be expected."""
-        draft, target = max(tree.depths) * self.level + tree.drafted * self.node, self.target(len(tree))
+    def round(self, tree: Tree, levels: int, chance: random.Random | None) -> tuple[float, float, float]:
+        """Of drafting so many levels, of the pass, and of all; without `chance` exactly what is to be expected."""
+        draft, target = levels * self.level + tree.drafted * self.node, self.target(len(tree))
         if chance:
             draft, target = (part * chance.lognormvariate(0.0, self.noise) for part in (draft, target))
         return draft, target, draft + target + self.rest
@@ -85,18 +86,18 @@ class Place:
             self._cuts[budget, depth] = self._cut(budget, depth)
         return self._cuts[budget, depth]
 
+    def worthwhile(self, price: Price, depth: int) -> tuple[Tree, tuple[int, ...], int]:
+        """The tree that is worth its price, what is accepted of it, and the levels drafted for it."""
+        nodes, levels = worthwhile(self._tree, price, depth)
+        return *self._with(nodes), levels
+
     def _cut(self, budget: int, depth: int) -> tuple[Tree, tuple[int, ...]]:
         tree = self._tree
-        kept = sorted([node for node in self._order if tree.depths[node] <= depth][:budget])
-        number = {0: 0, **{node: new for new, node in enumerate(kept, start=1)}}
-        rest = [0, *kept]
-        smaller = Tree(
-            tokens=tuple(tree.tokens[node] for node in rest),
-            parents=(-1, *(number[tree.parents[node]] for node in kept)),
-            log_probs=tuple(tree.log_probs[node] for node in rest),
-            scores=tuple(tree.scores[node] for node in rest) if tree.scores else (),
-        )
-        return smaller, tuple(number[node] for node in self._path if node in number)
+        return self._with(sorted([node for node in self._order if tree.depths[node] <= depth][:budget]))
+
+    def _with(self, nodes: Sequence[int]) -> tuple[Tree, tuple[int, ...]]:
+        number = {0: 0, **{node: new for new, node in enumerate(nodes, start=1)}}
+        return cut(self._tree, nodes), tuple(number[node] for node in self._path if node in number)
 
 
 Text = tuple[list[int], list[Place]]
@@ -132,12 +133,15 @@ def played(text: Text, place: int, choice: Choice, pace: Pace, chance: random.Ra
     """The round with this choice at this place."""
     answer, places = text
     depth = min(choice.depth, len(answer) - place - 1)
-    if choice.budget and depth > 0:
+    grown: tuple[Tree, tuple[int, ...], int] = root_only(0), (0,), 0
+    if choice.price and depth > 0:
+        grown = places[place].worthwhile(choice.price, depth)
+    elif choice.budget and depth > 0:
         tree, nodes = places[place].cut(choice.budget, depth)
-    else:
-        tree, nodes = root_only(0), (0,)
+        grown = tree, nodes, max(tree.depths)
+    tree, nodes, levels = grown
     path = Path(nodes, bonus=answer[place + len(nodes) - 1])
-    return RoundResult(choice, tree, path, *pace.round(tree, chance))
+    return RoundResult(choice, tree, path, *pace.round(tree, levels, chance))
 
 
 def fixed_rate(texts: Sequence[Text], budget: int, pace: Pace) -> float:

@@ -64,8 +64,8 @@ def test_no_automatic_choice_is_larger_than_the_room_that_was_kept() -> None:
     assert max(sizes) == 24
 
 
-def test_an_engine_that_keeps_room_for_eight_nodes_never_grows_more_by_itself() -> None:
-    session = Session(LoadOptions(budget=8, context_tokens=256), quiet=True)
+def test_an_engine_that_keeps_room_for_eight_nodes_never_grows_more_by_itself(tmp_path: Path) -> None:
+    session = Session(LoadOptions(budget=8, context_tokens=256, cache_dir=str(tmp_path)), quiet=True)
     try:
         prompt = session.engine.prompt([ChatMessage("user", "Tell me about trees.")])
         options = GenerateOptions(SamplingOptions(), SpeculationOptions(), max_new_tokens=60, ignore_eos=True)

@@ -5,15 +5,19 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
+
+import torch
+from torch import Tensor
 
 from engine.speculation.auto import Auto
 from engine.speculation.expectation import BUDGETS, DEPTHS
+from engine.speculation.price import Price
 from engine.speculation.prospect import Prospects
 from engine.speculation.strategy import Choice, RoundResult
 from engine.speculation.tree import Path, Tree, root_only
 
-TEXTS = 25  # trees that the true rate of a choice is averaged over
+TEXTS = 10  # trees that the true rate of a choice is averaged over
 
 
 def grow(budget: int, depth: int, sureness: float, seed: int) -> Tree:
@@ -37,6 +41,42 @@ def grow(budget: int, depth: int, sureness: float, seed: int) -> Tree:
         if level < depth:
             put(len(tokens) - 1, level + 1, path + 1)
     return Tree(tuple(tokens), tuple(parents), tuple(scores))
+
+
+def worthwhile(tree: Tree, price: Price, depth: int) -> tuple[list[int], int]:
+    """What would have been kept of a tree at such a price, level by level: the nodes behind the root, ascending.
+
+    Also the levels that were drafted for it, some of which may not have been worth being kept.
+    """
+    order, chances, depths = _by_chance(tree)
+    last, known, levels = torch.ones(1), depths < 0, 0
+    while levels < min(depth, max(tree.depths)) and len(last) and (not levels or price.is_worth_reading(last)):
+        levels += 1
+        known = depths <= levels
+        size = price.hopeful_size(chances[known])
+        last = chances[known][:size][depths[known][:size] == levels]
+    return order[known][: price.best_size(chances[known])].sort().values.tolist(), levels
+
+
+@lru_cache(maxsize=256)
+def _by_chance(tree: Tree) -> tuple[Tensor, Tensor, Tensor]:
+    """Of the drafted nodes, the likeliest first: numbers, chances and depths."""
+    chances, order = (
+        torch.tensor(tree.scores or tree.log_probs, dtype=torch.float64)[1:].exp().sort(descending=True, stable=True)
+    )
+    return order + 1, chances, torch.tensor(tree.depths)[1:][order]
+
+
+def cut(tree: Tree, nodes: Sequence[int]) -> Tree:
+    """The root and these nodes, an ancestor-closed set in the order of their numbers."""
+    number = {0: 0, **{node: new for new, node in enumerate(nodes, start=1)}}
+    kept = [0, *nodes]
+    return Tree(
+        tokens=tuple(tree.tokens[node] for node in kept),
+        parents=(-1, *(number[tree.parents[node]] for node in nodes)),
+        log_probs=tuple(tree.log_probs[node] for node in kept),
+        scores=tuple(tree.scores[node] for node in kept) if tree.scores else (),
+    )
 
 
 def walk(tree: Tree, chance: random.Random) -> Path:
@@ -70,31 +110,41 @@ class Machine:
 
     def round(self, choice: Choice, number: int) -> RoundResult:
         """What a round with this choice comes to."""
-        tree = grow(choice.budget, choice.depth, self.sureness, number) if choice.budget else root_only(0)
-        draft = self.draft_seconds(tree) * self._wobble()
+        tree, levels = self._grown(choice, number)
+        draft = self._draft_seconds(tree, levels) * self._wobble()
         target = self.pass_seconds(len(tree)) * self._wobble()
         return RoundResult(choice, tree, walk(tree, self.chance), draft, target, draft + target + self.rest_seconds)
 
-    def draft_seconds(self, tree: Tree) -> float:
-        """A pass per level."""
-        return max(tree.depths) * self.level_seconds + tree.drafted * self.node_seconds
-
-    def yields(self, budget: int, depth: int) -> tuple[float, float]:
+    def yields(self, choice: Choice) -> tuple[float, float]:
         """True tokens and seconds of a round with this choice, on average."""
-        trees = [_tree(budget, depth, self.sureness, 100_000 + seed) for seed in range(TEXTS if budget else 1)]
-        tokens = sum(sum(map(math.exp, tree.log_probs)) for tree in trees)
-        seconds = sum(self.draft_seconds(tree) + self.pass_seconds(len(tree)) + self.rest_seconds for tree in trees)
-        return tokens / len(trees), seconds / len(trees)
+        grown = [self._grown(choice, 100_000 + seed) for seed in range(TEXTS if choice.budget else 1)]
+        tokens = sum(sum(map(math.exp, tree.log_probs)) for tree, _ in grown)
+        drafting = sum(self._draft_seconds(tree, levels) for tree, levels in grown)
+        passes = sum(self.pass_seconds(len(tree)) + self.rest_seconds for tree, _ in grown)
+        return tokens / len(grown), (drafting + passes) / len(grown)
 
     def rate(self, budget: int, depth: int) -> float:
-        """True tokens per second of a choice."""
-        tokens, seconds = self.yields(budget, depth)
+        """True tokens per second of a fixed choice."""
+        tokens, seconds = self.yields(Choice(Named(""), budget, depth))
         return tokens / seconds
 
     def best_rate(self, largest: int = 1024) -> float:
         """Of all fixed choices."""
         budgets = [budget for budget in BUDGETS if budget <= largest]
         return max(self.rate(0, 0), *(self.rate(budget, depth) for budget in budgets for depth in DEPTHS))
+
+    def _grown(self, choice: Choice, number: int) -> tuple[Tree, int]:
+        """The tree, and the levels that were drafted for it: a draft pass each."""
+        if not choice.budget:
+            return root_only(0), 0
+        tree = _tree(choice.budget, choice.depth, self.sureness, number)
+        if not choice.price:
+            return tree, max(tree.depths)
+        nodes, levels = worthwhile(tree, choice.price, choice.depth)
+        return cut(tree, nodes), levels
+
+    def _draft_seconds(self, tree: Tree, levels: int) -> float:
+        return levels * self.level_seconds + tree.drafted * self.node_seconds
 
     def _wobble(self) -> float:
         return self.chance.lognormvariate(0.0, self.noise)
@@ -115,7 +165,7 @@ class Named:
     def prefill(self, tokens: Sequence[int]) -> None:
         self.reads += 1
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
         raise NotImplementedError
 
     def extend(self) -> bool:
@@ -148,5 +198,5 @@ class Trial:
 
     def rate(self, results: Sequence[RoundResult]) -> float:
         """True tokens per second of what was chosen in these rounds."""
-        yields = [self.machine.yields(result.choice.budget, result.choice.depth) for result in results]
+        yields = [self.machine.yields(result.choice) for result in results]
         return sum(tokens for tokens, _ in yields) / sum(seconds for _, seconds in yields)

@@ -11,9 +11,11 @@ from engine.model.network import Network
 from engine.options import SamplingOptions, SpeculationOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
+from engine.speculation.price import Price
 from engine.speculation.rounds import Speculation, rounds
 from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Fixed, RoundResult
+from engine.speculation.tree import Tree
 from engine.stats import Stopwatch
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network
@@ -54,9 +56,9 @@ class WaitedFor(SpecExec):
         super().__init__(draft, sampling, SpeculationOptions(), vocabulary=131)
         self._counting = draft
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int):  # type: ignore[no-untyped-def]
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
         self._counting.is_waited_for = True
-        tree = super().grow(tokens, budget, depth)
+        tree = super().grow(tokens, budget, depth, price)
         self._counting.is_waited_for = False
         return tree
 

@@ -1,0 +1,43 @@
+"""What drafting and verifying cost in tokens, so that a tree can tell by itself how large it is worth being."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Price:
+    """Tokens that could have been written in the time that something takes, at the rate that is paid for it.
+
+    A tree's worth is the tokens to be expected of it, its chances summed up, less its price. Where the rate is the best
+    that can be had, no other trees give more tokens per second than those of the highest worth (Dinkelbach, 1967). So
+    every tree is as large as its own text lets it be, and an error in the rate costs little.
+
+    `level`: of one draft pass, and `node`: of a node in it; `carried`: how much of the chance of reaching a level is
+    still found in the next one; `rows`: float64 [n + 1], rising, of a pass of the target over the root and 0 to n
+    nodes, with what drafting these nodes takes; `entry`: of the smallest tree that was ever measured.
+    """
+
+    level: float
+    node: float
+    carried: float
+    rows: Tensor
+    entry: float
+
+    def best_size(self, chances: Tensor) -> int:
+        """How many of the likeliest nodes are worth a row of the target's pass; chances: float64 [n], descending."""
+        return _most_worth(chances, self.rows)
+
+    def hopeful_size(self, chances: Tensor) -> int:
+        """The same while more nodes are to come: that any tree costs more than none must not end it early."""
+        return _most_worth(chances, self.rows.clamp(min=self.entry))
+
+    def is_worth_reading(self, chances: Tensor) -> bool:
+        """Whether one more draft pass is expected to pay, over nodes that are reached with these chances."""
+        return self.carried * float(chances.sum()) > self.level + self.node * len(chances)
+
+
+def _most_worth(chances: Tensor, rows: Tensor) -> int:
+    gains = torch.cat([chances.new_zeros(1), chances[: len(rows) - 1].cumsum(0)])
+    return int((gains - rows[: len(gains)]).argmax())
