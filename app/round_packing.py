@@ -4,6 +4,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from functools import lru_cache
 from typing import Any
 
 from engine.messages import Round, Seconds, Tree
@@ -13,6 +14,7 @@ _FORM = b"\x01"  # another one would be read in another way
 _FAST = 1  # zlib's level: a round is packed between two frames
 _LARGEST = 64 << 20  # bytes of an unpacked round; more is a damaged one
 _BYTES = "bytes"  # the key of bytes that are written as text
+_KEPT = 64  # packed rounds: more than come before they are saved
 _APART = ("id", "tree", "verdicts", "text")  # arrays, what the conversation has already, and a number of this session
 
 
@@ -20,8 +22,12 @@ class DamagedRoundError(ValueError):
     """The bytes are not those of a round."""
 
 
+@lru_cache(_KEPT)
 def pack(of: Round) -> bytes:
-    """Everything but its text and the id of its request."""
+    """Everything but its text and the id of its request.
+
+    What the history has packed as it came is not packed again for the file: both threads would want the interpreter.
+    """
     values = {each.name: getattr(of, each.name) for each in fields(of) if each.name not in _APART}
     verdicts = of.verdicts or Verdicts(b"", b"")
     parts = (of.tree.tokens, of.tree.parents, of.tree.log_probs, verdicts.log_probs, verdicts.ranks)

@@ -78,7 +78,7 @@ class RoundEvents:
             self.passes += 1
             self.new_tokens += len(result.tokens)
             self.drafted_nodes += result.tree.drafted
-            self._chosen.setdefault(result.choice.method.name, []).append(result.choice.budget)
+            self._chosen.setdefault(result.choice.method.name, []).append(result.budget)
             spent, streamed = _difference(self._clock.seconds(), before), self._bytes_streamed - bytes_before
             yield self._round(result, take_written(), spent, streamed)
 
@@ -109,7 +109,7 @@ class RoundEvents:
             text=written.text,
             seconds=seconds,
             method=result.choice.method.name,
-            budget=result.choice.budget,
+            budget=result.budget,
             bytes_streamed=bytes_streamed,
             verdicts=self._take_verdicts(),
             lengths=array("I", written.lengths).tobytes(),

@@ -18,15 +18,14 @@ if TYPE_CHECKING:
     from engine.speculation.verdicts import Judgement
 
 DRAFTS_APART = 0.05  # seconds: nobody sees more than 20 trees a second
+MOST_JUDGED = 1 << 18  # nodes of past rounds that can be asked about, of 64 bytes each
 SLOW_ROUND = 0.25  # seconds; a tree of a round that takes less is verified before one could see it grow
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The newest round with verdicts."""
+    """A round with verdicts."""
 
-    id: int
-    index: int
     judgement: "Judgement"
     piece: Callable[[int], str]
 
@@ -51,14 +50,16 @@ class Watcher:
         self._checked: Tree | None = None  # what the target's pass is about; None between passes
         self._is_passing = False
         self._passes = Passes()
-        self._judged: _Judged | None = None
+        self._judged: dict[tuple[int, int], _Judged] = {}  # by request and round, oldest first
+        self._judged_nodes = 0
         self._verdicts: Verdicts | None = None
 
     def watch(self, wanted: Watch) -> None:
         """What is to be told from the next round on."""
         self._wanted = wanted
         if not wanted.verdicts:
-            self._judged = None
+            self._judged = {}
+            self._judged_nodes = 0
 
     def begin(self, request: int, piece: Callable[[int], str], stream: Stream | None = None) -> "Watcher":
         """An answer begins, with a pass over the prompt; `piece` gives the text of one token for display.
@@ -111,7 +112,7 @@ class Watcher:
             from engine.speculation.verdicts import judge  # noqa: PLC0415  # torch is there once there are logits
 
             judgement = judge(tree, logits, path)
-            self._judged = _Judged(self._request, self._index, judgement, self._piece)
+            self._keep(_Judged(judgement, self._piece))
             self._verdicts = Verdicts(judgement.log_probs.numpy().tobytes(), judgement.ranks.numpy().tobytes())
         self._index += 1
 
@@ -121,9 +122,9 @@ class Watcher:
         return verdicts
 
     def answer(self, question: Inspect) -> Inspected | None:
-        """The target's likeliest tokens behind a node; None where that round is over, or has no such node."""
-        judged = self._judged
-        if judged is None or (judged.id, judged.index) != (question.id, question.index):
+        """The target's likeliest tokens behind a node; None where that round is long over, or has no such node."""
+        judged = self._judged.get((question.id, question.index))
+        if judged is None:
             return None
         best = judged.judgement
         if not 0 <= question.node < len(best.best_tokens):
@@ -132,6 +133,14 @@ class Watcher:
         log_probs = best.best_log_probs[question.node].tolist()
         pieces = tuple(judged.piece(token) for token in tokens)
         return Inspected(question.id, question.index, question.node, tuple(tokens), tuple(log_probs), pieces)
+
+    def _keep(self, judged: _Judged) -> None:
+        """The oldest rounds go where there are too many nodes."""
+        self._judged[self._request, self._index] = judged
+        self._judged_nodes += len(judged.judgement.best_tokens)
+        while self._judged_nodes > MOST_JUDGED and len(self._judged) > 1:
+            oldest = self._judged.pop(next(iter(self._judged)))
+            self._judged_nodes -= len(oldest.judgement.best_tokens)
 
     def _tell_draft(self) -> None:
         now = time.monotonic()

@@ -23,7 +23,7 @@ class Watch:
 class Inspect:
     """Ask what the target would have said behind a node of a round: the `Round` of this id and index.
 
-    Answered by one `Inspected`, at once, as long as that is the newest round with verdicts; otherwise not at all.
+    Answered by one `Inspected`, at once, if that is a round with verdicts and not too long ago; otherwise not at all.
     """
 
     id: int

@@ -8,6 +8,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QFrame, QWidget
 
+from app.staying_tips import keep_tips
 from app.telemetry.axis import HEADROOM, SpanAxis, ValueAxis, Words, paint_axis
 from app.telemetry.palette import Palette
 
@@ -34,6 +35,7 @@ class Chart(pg.PlotWidget):  # type: ignore[misc]
         self._tick_lines.setZValue(-10)
         self.addItem(self._tick_lines, ignoreBounds=True)
         self.setMinimumWidth(160)
+        keep_tips(self.viewport())
 
     def set_palette(self, palette: Palette) -> None:
         """Change the colours."""

@@ -9,6 +9,9 @@ from app.wording import mark
 FEW_ROUNDS = 10
 """Fewer do not say much about a share."""
 
+NOT_MEASURED = mark("Nothing was measured yet.")
+"""In the place of every chart over time before the first round."""
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -16,7 +19,7 @@ class Figure:
 
     title: str
     definition: str
-    empty: str = mark("Nothing was measured yet.")
+    empty: str = NOT_MEASURED
 
     @property
     def explanation(self) -> str:

@@ -36,7 +36,7 @@ class History:
     """Rounds are numbered from 0 in the order they came; the oldest are forgotten beyond `CAPACITY`."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
-        self._capacity = capacity
+        self.capacity = capacity
         self._rows = np.zeros(2 * capacity, ROW)
         self._end = 0  # of the rows in use; once all are, the newest half moves to the front
         self.clear()
@@ -44,7 +44,7 @@ class History:
     @property
     def rows(self) -> Rows:
         """The rounds that are kept, oldest first, [rounds] of `ROW`; a view that the next `add` may change."""
-        return self._rows[max(0, self._end - self._capacity) : self._end]
+        return self._rows[max(0, self._end - self.capacity) : self._end]
 
     @property
     def first(self) -> int:
@@ -67,14 +67,25 @@ class History:
         """Time passed without a round: a question was read."""
         self._seconds += seconds
 
+    def put_before(self, older: "History") -> None:
+        """Take rounds that ran before all of these; for those that there is no room for only their counts are kept."""
+        newer = self.rows.copy()
+        newer["begin"] += older.seconds
+        rows = np.concatenate((older.rows, newer))[-self.capacity :]
+        self._end = len(rows)
+        self._rows[: self._end] = rows
+        self._seconds += older.seconds
+        self.count += older.count
+        self.acceptance = older.acceptance + self.acceptance
+
     def add(self, round: Round) -> None:
         """Take a round. Raises `ValueError`, and changes nothing, if its tree is damaged."""
         shape = shape_of(round)
         path = np.asarray(round.accepted, np.int32)
         counts = count_acceptance(shape, path)
         if self._end == len(self._rows):
-            self._rows[: self._capacity] = self._rows[self._capacity :]
-            self._end = self._capacity
+            self._rows[: self.capacity] = self._rows[self.capacity :]
+            self._end = self.capacity
         row = self._rows[self._end]
         row["begin"], row["seconds"] = self._seconds, round.seconds.decode
         row["tokens"], row["nodes"], row["depth"] = round.new_tokens, len(shape.parents) - 1, shape.depths.max()

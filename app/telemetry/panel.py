@@ -9,6 +9,7 @@ from app.telemetry.card_grid import CardGrid
 from app.telemetry.cards import MEASURED, build_cards
 from app.telemetry.comparison import Comparison
 from app.telemetry.comparison_bar import ComparisonBar
+from app.telemetry.definitions import NOT_MEASURED
 from app.telemetry.history import History
 from app.telemetry.memory_picture import MemoryPicture
 from app.telemetry.numbers import clock
@@ -22,6 +23,7 @@ from app.wording import mark
 from engine.messages import Loaded
 
 NOTHING_YET = mark("Figures appear here while an answer is written.")
+_READING = mark("Reading the figures of {count} earlier rounds…")
 _HINT = mark(
     "Point at a chart for the figures of one round, click to see its tree. Control and the wheel zoom, dragging moves, "
     "a double click shows everything. With the keyboard: left and right, Return, + and −, Home."
@@ -38,6 +40,7 @@ class TelemetryPanel(QWidget):
         super().__init__(parent)
         self._history = history
         self._pair: Loaded | None = None
+        self._left = 0  # rounds whose figures are still to be read
         self._scope = Scope(self)
         self._throttle = Throttle(self.refresh, parent=self)
         self._caption = QLabel(tr(NOTHING_YET), self)
@@ -70,6 +73,11 @@ class TelemetryPanel(QWidget):
                 card.picture.show_pair(pair)
         self._throttle.request()
 
+    def show_left(self, rounds: int) -> None:
+        """Say that the figures of so many older rounds are on their way."""
+        self._left = rounds
+        self._throttle.request()
+
     def update_soon(self) -> None:
         """The history has changed."""
         self._throttle.request()
@@ -99,7 +107,9 @@ class TelemetryPanel(QWidget):
         self._scope.take(self._history.rows, self._history.first)
         if not self.isVisible():
             return
-        self._caption.setText(self._describe_round())
+        reading = tr(_READING).format(count=f"{self._left:,}") if self._left else ""
+        known = self._describe_round() if len(self._history.rows) or not reading else ""
+        self._caption.setText(" · ".join(filter(None, (known, reading))))
         for card in self.cards:
             if not card.visibleRegion().isEmpty():
                 self._refresh_card(card)
@@ -117,7 +127,8 @@ class TelemetryPanel(QWidget):
         if drawn:
             card.show_picture(picture.entries(row or 0))
         else:
-            card.show_words(tr(card.figure.empty))
+            is_measured = row is not None or not isinstance(picture, TimeChart)
+            card.show_words(tr(card.figure.empty if is_measured else NOT_MEASURED))
 
     def _describe_round(self) -> str:
         row = self._scope.row

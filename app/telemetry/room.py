@@ -2,44 +2,82 @@
 
 import logging
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QSize, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QDockWidget, QMainWindow
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from app.engine_link import EngineLink
 from app.engine_state import EngineState
 from app.telemetry.comparison import Comparison
-from app.telemetry.history import History
 from app.theme import Colors
 from app.translation import tr
 from engine.messages import ChatMessage, Event, Loaded, Prefilled, Ready, Round
 from engine.options import GenerateOptions
 
 if TYPE_CHECKING:
+    from app.telemetry.history import History
     from app.telemetry.panel import TelemetryPanel
+    from app.telemetry.restoring import Restoring
 
 _log = logging.getLogger(__name__)
+
+
+class _Place(QWidget):
+    """Stands where the charts will: the dock takes its height from what is in it when it is shown first."""
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """Room for a row of charts, whole."""
+        return QSize(900, 310)
 
 
 class TelemetryRoom(QObject):
     """Follows the conversation's own requests; what a comparison measures stays out of the charts."""
 
-    def __init__(self, link: EngineLink, colors: Colors, window: QMainWindow | None = None) -> None:
-        """`window`: of which `dock` is to be a part; hidden until it is asked for."""
+    figures_wanted = Signal(list)
+    """Keys of kept rounds that are to be brought."""
+
+    def __init__(
+        self,
+        link: EngineLink,
+        colors: Colors,
+        window: QMainWindow | None = None,
+        put_off: Callable[[Callable[[], None]], None] = lambda work: work(),
+    ) -> None:
+        """`window`: of which `dock` is to be a part; hidden until it is asked for. `put_off` calls in good time."""
         super().__init__(window)
-        self.history = History()
+        self._put_off = put_off
         self.comparison = Comparison(link, self)
         self._colors = colors
         self._pair: Loaded | None = None
         self._panel: TelemetryPanel | None = None
         self.dock = QDockWidget(tr("Telemetry"), window)
         self.dock.setObjectName("telemetry")
+        self.dock.setWidget(_Place())
         self.dock.hide()
         self.dock.visibilityChanged.connect(self._on_visibility_changed)
         self._request = 0
         self._show_round: Callable[[int, int], None] | None = None
+
+    @cached_property
+    def history(self) -> "History":
+        """The rounds' figures; made with the first of them, since numpy comes along."""
+        from app.telemetry.history import History  # noqa: PLC0415
+
+        return History()
+
+    @cached_property
+    def restoring(self) -> "Restoring":
+        """Brings back the figures of kept rounds; made when there are some, or somebody looks."""
+        from app.telemetry.restoring import Restoring  # noqa: PLC0415
+
+        made = Restoring(self.history, self)
+        made.restored.connect(self._on_restored)
+        made.wanted.connect(self.figures_wanted)
+        made.set_wanted(self.dock.isVisible())
+        return made
 
     @property
     def panel(self) -> "TelemetryPanel":
@@ -50,7 +88,9 @@ class TelemetryRoom(QObject):
             self._panel = TelemetryPanel(self.history, self.comparison, self._colors, self.dock)
             self._panel.round_chosen.connect(self._on_round_chosen)
             self._panel.show_pair(self._pair)
+            place = self.dock.widget()
             self.dock.setWidget(self._panel)
+            place.deleteLater()
         return self._panel
 
     def set_theme(self, colors: Colors) -> None:
@@ -93,7 +133,10 @@ class TelemetryRoom(QObject):
     def clear(self) -> None:
         """Another conversation is shown."""
         self._request = 0
-        self.history.clear()
+        if "restoring" in self.__dict__:
+            self.restoring.clear()
+        if "history" in self.__dict__:
+            self.history.clear()
         self.comparison.forget()
         self._update()
 
@@ -104,11 +147,33 @@ class TelemetryRoom(QObject):
 
     def _update(self) -> None:
         if self._panel is not None:
+            self._panel.show_left(self.restoring.left)
             self._panel.update_soon()
 
     def _on_visibility_changed(self, visible: bool) -> None:
         if visible:
+            self._put_off(self._show_panel)
+        elif "restoring" in self.__dict__:
+            self.restoring.set_wanted(False)
+
+    def _show_panel(self) -> None:
+        if self.dock.isVisible():
             self.panel.update_soon()
+            self.restoring.set_wanted(True)
+
+    def on_listed(self, rounds: list[tuple[int, int]]) -> None:
+        """The conversation that is shown has these rounds of before: request and number, oldest first."""
+        if rounds or "restoring" in self.__dict__:
+            self.restoring.begin(rounds)
+            self._update()
+
+    def on_brought(self, rounds: list[tuple[tuple[int, int], bytes | None]]) -> None:
+        """Kept rounds that were wanted; None for those that are lost."""
+        self.restoring.take(rounds)
+
+    def _on_restored(self, rounds: int, seconds: float) -> None:
+        self.panel.scope.shift(rounds, seconds)
+        self._update()
 
     def _on_triggered(self, shown: bool) -> None:
         self.dock.setVisible(shown)

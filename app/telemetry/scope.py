@@ -65,6 +65,13 @@ class Scope(QObject):
         if not len(rows):
             self._zoomed = self._pointed = None
 
+    def shift(self, rounds: int, seconds: float) -> None:
+        """So many older rounds were put before the others; what is in view and pointed at stays."""
+        if self._pointed is not None:
+            self._pointed += rounds
+        if self._zoomed:
+            self._zoomed = (self._zoomed[0] + seconds, self._zoomed[1] + seconds)
+
     def point(self, seconds: float | None) -> None:
         """At the round that ran at that time; None for at none."""
         row = None if seconds is None else round_at(self._rows, seconds)

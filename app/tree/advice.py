@@ -70,8 +70,7 @@ class Advice(QWidget):
             self.words.setText(words.format(count=LARGER_BUDGET))
             self.button.setText(tr("Undo"))
         else:
-            why = translated(self._reason) or tr(
-                "The budget tunes itself: larger trees would not make this pair faster."
-            )
+            plain = tr("The budget tunes itself: larger trees would not make this pair faster.")
+            why = translated(self._reason) if self._reason else plain
             self.words.setText(tr("Small trees. {reason}").format(reason=why))
             self.button.setText(tr("Show larger trees"))

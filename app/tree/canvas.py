@@ -5,6 +5,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
+from app.staying_tips import keep_tips
 from app.translation import tr
 from app.tree.brink import Brink
 from app.tree.chips import ChipsItem
@@ -21,8 +22,7 @@ from app.tree.way_to_show import WayToShow
 from engine.watching import Inspected
 
 CHIPS, ICICLE = "chips", "icicle"
-WAYS = (CHIPS, ICICLE)
-"""To show a tree."""
+WAYS = (CHIPS, ICICLE)  # to show a tree
 
 ZOOM_STEP = 1.25
 _LARGEST_ZOOM = 64.0
@@ -68,6 +68,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self.setCentralItem(self._box)
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.FullViewportUpdate)
         self.setMinimumSize(120, 80)
+        keep_tips(self.viewport())
         self.setAccessibleName(tr("Speculation tree"))
 
     @property
@@ -186,8 +187,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
             return
         if self._letters.plain != self.font():
             self._letters = Lettering(self.font())
-        view = Size(self.width(), self.height())
-        self._picture = self._way.compose(self._tree, self._letters, view, self._zoom)
+        self._picture = self._way.compose(self._tree, self._letters, Size(self.width(), self.height()), self._zoom)
         self.composed.emit()
 
     def _followed(self) -> Point:

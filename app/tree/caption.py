@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
@@ -102,6 +102,9 @@ def _depth(tree: Snapshot) -> Figure:
 class Caption(QWidget):
     """Figures in a row; where the width does not do, the last ones are left out."""
 
+    told = Signal(str)
+    """Something is to be read once."""
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._labels: list[QLabel] = []
@@ -133,8 +136,8 @@ class Caption(QWidget):
         self._leave_out()
 
     def show_news(self, text: str) -> None:
-        """Something to be read once; the next round takes its place."""
-        self.show_figures((Figure(text, text),))
+        """Something to be read once, beside the figures."""
+        self.told.emit(text)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Leave out what does not fit any more."""
@@ -143,6 +146,6 @@ class Caption(QWidget):
 
     def _leave_out(self) -> None:
         used = 0
-        for label in self._labels:
+        for place, label in enumerate(self._labels):
             used += label.sizeHint().width()
-            label.setVisible(used <= self.width())
+            label.setVisible(not place or used <= self.width())

@@ -20,6 +20,7 @@ from engine.errors import InputError
 from engine.messages import Round
 
 PICTURE_SCALE = 2
+SUFFIX = ".coppice"  # desktops open such files with this program
 _SLICE_SECONDS = 0.015  # of reading between two turns of the event loop
 
 
@@ -49,10 +50,10 @@ class Exports(QObject):
         if not len(self._player.history):
             self.told.emit(tr("There is no round to save yet."))
             return
-        name, _ = QFileDialog.getSaveFileName(self._panel, tr("Save recording"), "rounds.jsonl", _filter())
+        name, _ = QFileDialog.getSaveFileName(self._panel, tr("Save recording"), f"rounds{SUFFIX}", _filter())
         if name:
             path = Path(name)
-            self.save_to(path if path.suffix else path.with_suffix(".jsonl"))
+            self.save_to(path if path.suffix else path.with_suffix(SUFFIX))
 
     def save_to(self, path: Path) -> None:
         """Write all rounds that are kept; `told` says when that is done."""
@@ -146,4 +147,4 @@ class Exports(QObject):
 
 
 def _filter() -> str:
-    return tr("Recordings (*.jsonl);;All files (*)")
+    return tr("Recordings (*.coppice *.jsonl);;All files (*)")

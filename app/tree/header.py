@@ -7,11 +7,12 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QToolButton, QVB
 from app.translation import tr
 from app.tree.canvas import CHIPS, ICICLE
 from app.tree.caption import Caption
+from app.tree.news import News
 from app.tree.tool_button import tool_button
 
 
 class Header(QWidget):
-    """Figures, and below them the buttons."""
+    """Figures, below them the buttons, and news for as long as they are read."""
 
     way_chosen = Signal(str)
     """`CHIPS` or `ICICLE`."""
@@ -19,6 +20,8 @@ class Header(QWidget):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.caption = Caption(self)
+        self.news = News(self)
+        self.caption.told.connect(self.news.tell)
         self._ways = {
             CHIPS: tool_button(tr("Chips"), tr("Tokens as chips: to be read. (1)"), self, checkable=True),
             ICICLE: tool_button(
@@ -71,3 +74,4 @@ class Header(QWidget):
         column.setSpacing(2)
         column.addWidget(self.caption)
         column.addLayout(row)
+        column.addWidget(self.news)

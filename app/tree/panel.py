@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
-from PySide6.QtWidgets import QLabel, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedLayout, QVBoxLayout, QWidget
 
 from app.throttle import Throttle
 from app.translation import tr
@@ -15,6 +15,7 @@ from app.tree.header import Header
 from app.tree.layer_strip import LayerStrip
 from app.tree.lesson_bar import LessonBar
 from app.tree.live import Live
+from app.tree.message import EMPTY, message_label
 from app.tree.palette import DARK, LIGHT
 from app.tree.panel_keys import bind_keys
 from app.tree.player import Player
@@ -27,7 +28,6 @@ from engine.messages import Event, Finished, Ready, Round
 from engine.watching import Inspect, Inspected, Watch
 
 FRAME_MS = 20  # between two updates, which take their time too: at least 30 a second are seen
-_EMPTY = mark("The speculation tree appears here while an answer is written.")
 _MALFORMED = mark("The tree of round {number} cannot be shown: {reason}. The answer itself is not affected.")
 _LOST = mark("This round is not kept any more: there was no room for it, in memory or on the disk.")
 
@@ -66,7 +66,7 @@ class TreePanel(QWidget):
         self._header = Header(self)
         self._advice = Advice(self)
         self._recording = RecordingBar(self)
-        self._message = QLabel(tr(_EMPTY), self)
+        self._message = message_label(tr(EMPTY), self)
         self._canvas = TreeCanvas(DARK if dark else LIGHT, self)
         self.branching = Branching(self._canvas)
         self._strip = LayerStrip(DARK if dark else LIGHT, self)
@@ -176,10 +176,6 @@ class TreePanel(QWidget):
 
     def _lay_out(self) -> None:
         self.setAutoFillBackground(True)
-        self._message.setWordWrap(True)
-        self._message.setTextFormat(Qt.TextFormat.PlainText)
-        self._message.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._message.setMargin(24)
         self._pages.addWidget(self._message)
         self._pages.addWidget(self._canvas)
         column = QVBoxLayout(self)
@@ -254,10 +250,12 @@ class TreePanel(QWidget):
         self._throttle.request()
 
     def _refresh(self) -> None:
+        if not self.player.follows_newest:
+            self._live.end_growth()  # what grows on must not take the place of what is looked at
         self._timeline.refresh()
         self._recording.setVisible(self.player.is_recording)
         if self.player.shown_place < 0:
-            self._show_message(tr(_EMPTY))
+            self._show_message(tr(EMPTY))
         elif self.isVisible() and not self._lesson.is_running:
             self._show()
 

@@ -171,8 +171,7 @@ class Player(QObject):
         """Go on through the rounds at `speed`; from the first, if the last one is looked at."""
         if not len(self.history):
             return
-        self._move(0 if self.place >= len(self.history) - 1 else self.place)
-        self._schedule()
+        self._play_on(0 if self.place >= len(self.history) - 1 else self.place)
 
     def toggle(self) -> None:
         """Pause what moves, play what stands."""
@@ -199,6 +198,13 @@ class Player(QObject):
         self.place = min(max(0, place), len(self.history) - 1)
         self.moved.emit()
 
+    def _play_on(self, place: int) -> None:
+        """Whoever hears of the move finds it playing."""
+        self.is_live, self._glanced = False, None
+        self.place = place
+        self._schedule()
+        self.moved.emit()
+
     def _schedule(self) -> None:
         current = self.current
         seconds = current.seconds.decode if current else 0.0
@@ -206,7 +212,6 @@ class Player(QObject):
 
     def _on_timeout(self) -> None:
         if self.place < len(self.history) - 1:
-            self._move(self.place + 1)
-            self._schedule()
+            self._play_on(self.place + 1)
         else:
             self.moved.emit()

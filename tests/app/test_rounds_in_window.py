@@ -7,7 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.message_text import MessageText
 from app.tree.canvas import TreeCanvas
-from app.tree.caption import Caption
+from app.tree.news import News
 from app.window import MainWindow
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
@@ -87,6 +87,30 @@ def test_only_who_asks_is_taken_to_the_text(qtbot: QtBot, window: MainWindow, li
     qtbot.waitUntil(lambda: bar.value() < 300)
 
 
+def test_a_round_far_inside_a_long_answer_is_found_though_nothing_is_laid_out_there(
+    qtbot: QtBot, window: MainWindow, link: FakeLink
+) -> None:
+    lines = [f"Line number {number} of many, with some words behind it.\n\n" for number in range(4000)]
+    middle = 20
+    converse(window, link, *("".join(lines[begin : begin + 100]) for begin in range(0, 4000, 100)))
+    view = window.chat_panel.view
+    bar = view.verticalScrollBar()
+    qtbot.waitUntil(lambda: shown_round(window) == 40)
+    qtbot.waitUntil(lambda: bar.maximum() > 50_000 and bar.value() == bar.maximum())
+
+    def seen() -> str:
+        answer, height = view.answers[-1], view.viewport().height()
+        inside = [each for each in answer.body.texts if each.isVisible()]
+        ends = [(each.mapTo(view.viewport(), QPoint()).y(), each) for each in inside]
+        return "".join(each.toPlainText() for top, each in ends if top < height and top + each.height() > 0)
+
+    window.tree_panel.player.seek(middle)
+    qtbot.waitUntil(lambda: shown_round(window) == middle + 1)
+    window.tree_panel.show_in_answer()
+    qtbot.waitUntil(lambda: "Line number 2001 " in seen())
+    assert 0.4 < bar.value() / bar.maximum() < 0.6
+
+
 def test_rounds_of_another_day_come_back_with_their_conversation(
     qtbot: QtBot, open_window: OpenWindow, link: FakeLink
 ) -> None:
@@ -119,10 +143,37 @@ def test_rounds_of_another_day_come_back_with_their_conversation(
     player.seek(0)
     qtbot.waitUntil(lambda: shown_word(window) == "One ")
     window.tree_panel.show_in_answer()
-    qtbot.waitUntil(lambda: "another version" in window.tree_panel.findChildren(Caption)[0].text())
+    qtbot.waitUntil(lambda: "another version" in window.tree_panel.findChildren(News)[0].words.text())
     keeper = window.conversations.keeper
     here = keeper.current
     window.conversations.delete(here)
     qtbot.waitUntil(lambda: len(player.history) == 0)
     window.conversations.undo_delete()
     qtbot.waitUntil(lambda: len(player.history) == 9)
+
+
+def test_rounds_inside_closed_thinking_mark_its_line_and_are_shown_inside_when_it_is_opened(
+    qtbot: QtBot, window: MainWindow, link: FakeLink
+) -> None:
+    converse(window, link, "<think>", "First this, ", "then that.", "</think>\n\n", "Yes, ", "it is.")
+    view = window.chat_panel.view.answers[-1]
+    qtbot.waitUntil(lambda: text_of(window).toPlainText().strip() == "Yes, it is.")
+    thought = view.thought
+    assert thought is not None
+    window.tree_panel.player.seek(2)
+    qtbot.waitUntil(lambda: thought.header.property("marked"))
+    assert marked(window) == ""
+    window.tree_panel.player.seek(4)
+    qtbot.waitUntil(lambda: marked(window) == "Yes,")
+    assert not thought.header.property("marked")
+    window.tree_panel.player.seek(2)
+    qtbot.waitUntil(lambda: shown_round(window) == 3)
+    window.tree_panel.show_in_answer()
+    assert thought.is_open
+    assert not thought.header.property("marked"), "the text itself is"
+    inside = thought.text
+    assert inside is not None
+    qtbot.waitUntil(lambda: [each.cursor.selectedText() for each in inside.extraSelections()] == ["then that."])
+    qtbot.waitUntil(lambda: point_at(inside, "First") and shown_round(window) == 2)
+    thought.header.click()
+    assert thought.header.property("marked")

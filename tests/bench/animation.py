@@ -20,7 +20,8 @@ from PySide6.QtCore import QBuffer, QIODevice, Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication
 
-from app.main import build_application, build_parser, build_window
+from app.building import build_window
+from app.main import begin_engine, build_application, build_parser
 from app.paths import ROOT, folders_below
 from app.settings import SettingsFile
 from app.theme import Theme
@@ -68,7 +69,7 @@ def record(application: QApplication, folder: Path) -> Path:
     """Ask the embedded pair in the real window with the real engine; returns the recording that it saves."""
     folders = folders_below(folder / "recorded")
     folders.create()
-    window = build_window(application, folders, build_parser().parse_args([]))
+    window = build_window(application, folders, build_parser().parse_args([]), begin_engine(folders))
     window.show()
     wait(application, lambda: window.library.state.ready, "loading the embedded pair")
     window.tree_panel.budget_wanted.emit(BUDGET)

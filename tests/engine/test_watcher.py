@@ -156,7 +156,10 @@ def test_verdicts_are_taken_once(watcher: Watcher) -> None:
     assert watcher.take_verdicts() is None
 
 
-def test_alternatives_are_those_of_the_newest_round_only(watcher: Watcher) -> None:
+def test_alternatives_are_those_of_the_rounds_that_are_remembered(
+    watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.watcher.MOST_JUDGED", 2 * len(TREE.tokens))
     watcher.watch(Watch(verdicts=True))
     watcher.verified(TREE, LOGITS, PATH)
     inspected = watcher.answer(Inspect(9, 0, 1))
@@ -166,8 +169,15 @@ def test_alternatives_are_those_of_the_newest_round_only(watcher: Watcher) -> No
     assert inspected.log_probs[0] == pytest.approx(float(LOGITS[1].log_softmax(-1)[9]))
     assert watcher.answer(Inspect(9, 0, 3)) is None
     assert watcher.answer(Inspect(8, 0, 1)) is None
+    watcher.verified(TREE, LOGITS.flip(1), PATH)
+    again, other = watcher.answer(Inspect(9, 0, 1)), watcher.answer(Inspect(9, 1, 1))
+    assert again == inspected
+    assert other is not None
+    assert other.tokens == (0, 1, 2, 3, 4, 5, 6, 7)
+    watcher.begin(10, str)
     watcher.verified(TREE, LOGITS, PATH)
-    assert watcher.answer(Inspect(9, 0, 1)) is None
-    assert watcher.answer(Inspect(9, 1, 1)) is not None
+    assert watcher.answer(Inspect(9, 0, 1)) is None, "there is room for two"
+    assert watcher.answer(Inspect(9, 1, 1)) == other
+    assert watcher.answer(Inspect(10, 0, 1)) is not None
     watcher.watch(Watch())
-    assert watcher.answer(Inspect(9, 1, 1)) is None
+    assert watcher.answer(Inspect(10, 0, 1)) is None

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.engine_state import EngineState, Phase
@@ -36,10 +36,23 @@ def test_the_charts_are_made_with_the_first_look_and_know_the_pair(qtbot: QtBot)
     room = TelemetryRoom(FakeLink(), LIGHT)
     qtbot.addWidget(room.dock)
     room.on_engine_state(EngineState(Phase.READY, pair=loaded()))
-    assert room.dock.widget() is None
+    place = room.dock.widget()
     room.dock.show()
-    qtbot.waitUntil(lambda: room.dock.widget() is not None)
+    qtbot.waitUntil(lambda: room.dock.widget() is not place)
     assert room.panel is room.dock.widget()
+
+
+def test_the_first_look_has_room_for_a_row_of_charts(qtbot: QtBot) -> None:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    window.resize(1300, 900)
+    window.setCentralWidget(QWidget())
+    room = TelemetryRoom(FakeLink(), LIGHT, window)
+    window.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, room.dock)
+    window.show()
+    room.dock.show()
+    card = room.panel.cards[0]
+    qtbot.waitUntil(lambda: card.height() > 0 and card.visibleRegion().boundingRect().height() == card.height())
 
 
 def test_no_chart_opens_as_a_window(qtbot: QtBot) -> None:

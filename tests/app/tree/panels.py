@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 from app.tree.canvas import TreeCanvas
 from app.tree.caption import Caption
 from app.tree.chips_picture import ChipsPicture as Picture
+from app.tree.news import News
 from app.tree.panel import TreePanel
 from engine.messages import Round
 
@@ -24,6 +25,10 @@ def shown(panel: TreePanel) -> Picture:
 
 def caption(panel: TreePanel) -> Caption:
     return panel.findChildren(Caption)[0]
+
+
+def news(panel: TreePanel) -> News:
+    return panel.findChildren(News)[0]
 
 
 def message(panel: TreePanel) -> str:

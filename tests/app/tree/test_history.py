@@ -90,12 +90,12 @@ def test_playing_goes_on_to_the_last_round_at_its_speed(qtbot: QtBot) -> None:
     player.speed = 4.0
     for index in range(4):
         player.add(random_round(4, seed=index, index=index))
-    places: list[int] = []
-    player.moved.connect(lambda: places.append(player.place))
+    told: list[tuple[int, bool]] = []
+    player.moved.connect(lambda: told.append((player.place, player.is_playing)))
     player.play()
     assert player.is_playing
     qtbot.waitUntil(lambda: not player.is_playing and player.place == 3)
-    assert sorted(set(places)) == [0, 1, 2, 3]
+    assert told == [(0, True), (1, True), (2, True), (3, True), (3, False)], "the button says Pause until the end"
 
 
 def test_recording_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -110,6 +110,16 @@ def test_a_tree_that_grows_is_not_shown_to_who_looks_at_an_earlier_round(qtbot: 
         watched.on_events([drafted(slow(random_round(20, seed=5, index=3)), 21)])
 
 
+def test_who_looks_at_an_earlier_round_sees_no_more_of_the_tree_that_grows(qtbot: QtBot, watched: TreePanel) -> None:
+    watched.on_events([random_round(20, seed=0)])
+    watched.on_events([drafted(slow(random_round(200, seed=5, index=1)), 201)])
+    qtbot.waitUntil(lambda: canvas(watched).picture is not None and shown(watched).tree.number == 2)
+    watched.player.seek(0)
+    qtbot.waitUntil(lambda: shown(watched).tree.number == 1)
+    with qtbot.assertNotEmitted(canvas(watched).composed, wait=150):
+        assert caption(watched).text().startswith("Round 1 ")
+
+
 def test_growth_goes_on_where_it_was_and_begins_anew_with_the_next_round(qtbot: QtBot) -> None:
     growth, seen = Growth(), list[int]()
     growth.grown.connect(lambda tree: seen.append(tree.drafted))

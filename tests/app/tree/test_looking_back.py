@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.round_packing import pack
 from app.tree.canvas import TreeCanvas
 from app.tree.caption import Caption
+from app.tree.news import News
 from app.tree.panel import TreePanel
 from app.tree.picture import Picture
 from app.tree.timeline import Timeline
@@ -213,3 +214,19 @@ def test_pointer_that_rests_sees_the_next_round_explained(qtbot: QtBot, panel: T
     box = shown(panel).chip(1)
     QTest.mouseMove(canvas(panel).viewport(), QPoint(round(box.x + 5), round(box.y + 8)))
     qtbot.waitUntil(lambda: "·cat" in QToolTip.text())
+
+
+def test_news_is_read_whole_in_a_narrow_panel_and_can_be_closed(qtbot: QtBot, panel: TreePanel) -> None:
+    panel.resize(300, 500)
+    panel.show_round(random_round(12))
+    qtbot.waitUntil(lambda: canvas(panel).picture is not None)
+    header = panel.findChildren(News)[0]
+    assert not header.isVisible()
+    panel.tell("This file is no recording of rounds, and this sentence is far too long for one line of it. " * 3)
+    assert header.isVisible()
+    words = header.words
+    qtbot.waitUntil(lambda: words.height() >= words.heightForWidth(words.width()) > 3 * words.fontMetrics().height())
+    panel.show_round(random_round(12, seed=2, index=1))
+    assert header.isVisible(), "a round does not take it away unread"
+    header.close_.click()
+    assert not header.isVisible()

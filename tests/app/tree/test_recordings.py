@@ -11,7 +11,7 @@ from app.tree.panel import TreePanel
 from app.tree.recording import write_recording
 from app.tree.recording_bar import RecordingBar
 from engine.messages import Round
-from tests.app.tree.panels import canvas, caption, shown
+from tests.app.tree.panels import canvas, caption, news, shown
 from tests.app.tree.trees import random_round, round_of
 
 FORK = round_of(
@@ -44,7 +44,9 @@ def test_recording_replays_to_the_same_pictures(qtbot: QtBot, panel: TreePanel, 
         before.append(picture_of(panel))
     assert before[3].size() == canvas(panel).size() * 2
     panel.exports.save_to(tmp_path / "rounds.jsonl")
-    qtbot.waitUntil(lambda: caption(panel).text() == "4 rounds were saved in rounds.jsonl.")
+    qtbot.waitUntil(lambda: news(panel).words.text() == "4 rounds were saved in rounds.jsonl.")
+    news(panel).close_.click()
+    qtbot.waitUntil(lambda: canvas(panel).size() * 2 == before[0].size())
     assert [each.name for each in tmp_path.iterdir()] == ["rounds.jsonl"]
     panel.clear()
     panel.exports.open_from(tmp_path / "rounds.jsonl")
@@ -92,5 +94,5 @@ def test_what_is_no_recording_is_said_and_changes_nothing(qtbot: QtBot, panel: T
     path = tmp_path / "x.jsonl"
     path.write_text("hello\n", encoding="utf-8")
     panel.exports.open_from(path)
-    assert "Line 1 of 'x.jsonl' is no round" in caption(panel).text()
+    assert "Line 1 of 'x.jsonl' is no round" in news(panel).words.text()
     assert len(panel.player.history) == 1
