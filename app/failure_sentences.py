@@ -158,5 +158,11 @@ FAILURE_SENTENCES: tuple[str, ...] = (
     mark("Copy it anew, or install from the network."),
     mark("{file} arrived damaged twice: its checksum is not the one that was meant."),
     mark("Try again later, or use another network or a folder of wheels."),
+    mark("the package index's answer is not a list of files"),
+    mark("the hub's answer is larger than {size} MB"),
+    mark("the hub's answer cannot be read: {reason}"),
+    mark("the hub sent another part of {name} than was asked for"),
+    mark("{file} of {name} claims to have {size} MB; such a file has at most {most} MB."),
+    mark("The facts in {folder} cannot be read back."),
 )
 """As they are raised in app/downloads, app/runtime, app/library/hub and app/lifecycle."""

@@ -13,7 +13,7 @@ from app.chat.formulas import Formulas
 from app.chat.look import Look
 from app.chat.manuscript import Manuscript
 from app.chat.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView, Shown
-from app.chat.message_editor import MessageEditor
+from app.chat.message_editor import MessageEditor, can_be_edited
 from app.chat.message_text import MessageText
 from app.chat.reasoning import Split, split
 from app.chat.reveal import Reveal
@@ -51,7 +51,9 @@ class AnswerView(QWidget):
         self.body = MarkdownView(look, formulas, self)
         self.body.name(tr("Answer text"))
         self.body.section_added.connect(self._on_section_added)
-        self.origins = AnswerOrigins(self.body, look)
+        self.origins = AnswerOrigins(look, self)
+        self.origins.add_body(self.body)
+        self._stretch: tuple[int, int] | None = None  # that is marked, in what the model wrote
         self.origins.token_hovered.connect(self.token_hovered)
         self.origins.token_chosen.connect(self.token_chosen)
         if message.chances is not None:
@@ -66,6 +68,7 @@ class AnswerView(QWidget):
         self._throttle = Throttle(self._flush, parent=self)
         self._again = QTimer(self, singleShot=True, interval=FRAME_MS)
         self._again.timeout.connect(self._flush)
+        self.body.fell_behind.connect(self._on_fell_behind)
         self.versions.chosen.connect(lambda index: self.version_chosen.emit(self._message.id, index))
         self._show_tools()
         self._flush()
@@ -113,13 +116,26 @@ class AnswerView(QWidget):
         """What is selected, as it is copied."""
         return self.body.selection
 
+    @property
+    def is_selected(self) -> bool:
+        """Whether all of the answer is selected."""
+        return self.body.selected.is_whole
+
+    def select_all(self) -> None:
+        """Select all of the answer, the parts too that do not exist yet."""
+        self.body.selected.select_all()
+
+    def clear_selection(self) -> None:
+        """Select nothing of it."""
+        self.body.selected.clear()
+
     def show_part(self, top: int, bottom: int) -> None:
         """Know what can be seen of this widget, in pixels; the heights can lie outside of it."""
         self.body.show_part(top - self.body.y(), bottom - self.body.y())
         if self.thought is not None:
             self.thought.show_part(top - self.thought.y(), bottom - self.thought.y())
-        if self.body.is_behind and not self._again.isActive():
-            self._again.start(0)
+        if self.body.is_behind:
+            self._on_fell_behind()
 
     def take_shift(self) -> int:
         """By how many pixels what the reader sees of this answer has moved since the last time."""
@@ -144,21 +160,33 @@ class AnswerView(QWidget):
 
     def mark(self, stretch: tuple[int, int] | None) -> None:
         """Mark these characters of what the model wrote; None for none."""
+        self._stretch = stretch
         self.origins.mark(stretch)
+        self._mark_thought()
+
+    def open_marked(self) -> None:
+        """Show what is marked, also where it is part of the thinking."""
+        if self.thought is not None and self._is_thought_marked:
+            self.thought.open()
 
     @property
     def mark_place(self) -> QRect | None:
         """Where the mark begins in this widget; None if there is nothing to be seen of it."""
         place = self.origins.mark_place
-        return None if place is None else place.translated(self.body.pos())
+        if place is None and self.thought is not None and self._is_thought_marked:
+            return self.thought.geometry()
+        return place
 
     def edit(self) -> None:
         """Write the answer in other words, in its place."""
         if self.editor is None:
+            if not can_be_edited(self._message.text, self.edit_tool):
+                return
             self.editor = MessageEditor(self._message.text, tr("Save"), self)
             self.editor.accepted.connect(lambda text: self.edited.emit(self._message.id, text))
             self.editor.accepted.connect(self._end_edit)
             self.editor.cancelled.connect(self._end_edit)
+            self.editor.cancelled.connect(self.edit_tool.setFocus)
             self._column.insertWidget(0, self.editor)
             self.body.hide()
         self.editor.setFocus()
@@ -178,7 +206,7 @@ class AnswerView(QWidget):
 
     def set_look(self, look: Look) -> None:
         """Show everything in other colours or another size."""
-        rewritten = (look.colors, look.zoom) != (self._look.colors, self._look.zoom)
+        rewritten = look.writing != self._look.writing
         self._look = look
         self._show_tools()
         self.figures.set_colors(look.colors)
@@ -211,6 +239,10 @@ class AnswerView(QWidget):
     def _on_section_added(self, shown: Shown) -> None:
         self.text_added.emit(shown.text)
 
+    def _on_fell_behind(self) -> None:
+        if not self._again.isActive():
+            self._again.start(0)
+
     def _end_edit(self) -> None:
         if self.editor is not None:
             self.editor.hide()
@@ -228,7 +260,7 @@ class AnswerView(QWidget):
         self.body.show_text(parts.answer)
         if self.body.is_behind:
             self.body.work(WRITING_SECONDS)
-            self.origins.show_written(parts.begin)
+            self.origins.show_written(self.body, parts.begin)
         self.body.setVisible(bool(self.markdown.text) and self.editor is None)
         self._actions.setVisible(self._message.ending.is_final)
         self.figures.show_message(self._message)
@@ -240,6 +272,25 @@ class AnswerView(QWidget):
             return
         if self.thought is None:
             self.thought = ThoughtView(self._look, self._formulas, self)
+            self.thought.built.connect(self._on_thought_built)
+            self.thought.written.connect(self._on_thought_written)
             self._column.insertWidget(0, self.thought)
         growing = not self._message.ending.is_final
         self.thought.show_thought(parts.thought, parts.is_thinking and growing, self._message.thought_seconds)
+        self._mark_thought()
+
+    @property
+    def _is_thought_marked(self) -> bool:
+        return self._stretch is not None and self._stretch[0] < self._parts.begin
+
+    def _mark_thought(self) -> None:
+        if self.thought is not None:
+            self.thought.set_marked(self._is_thought_marked)
+
+    def _on_thought_built(self) -> None:
+        if self.thought is not None and self.thought.body is not None:
+            self.origins.add_body(self.thought.body)
+
+    def _on_thought_written(self) -> None:
+        if self.thought is not None and self.thought.body is not None:
+            self.origins.show_written(self.thought.body, self._parts.thought_begin)

@@ -71,9 +71,14 @@ class ChatController(QObject):
         return answer is not None and answer.ending.is_early
 
     @property
+    def beginning(self) -> GenerationSettings:
+        """The settings of new chats."""
+        return self._settings.current.beginning
+
+    @property
     def generation(self) -> GenerationSettings:
         """The settings of the conversation; until its first question, or a change, those of new chats."""
-        return self.conversation.settings or self._settings.current.beginning
+        return self.conversation.settings or self.beginning
 
     # ---- what a person does -----------------------------------------------------------------------------------------
 

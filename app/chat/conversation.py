@@ -163,9 +163,14 @@ class Conversation:
         return self._show_new(_begun(last.parent, last.beginning))
 
     def answer_differently(self, message: int, text: str) -> Message:
-        """Put an answer in a person's own words beside one of the path, and show it; what followed stays behind."""
-        assert self._all[message].role == "assistant", "only an answer can be given differently"
-        return self._show_new(Message("assistant", text, parent=self._all[message].parent))
+        """Put an answer in a person's own words beside one of the path, and show it; what followed stays behind.
+
+        What an answer to the question is to begin with stays the same; one that was cut off can still be continued.
+        """
+        before = self._all[message]
+        assert before.role == "assistant", "only an answer can be given differently"
+        ending = before.ending if before.ending.is_early else Ending.COMPLETE
+        return self._show_new(Message("assistant", text, ending, parent=before.parent, beginning=before.beginning))
 
     def show_version(self, message: int, index: int) -> Message:
         """Show the version number `index` in the place of this message, and behind it what was last shown there."""

@@ -2,24 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QToolButton, QWidget
 
-from app.chat.answer_view import AnswerView
 from app.chat.conversation import Conversation, Message, Version
+from app.chat.drag_scroll import DragScroll
 from app.chat.formulas import Formulas
 from app.chat.look import Look
 from app.chat.message_column import MessageColumn, MessageView
-from app.chat.message_selection import MessageSelection
+from app.chat.message_selection import MessageSelection, as_markdown
 from app.chat.question_view import QuestionView
-from app.chat.reasoning import split
 from app.chat.round_marks import RoundMarks
 from app.chat.token_origins import TokenOrigins
-from app.theme import Colors, icon
+from app.theme import Colors, icon, reading_font
 from app.translation import tr
 from engine.messages import Round
+
+if TYPE_CHECKING:  # Markdown and code take their time to read: they are there before the first answer is
+    from app.chat.answer_view import AnswerView
 
 COLUMN_WIDTH = 760
 SIDE_MARGIN = 24
@@ -39,7 +42,7 @@ class ConversationView(QScrollArea):
 
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._look = Look(colors)
+        self._look = Look(colors, points=reading_font().pointSizeF())
         self.formulas = Formulas(self)
         self._follows = True
         self._answering = False
@@ -53,7 +56,8 @@ class ConversationView(QScrollArea):
         self.column = MessageColumn(self._build, self)
         self.column.setObjectName("page")
         self.setWidget(self.column)
-        self.selection = MessageSelection(lambda: self.column.views, self)
+        self.selection = MessageSelection(self.column, self)
+        DragScroll(self, self.selection)
         self._to_bottom = self._build_to_bottom()
         self._building = QTimer(self, singleShot=True, interval=0)
         self._building.timeout.connect(self._show_near)
@@ -82,13 +86,14 @@ class ConversationView(QScrollArea):
         return [each for each in self.column.views if isinstance(each, QuestionView)]
 
     @property
-    def answers(self) -> list[AnswerView]:
+    def answers(self) -> "list[AnswerView]":
         """The answers near the reader, and the last one."""
-        return [each for each in self.column.views if isinstance(each, AnswerView)]
+        return [each for each in self.column.views if not isinstance(each, QuestionView)]
 
     def show_conversation(self, conversation: Conversation) -> None:
         """Show another conversation from its end."""
         self._marks.clear()
+        self.formulas.give_up()
         self.show_path(conversation, 0)
 
     def show_path(self, conversation: Conversation, first: int) -> None:
@@ -132,7 +137,10 @@ class ConversationView(QScrollArea):
         self._show_near()
         self.mark_round(request, number)
         view = self.column.view(index)
-        if isinstance(view, AnswerView) and (place := view.mark_place) is not None:
+        if not isinstance(view, QuestionView | None):
+            view.open_marked()
+            self.column.settle()
+        if not isinstance(view, QuestionView | None) and (place := view.mark_place) is not None:
             self.ensureVisible(0, view.y() + place.center().y(), 0, self.viewport().height() // 3)
         return True
 
@@ -162,8 +170,8 @@ class ConversationView(QScrollArea):
             self.ensureWidgetVisible(self.questions[-1])
 
     def set_theme(self, colors: Colors) -> None:
-        """Draw everything in other colours."""
-        self.set_look(replace(self._look, colors=colors))
+        """Draw everything in other colours, or letters of another size."""
+        self.set_look(replace(self._look, colors=colors, points=reading_font().pointSizeF()))
 
     @property
     def look(self) -> Look:
@@ -186,13 +194,17 @@ class ConversationView(QScrollArea):
 
     def copy_conversation(self) -> None:
         """Put all that is shown on the clipboard, as Markdown without the thinking."""
-        names = {"user": "You", "assistant": "Answer", "system": "System"}
-        parts = [
-            f"**{names[each.role]}**\n\n{split(each.text).answer if each.role == 'assistant' else each.text}".strip()
-            for each in self.column.messages
-        ]
-        if parts:
-            QGuiApplication.clipboard().setText("\n\n".join(parts) + "\n")
+        if text := as_markdown(self.column.messages):
+            QGuiApplication.clipboard().setText(text)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """What is selected is all of the conversation's, wherever the focus is in it."""
+        if event.matches(QKeySequence.StandardKey.SelectAll):
+            self.selection.select_everything()
+        elif event.matches(QKeySequence.StandardKey.Copy):
+            self.selection.copy()
+        else:
+            super().keyPressEvent(event)
 
     # ---- views ------------------------------------------------------------------------------------------------------
 
@@ -210,20 +222,21 @@ class ConversationView(QScrollArea):
             view = QuestionView(message, self._look, self.column)
             view.show_divider(0 < index // 2 == self._first_read, self._summary)
         else:
+            from app.chat.answer_view import AnswerView  # noqa: PLC0415  # see above
+
             view = AnswerView(message, self._look, self.formulas, self.column)
             view.set_last(index == len(self.column.messages) - 1)
             view.regenerate_requested.connect(self.regenerate_requested)
             view.token_hovered.connect(self.token_hovered)
             view.token_chosen.connect(self.token_chosen)
-            view.text_added.connect(self.selection.watch)
             self._marks.attach(view)
+        view.text_added.connect(self.selection.watch)
         view.edited.connect(self.edited)
         view.version_chosen.connect(self.version_chosen)
         view.set_answering(self._answering)
         if message.id in self._versions:
             view.show_version(self._versions[message.id])
-        for text in view.texts:
-            self.selection.watch(text)
+        self.selection.adopt(view)
         return view
 
     def _show_near(self) -> None:

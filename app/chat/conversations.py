@@ -1,8 +1,11 @@
 """All conversations: the list at the side, the file they live in, and the one that is shown."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.actions import Actions
@@ -36,7 +39,7 @@ class Conversations(QObject):
         super().__init__(parent)
         self._window = parent
         self._chat = chat
-        self._deleted: ConversationRecord | None = None
+        self._deleted: list[ConversationRecord] = []
         self._exporting: tuple[Path, int] | None = None
         self.archive = Archive(file, self)
         self.keeper = Keeper(chat, self.archive, self)
@@ -48,6 +51,7 @@ class Conversations(QObject):
         keeper, archive, panel = self.keeper, self.archive, self.panel
         keeper.conversations_changed.connect(panel.show_conversations)
         keeper.current_changed.connect(panel.show_current)
+        panel.show_current(keeper.current)
         archive.found.connect(self._on_found)
         archive.opened.connect(self._on_opened)
         archive.imported.connect(self._on_imported)
@@ -65,15 +69,32 @@ class Conversations(QObject):
         panel.search_requested.connect(archive.search)
 
     def connect_actions(self, actions: Actions) -> None:
-        """Have the window's actions do what they say with the conversation that is shown."""
+        """Have the window's actions do what they say, with what is chosen in the list or else with what is shown."""
         keeper, panel = self.keeper, self.panel
         actions.import_chats.triggered.connect(self.import_files)
-        actions.export_chat.triggered.connect(lambda: self.export(keeper.current))
-        actions.duplicate_chat.triggered.connect(lambda: keeper.duplicate(keeper.current))
-        actions.delete_chat.triggered.connect(lambda: self.delete(keeper.current))
-        actions.rename_chat.triggered.connect(lambda: panel.begin_rename(keeper.current))
-        actions.move_chat.triggered.connect(lambda: panel.ask_folder(keeper.current))
-        actions.pin_chat.triggered.connect(self._on_pin)
+        with_one: dict[QAction, Callable[[int], None]] = {
+            actions.export_chat: self.export,
+            actions.duplicate_chat: keeper.duplicate,
+            actions.delete_chat: self.delete,
+            actions.rename_chat: panel.begin_rename,
+            actions.move_chat: panel.ask_folder,
+            actions.pin_chat: self._change_pin,
+        }
+        for action, act in with_one.items():
+            action.triggered.connect(lambda _checked, act=act: act(self.chosen))
+
+        def show_what_can_be_done() -> None:
+            for action in with_one:
+                action.setEnabled(keeper.record(self.chosen) is not None)
+
+        for changed in (keeper.conversations_changed, keeper.current_changed, panel.choice_changed):
+            changed.connect(show_what_can_be_done)
+        show_what_can_be_done()
+
+    @property
+    def chosen(self) -> int:
+        """The conversation that actions are for."""
+        return self.panel.chosen or self.keeper.current
 
     def start(self) -> None:
         """Open the file and fill the list."""
@@ -92,17 +113,22 @@ class Conversations(QObject):
         """Take a conversation out of the list, with a way back."""
         record = self.keeper.record(conversation)
         if record is not None:
-            self._deleted = record
+            self._deleted.append(record)
             self.keeper.delete(conversation)
-            words = tr("Deleted “{title}”.").format(title=record.shown_title)
-            self.notice_raised.emit(Notice(DELETED_NOTICE, words, action=tr("Undo"), tone=Tone.HINT))
+            self._offer_undo()
 
     def undo_delete(self) -> None:
-        """Bring back what was deleted last."""
-        if self._deleted is not None:
-            self.keeper.restore(self._deleted)
-            self.keeper.open(self._deleted.id)
-            self._deleted = None
+        """Bring back what was deleted last; then what was deleted before it can be brought back."""
+        if self._deleted:
+            record = self._deleted.pop()
+            self.keeper.restore(record)
+            self.keeper.open(record.id)
+            self._offer_undo()
+
+    def _offer_undo(self) -> None:
+        if self._deleted:
+            words = tr("Deleted “{title}”.").format(title=self._deleted[-1].shown_title)
+            self.notice_raised.emit(Notice(DELETED_NOTICE, words, action=tr("Undo"), tone=Tone.HINT))
 
     def export(self, conversation: int) -> None:
         """Ask for a file, and write the path that was last shown into it."""
@@ -127,15 +153,18 @@ class Conversations(QObject):
         for path in paths:
             self.archive.read_file(Path(path))
 
-    def _on_pin(self) -> None:
-        if record := self.keeper.record(self.keeper.current):
-            self.keeper.pin(record.id, not record.is_pinned)
+    def _change_pin(self, conversation: int) -> None:
+        if record := self.keeper.record(conversation):
+            self.keeper.pin(conversation, not record.is_pinned)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _on_imported(self, path: Path, found: list[tuple[str, Conversation]]) -> None:
+    def _on_imported(self, _path: Path, found: list[tuple[str, Conversation]]) -> None:
         for title, conversation in found:
-            self.keeper.add(conversation, title or path.stem)
+            if conversation.settings is not None:
+                prompt = conversation.settings.system_prompt
+                conversation.settings = replace(self._chat.beginning, system_prompt=prompt)
+            self.keeper.add(conversation, title)
 
     def _on_import_failed(self, path: Path, reason: str) -> None:
         self.notice_raised.emit(
@@ -151,10 +180,11 @@ class Conversations(QObject):
             self.keeper.show(record, messages)
             return
         (path, _), self._exporting = self._exporting, None
-        shown = conversation_of(record, messages).messages
+        shown = conversation_of(record, messages)
+        prompt = shown.settings.system_prompt if shown.settings else ""
         write = as_json if path.suffix == ".json" else as_markdown
         try:
-            path.write_text(write(record.shown_title, shown), encoding="utf-8")
+            path.write_text(write(record.shown_title, shown.messages, prompt), encoding="utf-8")
         except OSError as error:
             words = tr("{path} could not be written: {reason}.").format(path=path, reason=error.strerror or error)
             self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words))

@@ -1,12 +1,14 @@
 """A text document that shows a section of an answer: each block is written once, only the open end again and again."""
 
-from PySide6.QtCore import QObject
-from PySide6.QtGui import QColor, QTextCursor, QTextDocument, QTextFormat, QTextFrame, QTextFrameFormat, QTextLength
+from collections.abc import Set as AbstractSet
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QColor, QTextCursor, QTextDocument, QTextFrame, QTextFrameFormat, QTextLength
 
 from app.chat.budget import Budget
 from app.chat.code_header import CODE, JOINT, header_html
 from app.chat.document_style import squash, style_sheet
-from app.chat.formula_object import KIND, OBJECT, FormulaObject, formula_format
+from app.chat.formula_places import FormulaPlaces
 from app.chat.formulas import Formulas, Latex
 from app.chat.manuscript import Manuscript, Section
 from app.chat.pieces import Block
@@ -29,6 +31,8 @@ class MarkdownDocument(QObject):
     shown as they were written.
     """
 
+    fell_behind = Signal()  # pictures of formulas have come: `write` puts them in their places
+
     def __init__(
         self,
         document: QTextDocument,
@@ -41,12 +45,10 @@ class MarkdownDocument(QObject):
         self._document = document
         self._manuscript = manuscript
         self._section = section
-        self._formulas = formulas
+        self._formulas = FormulaPlaces(document, formulas, renderer.colors.text)
         document.setDocumentMargin(0)
         document.setUndoRedoEnabled(False)
         if formulas is not None:
-            self._painter = FormulaObject(formulas, renderer.colors.text, document)
-            document.documentLayout().registerHandler(KIND, self._painter)
             formulas.drawn.connect(self._on_drawn)
         self.set_renderer(renderer)
 
@@ -58,6 +60,10 @@ class MarkdownDocument(QObject):
     @property
     def is_current(self) -> bool:
         """Whether everything of the section stands there as it is now."""
+        return self._is_written and self._formulas.is_current
+
+    @property
+    def _is_written(self) -> bool:
         section = self._manuscript.section(self._section)
         return self.blocks_written == len(section.closed) and self._open is section.open
 
@@ -65,39 +71,44 @@ class MarkdownDocument(QObject):
         """Begin anew, in other colours."""
         self._renderer = renderer
         self._document.setDefaultStyleSheet(style_sheet(renderer.colors))
-        if self._formulas is not None:
-            self._painter.set_color(renderer.colors.text)
         self.clear()
+
+    def fit(self) -> None:
+        """The document has another width."""
+        self._formulas.fit()
 
     def clear(self) -> None:
         """Take everything away."""
         self._document.clear()
         self._tail: list[QTextFrame] = []
         self._open: object = None  # the open end as it was last written
-        self._undrawn: list[tuple[QTextCursor, Latex]] = []
+        self._formulas.clear(self._renderer.colors.text)
         self.blocks_written = 0
         squash(QTextCursor(self._document))
 
     def write(self, budget: Budget) -> None:
-        """Write what the section has gained: one block at least, and more until the time is up.
+        """Write what the section has gained, then pictures: one block at least, and more until the time is up.
 
         A block is laid out before the next one is begun, so that this time counts too.
         """
         section = self._manuscript.section(self._section)
         cursor = QTextCursor(self._document)
-        is_current = self.is_current
-        while not is_current:
+        is_written = self._is_written
+        while not is_written:
             cursor.beginEditBlock()
             self._erase_tail(cursor)
+            has_time = True
             if self.blocks_written < len(section.closed):
-                self._write(cursor, section, section.closed[self.blocks_written])
+                self._write_closed(cursor, section)
                 self.blocks_written += 1
-            is_current = self.blocks_written == len(section.closed)
-            if is_current:
+                has_time = not budget.is_spent
+            if has_time and self.blocks_written == len(section.closed):
                 self._write_open(cursor, section)
+                is_written = True
             cursor.endEditBlock()
             if budget.is_spent:
                 return
+        self._formulas.draw(budget)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -109,6 +120,9 @@ class MarkdownDocument(QObject):
         cursor.setPosition(self._tail[-1].lastPosition() + 1, QTextCursor.MoveMode.KeepAnchor)
         cursor.removeSelectedText()
         self._tail = []
+
+    def _write_closed(self, cursor: QTextCursor, section: Section) -> None:
+        self._write(cursor, section, section.closed[self.blocks_written])
 
     def _write_open(self, cursor: QTextCursor, section: Section) -> None:
         for block in section.open:
@@ -151,34 +165,15 @@ class MarkdownDocument(QObject):
 
     def _place_formula(self, frame: QTextFrame, number: int, latex: Latex) -> None:
         found = self._document.find(placeholder(number), frame.firstPosition())
-        if found.isNull():
-            return
-        assert found.position() <= frame.lastPosition(), "a placeholder stands in its own block"
-        if self._formulas is not None and self._formulas.is_known(latex):
-            self._draw(found, latex)
-        else:
-            found.insertText(latex.source)
-            found.setPosition(found.position() - len(latex.source), QTextCursor.MoveMode.KeepAnchor)
-            self._undrawn.append((found, latex))
+        if not found.isNull():
+            assert found.position() <= frame.lastPosition(), "a placeholder stands in its own block"
+            self._formulas.place(found, latex)
 
-    def _draw(self, place: QTextCursor, latex: Latex) -> None:
-        picture = self._formulas.picture(latex) if self._formulas else None
-        if picture is None:
-            place.insertText(latex.source)
-        else:
-            plain = QTextFormat(place.charFormat()).toCharFormat()
-            place.insertText(OBJECT, formula_format(latex, picture, self._document.defaultFont()))
-            place.setCharFormat(plain)
-
-    def _on_drawn(self, latex: Latex) -> None:
-        """A picture has come: it takes the place of the text, wherever that still stands."""
-        ready = [place for place, each in self._undrawn if each == latex and place.selectedText() == latex.source]
-        self._undrawn = [(place, each) for place, each in self._undrawn if each != latex and place.hasSelection()]
-        whole = QTextCursor(self._document)
-        whole.beginEditBlock()
-        for place in ready:
-            self._draw(place, latex)
-        whole.endEditBlock()
+    def _on_drawn(self, drawn: AbstractSet[Latex]) -> None:
+        """Pictures have come: they take the place of the text, wherever that still stands, when there is time."""
+        self._formulas.take(drawn)
+        if not self._formulas.is_current:
+            self.fell_behind.emit()
 
 
 def place_of(frame: QTextFrame) -> int:

@@ -16,6 +16,11 @@ def squash(cursor: QTextCursor) -> None:
     cursor.setBlockCharFormat(tiny)
 
 
+def is_squashed(block: QTextBlock) -> bool:
+    """Whether a paragraph is one of those."""
+    return block.blockFormat().lineHeightType() == QTextBlockFormat.LineHeightTypes.FixedHeight.value
+
+
 def style_sheet(colors: Colors) -> str:
     """The style sheet of a text document in the colours of a theme."""
     mono = monospace_family()

@@ -3,7 +3,8 @@
 from PySide6.QtGui import QTextBlock, QTextCursor, QTextFrame
 
 from app.chat.code_header import JOINT, is_header_link
-from app.chat.formula_object import OBJECT, SOURCE
+from app.chat.document_style import is_squashed
+from app.chat.formula_image import OBJECT, SOURCE
 
 _LINE_SEPARATOR, _NO_BREAK_SPACE = "\u2028", "\u00a0"
 
@@ -14,11 +15,14 @@ def selected_text(selection: QTextCursor) -> str:
     block = selection.document().findBlock(begin)
     parts: list[str] = []
     previous: QTextBlock | None = None
+    blank = 0  # lines since then
     while block.isValid() and block.position() < max(end, begin + 1):
         text = _text_of(block, begin, end)
         if text or (previous is not None and _shared_table(block, previous)):
-            parts += ["" if previous is None else _between(previous, block), text]
-            previous = QTextBlock(block)
+            parts += ["" if previous is None else _between(previous, block, blank), text]
+            previous, blank = QTextBlock(block), 0
+        else:
+            blank += not is_squashed(block)
         block = block.next()
     return "".join(parts).replace(_LINE_SEPARATOR, "\n").replace(_NO_BREAK_SPACE, " ")
 
@@ -39,7 +43,8 @@ def _text_of(block: QTextBlock, begin: int, end: int) -> str:
     return "".join(parts)
 
 
-def _between(previous: QTextBlock, block: QTextBlock) -> str:
+def _between(previous: QTextBlock, block: QTextBlock, blank: int) -> str:
+    """What stands between two paragraphs; `blank` lines that have nothing in them do."""
     before, here = QTextCursor(previous), QTextCursor(block)
     table = _shared_table(block, previous)
     if table:
@@ -47,7 +52,7 @@ def _between(previous: QTextBlock, block: QTextBlock) -> str:
         return "\t" if same_row else "\n"
     frame = _top_frame(here)
     if frame == _top_frame(before):
-        return "\n" if here.currentFrame() == before.currentFrame() else "\n\n"
+        return "\n" + "\n" * blank if here.currentFrame() == before.currentFrame() else "\n\n"
     layout = frame.frameFormat()
     if not layout.hasProperty(JOINT):
         return "\n\n"

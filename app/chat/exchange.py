@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from app.chat.conversation import Conversation, Message
+from app.settings import GenerationSettings
 from app.translation import tr
 from engine.messages import Role
 
@@ -24,19 +25,24 @@ class ExchangeError(Exception):
     """A file that holds no conversation; says what was expected."""
 
 
-def as_markdown(title: str, messages: Sequence[Message]) -> str:
+def as_markdown(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
     """The path that is shown, under headings."""
     parts = [f"# {title}"]
-    for message in messages:
-        parts += [f"## {_NAMES[message.role]}", _TURN.sub(r"\\\g<0>", message.content.strip()) or _NOTHING]
+    for role, content in _turns(messages, system_prompt):
+        parts += [f"## {_NAMES[role]}", _TURN.sub(r"\\\g<0>", content.strip()) or _NOTHING]
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(title: str, messages: Sequence[Message]) -> str:
-    """The path that is shown, as `{"title", "messages": [{"role", "content"}]}`."""
-    turns = [{"role": message.role, "content": message.content} for message in messages]
+def as_json(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
+    """The path that is shown, as `{"title", "messages": [{"role", "content"}]}`, a system prompt as the first."""
+    turns = [{"role": role, "content": content} for role, content in _turns(messages, system_prompt)]
     document = {"format": _FORMAT, "title": title, "messages": turns}
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, str]]:
+    begin: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
+    return begin + [(message.role, message.content) for message in messages]
 
 
 def read_conversations(path: Path) -> list[tuple[str, Conversation]]:
@@ -57,8 +63,8 @@ def read_conversations(path: Path) -> list[tuple[str, Conversation]]:
 def from_json(text: str) -> list[tuple[str, Conversation]]:
     """Titles and conversations of a file: one `{"messages"}`, a list of them, or a bare list of messages.
 
-    Raises `ExchangeError`. What is said twice in a row by one side becomes one message, and system messages are left
-    out: they belong to the settings.
+    Raises `ExchangeError`. What is said twice in a row by one side becomes one message, and system messages become the
+    system prompt in the conversation's settings, whose others are the defaults.
     """
     try:
         document = json.loads(text)
@@ -100,10 +106,11 @@ def _chat(document: Any) -> tuple[str, Conversation]:
         raise ExchangeError(tr("The file holds no messages; expected is {form}.").format(form=form))
     title = document.get("title") if isinstance(document, dict) else ""
     messages: list[Message] = []
+    system: list[str] = []
     for role, content in map(_turn, turns):
         if role == "system":
-            continue
-        if messages and messages[-1].role == role:
+            system.append(content)
+        elif messages and messages[-1].role == role:
             messages[-1] = _joined(messages[-1], content)
         elif messages or role == "user":
             messages.append(Message(role, content, parent=messages[-1].id if messages else 0))
@@ -111,7 +118,8 @@ def _chat(document: Any) -> tuple[str, Conversation]:
         messages.append(Message("assistant", "", parent=messages[-1].id))
     if not messages:
         raise ExchangeError(tr("The file holds no question."))
-    return (title if isinstance(title, str) else ""), Conversation(messages)
+    settings = GenerationSettings(system_prompt="\n\n".join(system)) if system else None
+    return (title if isinstance(title, str) else ""), Conversation(messages, settings=settings)
 
 
 def _joined(message: Message, content: str) -> Message:

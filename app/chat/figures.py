@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from app.chat.conversation import Ending, Message
 from app.chat.flow_layout import FlowLayout
 from app.chat.time_popup import TimePopup
+from app.known_sentences import translated
 from app.theme import Colors
 from app.translation import tr
 from app.wording import mark
@@ -82,7 +83,7 @@ def _measured(statistics: Statistics) -> list[Figure]:
             )
         )
     if statistics.note:
-        figures.append(Figure(statistics.note, tr("What the engine has to say about this answer")))
+        figures.append(Figure(translated(statistics.note), tr("What the engine has to say about this answer")))
     return figures
 
 

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.number_fields import give_room
 from app.settings import DROP, RANDOM_SEED, STOP, SUMMARISE, GenerationSettings
 from app.translation import tr
 from app.wording import mark
@@ -188,6 +189,7 @@ class _Whole(QSpinBox):
         self.setRange(smallest, largest)
         self.setSpecialValueText(smallest_means)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        give_room(self)
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
         """Nobody wants to change a number by scrolling past it."""
@@ -203,6 +205,7 @@ class _Decimal(QDoubleSpinBox):
         self.setSingleStep(step)
         self.setDecimals(2)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        give_room(self)
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
         """Nobody wants to change a number by scrolling past it."""

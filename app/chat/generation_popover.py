@@ -7,12 +7,13 @@ from app.chat.controller import ChatController
 from app.chat.generation_form import GenerationForm
 from app.chat.preset_row import PresetRow
 from app.chat.presets import Presets
+from app.known_sentences import translated
 from app.labels import label
 from app.settings import GenerationSettings
 from app.translation import tr
 from engine.errors import InputError
 
-_WIDTH = 360
+_WIDTH, _MARGIN = 360, 18
 
 
 class GenerationPopover(QFrame):
@@ -24,7 +25,6 @@ class GenerationPopover(QFrame):
         self._presets = presets
         self.setObjectName("popover")
         self.setAccessibleName(tr("Generation settings"))
-        self.setFixedWidth(_WIDTH)
         self.presets = PresetRow(presets, self)
         self.form = GenerationForm(self)
         self.error = label("error", "", self)
@@ -36,7 +36,7 @@ class GenerationPopover(QFrame):
         foot.addWidget(label("quiet-text", tr("For this chat, from the next answer on."), self), 1)
         foot.addWidget(self.reset)
         column = QVBoxLayout(self)
-        column.setContentsMargins(18, 16, 18, 16)
+        column.setContentsMargins(_MARGIN, 16, _MARGIN, 16)
         column.setSpacing(12)
         column.addWidget(label("popover-title", tr("Generation settings"), self))
         column.addWidget(self.presets)
@@ -53,6 +53,7 @@ class GenerationPopover(QFrame):
         self.form.show_settings(self._chat.generation)
         self.presets.show_settings(self._chat.generation)
         self._show_error("")
+        self.setFixedWidth(max(_WIDTH, self.form.sizeHint().width() + 2 * _MARGIN))  # words differ with the language
         screen = button.screen().availableGeometry()
         # Not `adjustSize`, which leaves a third of the screen free and squeezes everything on a low one.
         self.resize(self.width(), min(self.sizeHint().height(), screen.height()))
@@ -79,6 +80,6 @@ class GenerationPopover(QFrame):
         self._on_applied(self._presets.beginning)
 
     def _show_error(self, text: str) -> None:
-        self.error.setText(text)
+        self.error.setText(translated(text))
         self.error.setVisible(bool(text))
         self.adjustSize()

@@ -72,9 +72,7 @@ class Keeper(QObject):
         if self._current.is_empty or (not changes and record == kept):
             return
         if changes or record.leaf != kept.leaf:
-            first = self._current.messages[0]
-            title = title_of(first.text or ", ".join(each.name for each in first.attachments))
-            kept = replace(kept, updated=time.time(), auto_title=record.auto_title or title)
+            kept = replace(kept, updated=time.time(), auto_title=record.auto_title or _title_of(self._current))
         self._archive.save(kept, [message_record(kept.id, each) for each in changes])
         self._put(kept)
 
@@ -90,9 +88,14 @@ class Keeper(QObject):
         self._chat.show_conversation(conversation_of(record, messages))
 
     def add(self, conversation: Conversation, title: str) -> None:
-        """Take a conversation from elsewhere into the list, and show it."""
-        settings = _settings_of(conversation)
-        record = ConversationRecord(conversation.id, title=title, leaf=conversation.leaf, settings=settings)
+        """Take a conversation from elsewhere into the list, and show it; without a title it gets an automatic one."""
+        record = ConversationRecord(
+            conversation.id,
+            title=title,
+            auto_title=_title_of(conversation),
+            leaf=conversation.leaf,
+            settings=_settings_of(conversation),
+        )
         self._archive.save(record, [message_record(record.id, each) for each in conversation.messages])
         self._put(record)
         self._chat.show_conversation(conversation)
@@ -110,7 +113,7 @@ class Keeper(QObject):
         self._edit(conversation, folder=unsteered(" ".join(folder.split())))
 
     def duplicate(self, conversation: int) -> None:
-        """Add a copy to the list."""
+        """Add a copy to the list, and show it."""
         self.save()
         if record := self._records.get(conversation):
             self._archive.duplicate(record)
@@ -168,7 +171,15 @@ class Keeper(QObject):
         self.conversations_changed.emit(self.records)
 
     def _on_duplicated(self, record: ConversationRecord) -> None:
+        """The copy is what a person wants to go on with, unless an answer would be stopped for it."""
         self._put(record)
+        if not self._chat.is_answering:
+            self.open(record.id)
+
+
+def _title_of(conversation: Conversation) -> str:
+    first = conversation.messages[0]
+    return title_of(first.text or ", ".join(each.name for each in first.attachments))
 
 
 def title_of(question: str) -> str:

@@ -1,10 +1,12 @@
 """The Markdown of an answer, cut into blocks, and the blocks into sections that are each shown by a document."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from app.chat.blocks import BlockStream
 from app.chat.budget import Budget
+from app.chat.burden import burden
 from app.chat.pieces import Block, code_of
 
 _SLICE, _SLICE_LINES = 1_024, 32  # characters and lines that are cut between two looks at the clock
@@ -25,22 +27,38 @@ class Section:
     open: Sequence[Block]
 
 
+class Stream(Protocol):
+    """Cuts a text that comes in pieces of any size into blocks."""
+
+    @property
+    def tail(self) -> Block:
+        """What is still open; its source can be empty."""
+
+    @property
+    def open_blocks(self) -> Sequence[Block]:
+        """The tail as it looks now."""
+
+    def feed(self, text: str) -> Sequence[Block]:
+        """Add text; returns the blocks that nothing can change any more."""
+
+
 class Manuscript:
     """Takes text as it comes, and cuts it when there is time: nothing of it is ever lost or written twice."""
 
-    def __init__(self, section_size: int = _SECTION) -> None:
+    def __init__(self, section_size: int = _SECTION, stream: Callable[[], Stream] = BlockStream) -> None:
         self._section_size = section_size
+        self._new_stream = stream
         self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
         self.text = ""
-        self._stream = BlockStream()
+        self._stream = self._new_stream()
         self._taken = 0
         self._blocks: list[Block] = []
         self._starts = [0]  # of the sections, in blocks
         self._size = 0  # of the last section
-        self._open: list[Block] | None = []
+        self._open: Sequence[Block] | None = []
 
     @property
     def is_behind(self) -> bool:
@@ -74,9 +92,18 @@ class Manuscript:
             return Section(first, self._blocks[first : self._starts[index + 1]], _NOTHING)
         return Section(first, self._blocks[first:], self._open_end())
 
+    def begin(self, index: int) -> int:
+        """Where a section begins in the text; the one behind the last begins at its end."""
+        if index == 0:
+            return 0
+        if index >= self.count:
+            return len(self.text)
+        first = self._starts[index]
+        return self._blocks[first].begin if first < len(self._blocks) else self._stream.tail.begin
+
     def source(self, index: int) -> str:
         """The Markdown of a section."""
-        begins = [self._begin(each) for each in (index, index + 1)]
+        begins = [self.begin(each) for each in (index, index + 1)]
         return self.text[begins[0] : begins[1]]
 
     def joint(self, index: int) -> str:
@@ -99,25 +126,18 @@ class Manuscript:
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _keep(self, block: Block) -> None:
-        size = len(block.source) + _LINE * (1 + block.source.count("\n")) + _MARK * block.source.count("$")
+        source = block.source
+        size = max(len(source) + _LINE * (1 + source.count("\n")) + _MARK * source.count("$"), burden(source) // 2)
         if self._size and self._size + size > self._section_size:
             self._starts.append(len(self._blocks))
             self._size = 0
         self._size += size
         self._blocks.append(block)
 
-    def _open_end(self) -> list[Block]:
+    def _open_end(self) -> Sequence[Block]:
         if self._open is None:
             self._open = self._stream.open_blocks
         return self._open
-
-    def _begin(self, index: int) -> int:
-        if index == 0:
-            return 0
-        if index >= self.count:
-            return len(self.text)
-        first = self._starts[index]
-        return self._blocks[first].begin if first < len(self._blocks) else self._stream.tail.begin
 
 
 def _beginning(text: str) -> str:

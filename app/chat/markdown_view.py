@@ -5,7 +5,7 @@ However long a text is, no document is: what is laid out when a word comes, or t
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -13,14 +13,16 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.chat.blocks import BlockStream
 from app.chat.budget import Budget, Clock
 from app.chat.document import MarkdownDocument
 from app.chat.formulas import Formulas
 from app.chat.look import Look
-from app.chat.manuscript import Manuscript
+from app.chat.manuscript import Manuscript, Stream
 from app.chat.message_text import MessageText
 from app.chat.rendering import BlockRenderer
 from app.chat.room import estimated_height
+from app.chat.section_selection import SectionSelection
 
 WRITING_SECONDS = 0.010  # of a frame; what is not written then is written in the next one
 CATCH_UP_MS = 10  # until then
@@ -38,26 +40,45 @@ class Shown:
     document: MarkdownDocument
 
 
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How a text is cut into blocks, and what writes them."""
+
+    stream: Callable[[], Stream]
+    document: type[MarkdownDocument]
+
+
+MARKDOWN = Writing(BlockStream, MarkdownDocument)
+
+
 class MarkdownView(QWidget):
     """Shows growing Markdown, a little in every turn of the event loop: whoever owns it calls `work` while `is_behind`.
 
-    `section_added` tells of a section that has come near.
+    `section_added` tells of a section that has come near, `fell_behind` of pictures that have come for what is shown.
     """
 
     section_added = Signal(object)  # Shown
+    fell_behind = Signal()
 
     def __init__(
-        self, look: Look, formulas: Formulas | None = None, parent: QWidget | None = None, style: str = ""
+        self,
+        look: Look,
+        formulas: Formulas | None = None,
+        parent: QWidget | None = None,
+        style: str = "",
+        writing: Writing = MARKDOWN,
     ) -> None:
-        """`style`: what the style sheet calls the texts."""
+        """`style`: what the style sheet calls the texts; `writing`: another kind of text than Markdown."""
         super().__init__(parent)
+        self._writing = writing
         self._style = style
         self._look = look
         self._formulas = formulas
         self._renderer = BlockRenderer(look.colors)
         self._name = ""
-        self.manuscript = Manuscript()
+        self.manuscript = Manuscript(stream=writing.stream)
         self._shown: dict[int, Shown] = {}
+        self.selected = SectionSelection(self.manuscript, self._shown)
         self._heights: list[int] = []
         self._tops: list[int] = []
         self._seen = _FIRST_SIGHT
@@ -108,6 +129,7 @@ class MarkdownView(QWidget):
                 self._shown[index].document.write(budgets[1])
                 if budgets[1].is_spent:
                     break
+        self.selected.follow()
         self._is_busy = False
         self._place()
 
@@ -119,7 +141,7 @@ class MarkdownView(QWidget):
     def set_look(self, look: Look) -> None:
         """Show it in another way; what is near is written anew by `work`."""
         old, self._look = self._look, look
-        if (look.colors, look.zoom) == (old.colors, old.zoom):
+        if look.writing == old.writing:
             return
         self._renderer = BlockRenderer(look.colors)
         self._drop_unseen()
@@ -143,19 +165,18 @@ class MarkdownView(QWidget):
         shift, self._shift = self._shift, 0
         return shift
 
+    def guess_top(self, place: int) -> int:
+        """How far down, in pixels, this place of the text is about, also where it is not laid out."""
+        index = max(0, min(bisect_right(range(len(self._tops)), place, key=self.manuscript.begin), len(self._tops)) - 1)
+        begin, end = (self.manuscript.begin(each) for each in (index, index + 1))
+        return self._tops[index] + self._heights[index] * (place - begin) // max(1, end - begin)
+
     # ---- copies -----------------------------------------------------------------------------------------------------
 
     @property
     def selection(self) -> str:
-        """What is selected, as it is copied; of a section between that did not exist when it was, its Markdown."""
-        selected = [index for index, each in self._shown.items() if each.text.textCursor().hasSelection()]
-        parts: list[str] = []
-        for index in range(min(selected, default=0), max(selected, default=-1) + 1):
-            own = self._shown[index].text.selection if index in self._shown else ""
-            if parts:
-                parts.append(self.manuscript.joint(index))
-            parts.append(own or self.manuscript.source(index).strip("\n"))
-        return "".join(parts)
+        """What is selected, as it is copied."""
+        return self.selected.text
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Keys that no section wants go to the conversation."""
@@ -196,8 +217,9 @@ class MarkdownView(QWidget):
         text.setObjectName(self._style)
         text.setAccessibleName(self._name)
         text.set_zoom(self._look.zoom)
-        document = MarkdownDocument(text.document(), self.manuscript, self._renderer, self._formulas, index)
+        document = self._writing.document(text.document(), self.manuscript, self._renderer, self._formulas, index)
         text.follow(self.manuscript)
+        document.fell_behind.connect(self.fell_behind)
         text.document().documentLayout().documentSizeChanged.connect(self._on_size_changed)
         before = max((each for each in self._shown if each < index), default=None)
         if before is not None:
@@ -226,7 +248,8 @@ class MarkdownView(QWidget):
     def _drop_unused(self, index: int) -> None:
         """A section in which a person has something going on stays."""
         text = self._shown[index].text
-        if len(self._shown) > 1 and not text.hasFocus() and not text.textCursor().hasSelection():
+        is_marked = text.textCursor().hasSelection() and not self.selected.is_whole
+        if len(self._shown) > 1 and not text.hasFocus() and not is_marked:
             self._drop(index)
 
     # ---- places -----------------------------------------------------------------------------------------------------
@@ -238,8 +261,9 @@ class MarkdownView(QWidget):
             return
         self._drop_unseen()
         self._is_busy = True
-        for text in self.texts:
-            text.resize(self.width(), text.height())
+        for each in self._shown.values():
+            each.text.resize(self.width(), each.text.height())
+            each.document.fit()
         self._is_busy = False
         self._estimate_unshown()
         self._place()

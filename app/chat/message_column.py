@@ -3,15 +3,18 @@
 import math
 from collections.abc import Callable, Iterable
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, TypeAlias
 
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat.answer_view import AnswerView
 from app.chat.conversation import Message
 from app.chat.question_view import QuestionView
 
-MessageView = QuestionView | AnswerView
+if TYPE_CHECKING:
+    from app.chat.answer_view import AnswerView
+
+MessageView: TypeAlias = "QuestionView | AnswerView"
 
 TOP_MARGIN, BOTTOM_MARGIN, GAP = 28, 20, 22
 _MOST_BUILT = 80
@@ -51,7 +54,7 @@ class MessageColumn(QWidget):
         last = self._tops[-1] + self._heights[-1] if self._tops else TOP_MARGIN
         return last + BOTTOM_MARGIN
 
-    def view(self, index: int) -> MessageView | None:
+    def view(self, index: int) -> "MessageView | None":
         """The view of message number `index`, if it exists."""
         return self._views.get(index)
 
@@ -100,10 +103,14 @@ class MessageColumn(QWidget):
         if missing:
             self._measure()
         for each in (*reversed(seen), *reversed(near)):
-            if isinstance(view := self._views.get(each), AnswerView):
+            if (view := self._views.get(each)) is not None:
                 view.show_part(top - self._tops[each], bottom - self._tops[each])
         self._drop_far((top + bottom) // 2)
         return len(missing) > _AT_ONCE
+
+    def settle(self) -> None:
+        """Give every view the height that it wants by now."""
+        self._measure()
 
     def event(self, event: QEvent) -> bool:
         """A view wants another height."""
@@ -186,7 +193,7 @@ class MessageColumn(QWidget):
         self._tops = list(accumulate(steps, initial=TOP_MARGIN)) if self._heights else []
         self._put()
         self.resized.emit()
-        within = {index: view.take_shift() for index, view in self._views.items() if isinstance(view, AnswerView)}
+        within = {index: view.take_shift() for index, view in self._views.items()}
         if anchor is not None and anchor < len(self._tops):
             shift = self._tops[anchor] - before + within.get(anchor, 0)
             if shift:

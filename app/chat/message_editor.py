@@ -1,12 +1,25 @@
 """Another wording of a message, written in its place."""
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QMimeData, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextCursor
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QToolButton, QToolTip, QVBoxLayout, QWidget
 
+from app.chat.text_length import is_writable
 from app.translation import tr
 
 _LEAST_LINES, _MOST_LINES = 2, 16
+
+
+class EditorField(QPlainTextEdit):
+    """A field that takes no text that would make it slow."""
+
+    def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802
+        """What is too long is refused, and it is said."""
+        if is_writable(self.textCursor().block().text() + source.text(), self.blockCount()):
+            super().insertFromMimeData(source)
+        else:
+            words = tr("This text is too long to be pasted here. It can be attached as a file.")
+            QToolTip.showText(self.mapToGlobal(self.cursorRect().bottomLeft()), words, self)
 
 
 class MessageEditor(QWidget):
@@ -19,7 +32,7 @@ class MessageEditor(QWidget):
         """`accept_words`: what accepting does, such as "Send"."""
         super().__init__(parent)
         self.setObjectName("message-editor")
-        self.field = QPlainTextEdit(text, self)
+        self.field = EditorField(text, self)
         self.field.setAccessibleName(tr("Edit message"))
         self.field.setTabChangesFocus(True)
         self.accept = QPushButton(accept_words, self)
@@ -62,3 +75,12 @@ class MessageEditor(QWidget):
         lines = min(max(self.field.document().blockCount(), _LEAST_LINES), _MOST_LINES)
         self.field.setFixedHeight(lines * self.field.fontMetrics().lineSpacing() + 32)
         self.accept.setEnabled(bool(self.field.toPlainText().strip()))
+
+
+def can_be_edited(text: str, tool: QToolButton) -> bool:
+    """Whether somebody could write on in a message; if not, the tool that was to begin it says so."""
+    writable = is_writable(text)
+    if not writable:
+        words = tr("This message is too long to be edited here. It can be copied.")
+        QToolTip.showText(tool.mapToGlobal(tool.rect().bottomLeft()), words, tool)
+    return writable

@@ -1,12 +1,14 @@
-"""Selecting text across messages with the mouse, and copying all of it in order."""
+"""Selecting text across messages with mouse and keys, and copying all of it in order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QMouseEvent, QTextCursor
 
+from app.chat.conversation import Message
 from app.chat.message_text import MessageText
+from app.chat.reasoning import split
 
 _MOVES = QTextCursor.MoveOperation
 _KEEP = QTextCursor.MoveMode.KeepAnchor
@@ -23,33 +25,107 @@ class Selectable(Protocol):
     def selection(self) -> str:
         """What of it is selected, as it is copied."""
 
+    @property
+    def is_selected(self) -> bool:
+        """Whether all of it is selected."""
+
+    def select_all(self) -> None:
+        """Select all of its text, the parts too that do not exist yet."""
+
+    def clear_selection(self) -> None:
+        """Select nothing of it."""
+
+
+class Messages(Protocol):
+    """All messages, of which only those near the reader exist as views."""
+
+    messages: list[Message]
+
+    def view(self, index: int) -> Selectable | None:
+        """The view of message number `index`, if it exists."""
+
 
 class MessageSelection(QObject):
-    """Extends a selection that leaves its message to the messages that the mouse comes to."""
+    """What is selected of a conversation: by the mouse from message to message, or everything by a key.
 
-    def __init__(self, messages: Callable[[], Sequence[Selectable]], parent: QObject) -> None:
-        """`messages`: those that exist, from top to bottom."""
+    Selecting everything selects the message, and where all of that is selected already, the conversation.
+    """
+
+    dragged = Signal(QPoint)  # the mouse, on the screen, while it selects
+    released = Signal()
+
+    def __init__(self, column: Messages, parent: QObject) -> None:
         super().__init__(parent)
-        self._messages = messages
+        self._column = column
         self._origin: MessageText | None = None
+        self.is_everything = False
 
     def watch(self, text: MessageText) -> None:
-        """Take this message's text into account."""
+        """Take this part of a message's text into account."""
         text.viewport().installEventFilter(self)
         text.copy_requested.connect(self.copy)
+        text.select_all_requested.connect(lambda: self._on_select_all(text))
+
+    def adopt(self, view: Selectable) -> None:
+        """A message has come near."""
+        for text in view.texts:
+            self.watch(text)
+        if self.is_everything:
+            view.select_all()
 
     @property
     def text(self) -> str:
-        """All that is selected."""
-        return "\n\n".join(selected for each in self._messages() if (selected := each.selection))
+        """All that is selected; messages that do not exist as views, or that came to be later, as they were written."""
+        views = {index: view for index, view in self._existing() if view.selection}
+        indices = range(min(views, default=0), max(views, default=-1) + 1)
+        if self.is_everything:
+            views, indices = {}, range(len(self._column.messages))
+        parts = (views[index].selection if index in views else self._written(index) for index in indices)
+        return "\n\n".join(part for part in parts if part)
 
     def copy(self) -> None:
         """Put all that is selected on the clipboard."""
         if selected := self.text:
             QGuiApplication.clipboard().setText(selected)
 
+    def select_everything(self) -> None:
+        """Select the whole conversation."""
+        self.is_everything = True
+        for _, view in self._existing():
+            view.select_all()
+
+    def extend(self, mouse: QPoint) -> None:
+        """Select from where the selection began to the mouse."""
+        self._extend(mouse)
+
+    def _on_select_all(self, text: MessageText) -> None:
+        view = next((view for _, view in self._existing() if text in view.texts), None)
+        if view is None or view.is_selected:
+            self.select_everything()
+        else:
+            self._clear_others(None)
+            view.select_all()
+
+    def _existing(self) -> list[tuple[int, Selectable]]:
+        found = ((index, self._column.view(index)) for index in range(len(self._column.messages)))
+        return [(index, view) for index, view in found if view is not None]
+
+    def _written(self, index: int) -> str:
+        message = self._column.messages[index]
+        return (split(message.text).answer if message.role == "assistant" else message.text).strip()
+
+    def _clear_others(self, kept: QObject | None) -> None:
+        self.is_everything = False
+        for _, view in self._existing():
+            if kept in view.texts and not view.is_selected:
+                for each in view.texts:
+                    if each is not kept:
+                        each.clear_selection()
+            else:
+                view.clear_selection()
+
     def _texts(self) -> list[MessageText]:
-        return [text for each in self._messages() for text in each.texts]
+        return [text for _, view in self._existing() for text in view.texts]
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """Follow the mouse; a message keeps its own events as long as the mouse is over it."""
@@ -59,14 +135,15 @@ class MessageSelection(QObject):
         if event.type() == QEvent.Type.MouseButtonPress and event.button() == Qt.MouseButton.LeftButton:
             self._begin(text)
         elif event.type() == QEvent.Type.MouseMove and event.buttons() & Qt.MouseButton.LeftButton:
+            self.dragged.emit(event.globalPosition().toPoint())
             return self._extend(event.globalPosition().toPoint())
+        elif event.type() == QEvent.Type.MouseButtonRelease:
+            self.released.emit()
         return False
 
     def _begin(self, text: QObject | None) -> None:
         self._origin = text if isinstance(text, MessageText) else None
-        for each in self._texts():
-            if each is not text:
-                _clear(each)
+        self._clear_others(text)
 
     def _extend(self, mouse: QPoint) -> bool:
         """Select from where the selection began to the mouse; True if the mouse is over another message."""
@@ -77,7 +154,7 @@ class MessageSelection(QObject):
         target = _nearest(texts, mouse)
         for index, each in enumerate(texts):
             if not min(start, target) <= index <= max(start, target) and index != start:
-                _clear(each)
+                each.clear_selection()
         if target == start:
             return False
         down = target > start
@@ -86,13 +163,6 @@ class MessageSelection(QObject):
         _reach(texts[start], down)
         _select_to(texts[target], mouse, down)
         return True
-
-
-def _clear(text: MessageText) -> None:
-    cursor = text.textCursor()
-    if cursor.hasSelection():
-        cursor.clearSelection()
-        text.setTextCursor(cursor)
 
 
 def _nearest(texts: Sequence[MessageText], mouse: QPoint) -> int:
@@ -115,3 +185,13 @@ def _select_to(text: MessageText, mouse: QPoint, down: bool) -> None:
     cursor.movePosition(_MOVES.Start if down else _MOVES.End)
     cursor.setPosition(place, _KEEP)
     text.setTextCursor(cursor)
+
+
+def as_markdown(messages: Sequence[Message]) -> str:
+    """Whole messages under the names of who wrote them, without the thinking."""
+    names = {"user": "You", "assistant": "Answer", "system": "System"}
+    parts = [
+        f"**{names[each.role]}**\n\n{split(each.text).answer if each.role == 'assistant' else each.text}".strip()
+        for each in messages
+    ]
+    return "\n\n".join(parts) + "\n" if parts else ""

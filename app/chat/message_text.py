@@ -1,9 +1,11 @@
 """A text document as tall as what it holds: it never scrolls by itself and fetches nothing."""
 
 import math
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import (
+    QContextMenuEvent,
     QDesktopServices,
     QFont,
     QGuiApplication,
@@ -17,9 +19,11 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QToolTip, QWidg
 
 from app.chat.code_header import code_number
 from app.chat.excerpt import selected_text
-from app.chat.manuscript import Manuscript
 from app.theme import reading_font
 from app.translation import tr
+
+if TYPE_CHECKING:
+    from app.chat.manuscript import Manuscript
 
 _SCHEMES = ("http", "https")
 
@@ -27,7 +31,8 @@ _SCHEMES = ("http", "https")
 class MessageText(QTextBrowser):
     """The text of one message: selectable, links open outside and only on a click."""
 
-    copy_requested = Signal()  # by key; whoever knows the other messages copies their selections too
+    copy_requested = Signal()  # by key or menu; whoever knows the other messages copies their selections too
+    select_all_requested = Signal()  # the same
     hovered = Signal(int)  # place in the document under the mouse, -1 for none
     pointed = Signal(int)  # the same of a click that neither selects nor follows a link
 
@@ -51,7 +56,7 @@ class MessageText(QTextBrowser):
         self.anchorClicked.connect(self._on_anchor_clicked)
         self.document().documentLayout().documentSizeChanged.connect(self._on_document_size_changed)
 
-    def follow(self, markdown: Manuscript) -> None:
+    def follow(self, markdown: "Manuscript") -> None:
         """Take code to copy from this text."""
         self._markdown = markdown
 
@@ -84,11 +89,31 @@ class MessageText(QTextBrowser):
         event.ignore()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
-        """Copying by key is for the whole conversation to decide."""
+        """Copying and selecting everything by key is for the whole conversation to decide."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy_requested.emit()
+        elif event.matches(QKeySequence.StandardKey.SelectAll):
+            self.select_all_requested.emit()
         else:
             super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802
+        """The usual menu, which knows of the other messages."""
+        menu = self.createStandardContextMenu(event.pos())
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        ours = {"edit-copy": self.copy_requested, "select-all": self.select_all_requested}
+        for action in menu.actions():
+            if action.objectName() in ours:
+                action.triggered.disconnect()
+                action.triggered.connect(ours[action.objectName()])
+        menu.popup(event.globalPos())
+
+    def clear_selection(self) -> None:
+        """Select nothing."""
+        cursor = self.textCursor()
+        if cursor.hasSelection():
+            cursor.clearSelection()
+            self.setTextCursor(cursor)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Tell what is under the mouse."""

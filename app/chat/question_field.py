@@ -7,6 +7,7 @@ from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
+from app.chat.text_length import is_writable
 from app.theme import reading_font
 from app.translation import tr
 
@@ -21,6 +22,7 @@ class QuestionField(QPlainTextEdit):
 
     submitted = Signal()
     files_given = Signal(list)  # of Path: dropped, or pasted
+    text_given = Signal(str)  # the same of a text that is too long to be written in
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,9 +54,12 @@ class QuestionField(QPlainTextEdit):
         return bool(files_of(source)) or super().canInsertFromMimeData(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802
-        """Files are attached; their names are not what somebody wanted to write."""
+        """Files are attached, and so is a text that would make the field slow; nobody wanted to write their names."""
+        here = self.textCursor().block().text()
         if files := files_of(source):
             self.files_given.emit(files)
+        elif not is_writable(here + source.text(), self.blockCount()):
+            self.text_given.emit(source.text())
         else:
             super().insertFromMimeData(source)
 

@@ -10,17 +10,24 @@ MARKS = (
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )
 LONGEST_MARK = max(len(first) for first, _ in MARKS)
+NOWHERE = -(1 << 40)
+"""Where thinking begins that stands in several parts: no place of it is that of a character of the text."""
+
 _ENDS = ("</think>", "</thinking>", "</thought>", "</reasoning>", "[/THINK]")  # that are looked for without a first one
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """An answer in its parts. `begin`: where `answer` begins in the text; `is_thinking`: the end has not come yet."""
+    """An answer in its parts. `begin`: where `answer` begins in the text; `is_thinking`: the end has not come yet.
+
+    `thought_begin`: where `thought` begins in the text.
+    """
 
     thought: str
     answer: str
     begin: int
     is_thinking: bool
+    thought_begin: int = NOWHERE
 
 
 def split(text: str) -> Split:
@@ -29,6 +36,7 @@ def split(text: str) -> Split:
     A template can put the first mark into the prompt; then the last one alone, on a line of its own, divides the text.
     """
     thoughts: list[str] = []
+    first = NOWHERE  # place of the thinking, as long as it is one piece
     here = 0
     while True:
         here += len(text) - here - len(text[here:].lstrip())
@@ -37,12 +45,14 @@ def split(text: str) -> Split:
             break
         begin = here + len(marks[0])
         end = text.find(marks[1], begin)
+        first = NOWHERE if thoughts else begin + len(text[begin:]) - len(text[begin:].lstrip("\n"))
         if end < 0:
-            return Split(_joined([*thoughts, _without_beginning_of(marks[1], text[begin:])]), "", len(text), True)
+            thoughts.append(_without_beginning_of(marks[1], text[begin:]))
+            return Split(_joined(thoughts), "", len(text), True, first)
         thoughts.append(text[begin:end])
         here = end + len(marks[1])
     if thoughts:
-        return Split(_joined(thoughts), text[here:], here, False)
+        return Split(_joined(thoughts), text[here:], here, False, first)
     return _split_at_end(text)
 
 
@@ -55,7 +65,7 @@ def _split_at_end(text: str) -> Split:
         if end >= 0 and text[:end].rpartition("\n")[2].strip() == "":
             begin = end + len(last)
             begin += len(text[begin:]) - len(text[begin:].lstrip())
-            return Split(text[:end].strip(), text[begin:], begin, False)
+            return Split(text[:end].strip(), text[begin:], begin, False, len(text) - len(text.lstrip()))
     return Split("", text, 0, False)
 
 

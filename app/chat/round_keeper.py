@@ -1,8 +1,9 @@
 """Keeps the rounds of conversations in their file, and brings them back with the text that they gave."""
 
+from collections import deque
 from collections.abc import Sequence
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Signal, SignalInstance
 
 from app.chat.archive.archive import Archive
 from app.chat.archive.records import RoundKey, RoundPlace, new_id
@@ -22,6 +23,7 @@ class RoundKeeper(QObject):
     listed = Signal(list)  # of (request, number), all that are kept of the conversation that is shown, oldest first
     origins_found = Signal(object)  # dict: id of a message -> TokenOrigins
     brought = Signal(list)  # of ((request, number), bytes or None)
+    figures_brought = Signal(list)  # the same, for those who want their figures only
 
     def __init__(self, chat: ChatController, archive: Archive, keeper: Keeper, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -31,6 +33,7 @@ class RoundKeeper(QObject):
         self._requests: dict[Run, int] = {}
         self._next = -2  # for a run of another day; -1 stands for no request elsewhere
         self._origins: dict[int, TokenOrigins] = {}
+        self._readers: deque[SignalInstance] = deque()  # who gets what was ordered to be read, in turn
         self._new: list[tuple[RoundPlace, Round]] = []
         self._conversation = chat.conversation.id  # of those that are new
         chat.rounds_arrived.connect(self._on_rounds_arrived)
@@ -41,6 +44,14 @@ class RoundKeeper(QObject):
 
     def bring(self, keys: Sequence[tuple[int, int]]) -> None:
         """Read these rounds from the file; `brought` tells of them."""
+        self._read(keys, self.brought)
+
+    def bring_figures(self, keys: Sequence[tuple[int, int]]) -> None:
+        """The same, and `figures_brought` tells of them."""
+        self._read(keys, self.figures_brought)
+
+    def _read(self, keys: Sequence[tuple[int, int]], reader: SignalInstance) -> None:
+        self._readers.append(reader)
         self._archive.read_rounds([(*self._runs[request], number) for request, number in keys])
 
     def _on_rounds_arrived(self, rounds: list[Round]) -> None:
@@ -85,7 +96,8 @@ class RoundKeeper(QObject):
         self.listed.emit([(self._requests[each.message, each.run], each.number) for each in places])
 
     def _on_read(self, read: list[tuple[RoundKey, bytes | None]]) -> None:
-        self.brought.emit([((self._requests[message, run], number), packed) for (message, run, number), packed in read])
+        found = [((self._requests[message, run], number), packed) for (message, run, number), packed in read]
+        self._readers.popleft().emit(found)
 
     def _know(self, request: int, run: Run) -> None:
         self._runs[request] = run

@@ -1,10 +1,13 @@
 """What is known of the rounds behind the answers of a conversation, and which one is marked in them."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from app.chat.answer_view import AnswerView
 from app.chat.token_origins import TokenOrigins
 from engine.messages import Round
+
+if TYPE_CHECKING:
+    from app.chat.answer_view import AnswerView
 
 NOTHING = (-1, -1)
 
@@ -21,7 +24,7 @@ class RoundMarks:
         self._origins.clear()
         self._marked = NOTHING
 
-    def take(self, view: AnswerView, rounds: Sequence[Round], length: int) -> None:
+    def take(self, view: "AnswerView", rounds: Sequence[Round], length: int) -> None:
         """Rounds have come for an answer that had so many characters before them."""
         message = view.message.id
         is_new = message not in self._origins
@@ -31,20 +34,20 @@ class RoundMarks:
         if is_new:
             view.set_origins(origins)
 
-    def restore(self, found: Mapping[int, TokenOrigins], views: Sequence[AnswerView]) -> None:
+    def restore(self, found: Mapping[int, TokenOrigins], views: "Sequence[AnswerView]") -> None:
         """What was kept of the rounds before; answers that have grown since know better."""
         self._origins = {**found, **self._origins}
         for view in views:
             self.attach(view)
 
-    def attach(self, view: AnswerView) -> None:
+    def attach(self, view: "AnswerView") -> None:
         """Tell an answer where its text comes from, and what of it is marked."""
         origins = self._origins.get(view.message.id)
         if origins is not None:
             view.set_origins(origins)
             view.mark(origins.stretch(*self._marked))
 
-    def mark(self, request: int, number: int, views: Sequence[AnswerView]) -> None:
+    def mark(self, request: int, number: int, views: "Sequence[AnswerView]") -> None:
         """Mark what a round gave, and nothing else; `NOTHING` for no round."""
         self._marked = (request, number)
         for view in views:

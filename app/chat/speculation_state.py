@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from app.known_sentences import translated
 from app.settings import GenerationSettings
 from app.translation import tr
+from app.wording import mark
 from engine.messages import Loaded, Statistics
 
 _WITHOUT_DRAFT = ("auto", "lookup")
+_SWITCHED_OFF = mark("Speculation is switched off.")  # the engine's words for what a person chose
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ def speculation_state(generation: GenerationSettings, pair: Loaded | None, last:
     if pair.draft is None and generation.method not in _WITHOUT_DRAFT:
         reason = tr("The method {method} needs a draft model; none is loaded.").format(method=generation.method)
         return SpeculationState(True, False, reason)
+    if last and last.note == _SWITCHED_OFF:
+        last = None  # that was another choice, and tells nothing of the next answer
     note = ""
     if last and last.note:
         note = " " + tr("Of the last answer: {note}").format(note=translated(last.note))

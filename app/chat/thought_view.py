@@ -3,7 +3,8 @@
 import math
 from dataclasses import replace
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.formulas import Formulas
@@ -18,11 +19,18 @@ _INDENT = 14
 class ThoughtView(QWidget):
     """Closed at first; the text is written only when it is opened."""
 
+    built = Signal()
+    """It was opened for the first time: there is a `body` now."""
+
+    written = Signal()
+    """Some more of the text stands in the `body`."""
+
     def __init__(self, look: Look, formulas: Formulas | None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._look = look
         self._formulas = formulas
         self._thought = ""
+        self._is_marked = False
         self.body: MarkdownView | None = None
         self._again = QTimer(self, singleShot=True, interval=CATCH_UP_MS)
         self._again.timeout.connect(self._write)
@@ -47,6 +55,27 @@ class ThoughtView(QWidget):
         self._show_state(self.header.isChecked())
         self._thought = thought
         self._write()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the text is shown."""
+        return self.header.isChecked()
+
+    def open(self) -> None:
+        """Show the text."""
+        self.header.setChecked(True)
+        if self.body is not None:
+            self.body.work()
+            self.written.emit()
+
+    def set_marked(self, is_marked: bool) -> None:
+        """Whether what is marked stands in here: as long as it is closed, the line says so."""
+        self._is_marked = is_marked
+        is_told = is_marked and not self.is_open
+        if is_told != bool(self.header.property("marked")):
+            self.header.setProperty("marked", is_told)
+            self.header.style().unpolish(self.header)
+            self.header.style().polish(self.header)
 
     @property
     def text(self) -> MessageText | None:
@@ -76,6 +105,7 @@ class ThoughtView(QWidget):
             self._build()
         if self.body is not None:
             self.body.setVisible(is_open)
+        self.set_marked(self._is_marked)
         self._write()
 
     def _show_state(self, is_open: bool) -> None:
@@ -85,11 +115,25 @@ class ThoughtView(QWidget):
 
     def _build(self) -> None:
         self.body = MarkdownView(_muted(self._look), self._formulas, self, "thought-text")
+        self.body.fell_behind.connect(self._again.start)
         self.body.name(tr("Thinking"))
+        self._take_keys(self.body.texts[0])
+        self.body.section_added.connect(lambda shown: self._take_keys(shown.text))
         row = QHBoxLayout()
         row.setContentsMargins(_INDENT, 0, 0, 4)
         row.addWidget(self.body)
         self._column.addLayout(row)
+        self.built.emit()
+
+    def _take_keys(self, text: MessageText) -> None:
+        """What is selected here has nothing to do with other messages."""
+        assert self.body is not None, "its text is there"
+        text.select_all_requested.connect(self.body.selected.select_all)
+        text.copy_requested.connect(self._copy)
+
+    def _copy(self) -> None:
+        if self.body is not None and self.body.selection:
+            QGuiApplication.clipboard().setText(self.body.selection)
 
     def _write(self) -> None:
         if self.body is None or not self.header.isChecked():
@@ -97,6 +141,7 @@ class ThoughtView(QWidget):
         self.body.show_text(self._thought)
         if self.body.is_behind:
             self.body.work(WRITING_SECONDS)
+            self.written.emit()
         if self.body.is_behind:
             self._again.start()
 

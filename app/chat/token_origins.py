@@ -49,8 +49,9 @@ class TokenOrigins:
     def copy(self) -> "TokenOrigins":
         """One that grows on its own."""
         other = TokenOrigins(self._begin)
-        for numbers in zip(self._requests, self._rounds, self._bonuses, self._ends, strict=True):
-            other.extend(*numbers)
+        other._requests, other._rounds = self._requests[:], self._rounds[:]
+        other._bonuses, other._ends = self._bonuses[:], self._ends[:]
+        other._shown = self.end
         return other
 
     def extend(self, request: int, number: int, bonus: int, end: int) -> None:

@@ -600,6 +600,11 @@
         </message>
         <message>
             <location filename="../../app/chat/attachments/tray.py" />
+            <source>Pasted text {number}</source>
+            <translation>Eingefügter Text {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/tray.py" />
             <source>Remove {name}</source>
             <translation>{name} entfernen</translation>
         </message>
@@ -1276,6 +1281,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/message_editor.py" />
+            <source>This message is too long to be edited here. It can be copied.</source>
+            <translation>Diese Nachricht ist zu lang, um hier bearbeitet zu werden. Sie lässt sich kopieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/message_editor.py" />
+            <source>This text is too long to be pasted here. It can be attached as a file.</source>
+            <translation>Dieser Text ist zu lang, um hier eingefügt zu werden. Er lässt sich als Datei anhängen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/message_editor.py" />
             <source>{accept_words} (Ctrl+Return)</source>
             <translation>{accept_words} (Strg+Eingabe)</translation>
         </message>
@@ -1441,8 +1456,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
-            <source>Folder of “{title}”</source>
-            <translation>Ordner von „{title}“</translation>
+            <source>Folder of “{title}”: a new name makes a folder, none takes it out.</source>
+            <translation>Ordner von „{title}“: Ein neuer Name legt einen an, keiner nimmt den Chat heraus.</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -1548,6 +1563,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/speculation_state.py" />
             <source>Of the last answer: {note}</source>
             <translation>Zur letzten Antwort: {note}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/speculation_state.py" />
+            <source>Speculation is switched off.</source>
+            <translation>Die Spekulation ist ausgeschaltet.</translation>
         </message>
         <message>
             <location filename="../../app/chat/speculation_state.py" />
@@ -2098,11 +2118,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_sentences.py" />
             <source>Run 'git lfs pull' in its folder.</source>
             <translation>Rufen Sie in seinem Ordner „git lfs pull“ auf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Speculation is switched off.</source>
-            <translation>Die Spekulation ist ausgeschaltet.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -2696,6 +2711,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>The facts in {folder} cannot be read back.</source>
+            <translation>Die Angaben in {folder} können nicht wieder gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>The hub does not accept the token.</source>
             <translation>Der Hub nimmt das Token nicht an.</translation>
         </message>
@@ -3066,6 +3086,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>the hub sent another part of {name} than was asked for</source>
+            <translation>der Hub schickte einen anderen Teil von {name}, als verlangt war</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the hub's answer cannot be read: {reason}</source>
+            <translation>die Antwort des Hubs kann nicht gelesen werden: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the hub's answer is larger than {size} MB</source>
+            <translation>die Antwort des Hubs ist größer als {size} MB</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>the hub's answer is not the listing of a model</source>
             <translation>die Antwort des Hubs ist nicht die Auflistung eines Modells</translation>
         </message>
@@ -3078,6 +3113,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/failure_sentences.py" />
             <source>the package index</source>
             <translation>das Paketverzeichnis</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>the package index's answer is not a list of files</source>
+            <translation>die Antwort des Paketverzeichnisses ist keine Liste von Dateien</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -3133,6 +3173,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/failure_sentences.py" />
             <source>{file} of {name} arrived damaged twice: its checksum is not the one the hub names.</source>
             <translation>{file} von {name} kam zweimal beschädigt an: Die Prüfsumme ist nicht die, die der Hub nennt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>{file} of {name} claims to have {size} MB; such a file has at most {most} MB.</source>
+            <translation>{file} von {name} hat angeblich {size} MB; eine solche Datei hat höchstens {most} MB.</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -4392,6 +4437,21 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Coppice läuft schon mit {folder} und antwortet nicht.</translation>
         </message>
         <message>
+            <location filename="../../app/lifecycle/refusal.py" />
+            <source>Coppice cannot start</source>
+            <translation>Coppice kann nicht starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/lifecycle/refusal.py" />
+            <source>Coppice cannot write its settings and logs: {folder}: {reason}.</source>
+            <translation>Coppice kann Einstellungen und Protokolle nicht schreiben: {folder}: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/lifecycle/refusal.py" />
+            <source>Make the folder writable, or start Coppice with --data-dir and another folder.</source>
+            <translation>Machen Sie den Ordner beschreibbar, oder starten Sie Coppice mit --data-dir und einem anderen Ordner.</translation>
+        </message>
+        <message>
             <location filename="../../app/lifecycle/report_dialog.py" />
             <source>Copy</source>
             <translation>Kopieren</translation>
@@ -4450,6 +4510,866 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/lifecycle_wiring.py" />
             <source>Show report…</source>
             <translation>Bericht zeigen …</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>'{name}' cannot be loaded: {reason}</source>
+            <translation>„{name}“ kann nicht geladen werden: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>'{name}' cannot hold a token tree: {reason}.</source>
+            <translation>„{name}“ kann keinen Token-Baum halten: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>'{name}' has a layer without keys and values.</source>
+            <translation>„{name}“ hat eine Schicht ohne Schlüssel und Werte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>'{name}' has weights for more layers than its config.json says: {tensor}.</source>
+            <translation>„{name}“ hat Gewichte für mehr Schichten, als config.json sagt: {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>'{name}' has weights of another shape than its config.json says: {tensor}.</source>
+            <translation>„{name}“ hat Gewichte anderer Form, als config.json sagt: {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>'{name}' lacks the weights {tensor}.</source>
+            <translation>„{name}“ fehlen die Gewichte {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Check that the file may be read.</source>
+            <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Check the disk, or download it again.</source>
+            <translation>Prüfen Sie die Platte, oder laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Check the disk.</source>
+            <translation>Prüfen Sie die Platte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Check the folder of the model.</source>
+            <translation>Prüfen Sie den Ordner des Modells.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Check the folder, or download the model again.</source>
+            <translation>Prüfen Sie den Ordner, oder laden Sie das Modell noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Check the folder.</source>
+            <translation>Prüfen Sie den Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Check the path.</source>
+            <translation>Prüfen Sie den Pfad.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Choose a decoder with attention.</source>
+            <translation>Wählen Sie einen Decoder mit Aufmerksamkeit.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss.</source>
+            <translation>Wählen Sie einen Decoder mit voller oder gleitender Aufmerksamkeit wie Llama, Qwen, Mistral, Gemma oder gpt-oss.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Choose a draft.</source>
+            <translation>Wählen Sie ein Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Choose a model first.</source>
+            <translation>Wählen Sie erst ein Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Choose a model of another family.</source>
+            <translation>Wählen Sie ein Modell einer anderen Familie.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Choose a model with a tokenizer.json.</source>
+            <translation>Wählen Sie ein Modell mit einer tokenizer.json.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Choose a new folder, or an empty one.</source>
+            <translation>Wählen Sie einen neuen oder leeren Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Choose another folder.</source>
+            <translation>Wählen Sie einen anderen Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Choose another model, or update Coppice.</source>
+            <translation>Wählen Sie ein anderes Modell, oder erneuern Sie Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Choose another.</source>
+            <translation>Wählen Sie ein anderes.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Choose one of {names}.</source>
+            <translation>Wählen Sie eines von {names}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Context {number}</source>
+            <translation>Kontext {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Delete it, and prepare the model again.</source>
+            <translation>Löschen Sie ihn, und bereiten Sie das Modell noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Delete the folder, and prepare the model again.</source>
+            <translation>Löschen Sie den Ordner, und bereiten Sie das Modell noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Delete the prepared model, and prepare it again.</source>
+            <translation>Löschen Sie das vorbereitete Modell, und bereiten Sie es noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Details are in the engine's log.</source>
+            <translation>Näheres steht im Protokoll des Rechenprozesses.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Device '{name}'</source>
+            <translation>Gerät „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Do not use this model.</source>
+            <translation>Verwenden Sie dieses Modell nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Download or prepare the model again.</source>
+            <translation>Laden Sie das Modell noch einmal herunter, oder bereiten Sie es noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Fetch the model's facts again.</source>
+            <translation>Holen Sie die Angaben zum Modell noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Free some space and prepare again: the layers that are finished are kept.</source>
+            <translation>Schaffen Sie Platz, und bereiten Sie noch einmal vor: Die fertigen Schichten bleiben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Free some space, or choose a folder on another disk.</source>
+            <translation>Schaffen Sie Platz, oder wählen Sie einen Ordner auf einer anderen Platte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give a model folder, a hub id or 'embedded'.</source>
+            <translation>Geben Sie einen Modellordner an, eine Kennung auf dem Hub oder „embedded“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give a number above 0 and up to 1.</source>
+            <translation>Geben Sie eine Zahl über 0 und bis 1 an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give a number above 0.</source>
+            <translation>Geben Sie eine Zahl über 0 an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give a number from 0 to below 1.</source>
+            <translation>Geben Sie eine Zahl von 0 bis unter 1 an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give a number from {least} to {most}.</source>
+            <translation>Geben Sie eine Zahl von {least} bis {most} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give a number of nodes from 1 to {most}, or auto.</source>
+            <translation>Geben Sie eine Zahl von Knoten von 1 bis {most} an oder auto.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give a number of tokens, or 0 for automatic.</source>
+            <translation>Geben Sie eine Zahl von Token an oder 0 für automatisch.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give a whole number from {least} to {most}.</source>
+            <translation>Geben Sie eine ganze Zahl von {least} bis {most} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give a whole number of at least 1.</source>
+            <translation>Geben Sie eine ganze Zahl von mindestens 1 an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give a whole number, 0 for no limit.</source>
+            <translation>Geben Sie eine ganze Zahl an, 0 für keine Grenze.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give ids from 0 to {most}.</source>
+            <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give one of {names}.</source>
+            <translation>Geben Sie eines an von {names}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Input/output error</source>
+            <translation>Lese- oder Schreibfehler</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Is a directory</source>
+            <translation>das ist ein Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>It is learnt anew.</source>
+            <translation>Es wird neu gelernt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Leave out --acceptance.</source>
+            <translation>Lassen Sie --acceptance weg.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Max new tokens {number}</source>
+            <translation>Längste Antwort {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Measure it with `bench --calibrate`.</source>
+            <translation>Messen Sie sie mit `bench --calibrate`.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Method '{name}'</source>
+            <translation>Verfahren „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>No model is given.</source>
+            <translation>Es ist kein Modell angegeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>No space left on device</source>
+            <translation>kein Platz mehr auf der Platte</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>No such file or directory</source>
+            <translation>Datei oder Ordner gibt es nicht</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Not a directory</source>
+            <translation>das ist kein Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Permission denied</source>
+            <translation>keine Berechtigung</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Place '{name}'</source>
+            <translation>Platz „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Places for {count} layers are given, but the model has {there}.</source>
+            <translation>Plätze für {count} Schichten sind angegeben, aber das Modell hat {there}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Prepare it again.</source>
+            <translation>Bereiten Sie sie noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Prepare the model again.</source>
+            <translation>Bereiten Sie das Modell noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Prepare the model again: what is whole is kept.</source>
+            <translation>Bereiten Sie das Modell noch einmal vor: Was heil ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Prepare the model first.</source>
+            <translation>Bereiten Sie das Modell erst vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Preparing '{name}' needs {size}, and {there} are free in {folder}.</source>
+            <translation>„{name}“ vorzubereiten braucht {size}, und {there} sind in {folder} frei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Presence penalty {number}</source>
+            <translation>Abzug für Vorhandenes {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Put the file itself there.</source>
+            <translation>Legen Sie die Datei selbst dorthin.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Put the model's own file there.</source>
+            <translation>Legen Sie die Datei des Modells dorthin.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Read-only file system</source>
+            <translation>das Dateisystem ist nur lesbar</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Repetition penalty {number}</source>
+            <translation>Abzug für Wiederholungen {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Seed {number}</source>
+            <translation>Startwert {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Sequoia takes a usual one.</source>
+            <translation>Sequoia nimmt eine übliche.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Take a checkpoint in float32, bfloat16 or float16.</source>
+            <translation>Nehmen Sie ein Modell in float32, bfloat16 oder float16.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Temperature {number}</source>
+            <translation>Temperatur {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The checkpoint is damaged, or its numbers are too large for 16 bits: download it again, or take another.</source>
+            <translation>Das Modell ist beschädigt, oder seine Zahlen sind zu groß für 16 Bit: Laden Sie es noch einmal herunter, oder nehmen Sie ein anderes.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The config.json of '{name}' {fault}, which its weights do not hold.</source>
+            <translation>Die config.json von „{name}“ {fault}, was ihre Gewichte nicht enthalten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The conversation does not end with a message to answer.</source>
+            <translation>Das Gespräch endet nicht mit einer Nachricht, die zu beantworten wäre.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The conversation is empty.</source>
+            <translation>Das Gespräch ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The disk that holds {folder} is full.</source>
+            <translation>Die Platte, auf der {folder} liegt, ist voll.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The engine met an unexpected error: {reason}</source>
+            <translation>Der Rechenprozess stieß auf einen unerwarteten Fehler: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The files of '{name}' have changed since it was prepared.</source>
+            <translation>Die Dateien von „{name}“ haben sich geändert, seit es vorbereitet wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The files of '{name}' have changed since its preparation began.</source>
+            <translation>Die Dateien von „{name}“ haben sich geändert, seit die Vorbereitung begann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The limit of GPU memory</source>
+            <translation>Die Grenze des Grafikspeichers</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The limit of RAM</source>
+            <translation>Die Grenze des RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The method '{method}' knows no acceptance.</source>
+            <translation>Das Verfahren „{method}“ kennt keine Annahme.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The model's path cannot be used.</source>
+            <translation>Der Pfad des Modells kann nicht verwendet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The prepared model is damaged: prepare it again.</source>
+            <translation>Das vorbereitete Modell ist beschädigt: Bereiten Sie es noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The stored tensor '{tensor}' {fault}.</source>
+            <translation>Der gespeicherte Tensor „{tensor}“ {fault}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The system refused to pin memory for the GPU (CUDA error {number}).</source>
+            <translation>Das System verweigerte, Speicher für die Grafikkarte festzuhalten (CUDA-Fehler {number}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The target source</source>
+            <translation>Die Quelle des Zielmodells</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The tokenizer in {folder} cannot be opened: {reason}.</source>
+            <translation>Der Tokenizer in {folder} kann nicht geöffnet werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The tokenizer in {folder} has an empty vocabulary.</source>
+            <translation>Der Tokenizer in {folder} hat ein leeres Vokabular.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The tokenizer in {folder} is not of the fast kind.</source>
+            <translation>Der Tokenizer in {folder} ist keiner der schnellen Art.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The weight '{tensor}' holds a number that is not finite.</source>
+            <translation>Das Gewicht „{tensor}“ enthält eine Zahl, die nicht endlich ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The weight '{tensor}' holds numbers of type {kind}.</source>
+            <translation>Das Gewicht „{tensor}“ enthält Zahlen der Art {kind}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The weight files in {folder} hold no tensors.</source>
+            <translation>Die Gewichtsdateien in {folder} enthalten keine Tensoren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The weights for {tensor} cannot be converted to the shape that transformers gives them.</source>
+            <translation>Die Gewichte für {tensor} lassen sich nicht in die Form bringen, die transformers ihnen gibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>There is no folder '{folder}', and no downloaded model of that name in the hub cache.</source>
+            <translation>Es gibt keinen Ordner „{folder}“ und im Zwischenspeicher des Hubs kein heruntergeladenes Modell dieses Namens.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>There is no weight codec '{name}'.</source>
+            <translation>Es gibt keine Verpackung der Gewichte „{name}“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Token id {number} is outside the model's vocabulary.</source>
+            <translation>Die Token-Nummer {number} liegt außerhalb des Vokabulars.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Too many open files</source>
+            <translation>zu viele offene Dateien</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Use the file that belongs to the model.</source>
+            <translation>Nehmen Sie die Datei, die zum Modell gehört.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Was it changed or moved?</source>
+            <translation>Wurde sie geändert oder verschoben?</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Weights '{name}'</source>
+            <translation>Gewichte „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Weights '{weights}' cannot be prepared.</source>
+            <translation>Gewichte „{weights}“ können nicht vorbereitet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>What happens with a full context is '{name}'.</source>
+            <translation>Was bei vollem Kontext geschieht, ist „{name}“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>What this pair taught before cannot be read: {file}: {reason}.</source>
+            <translation>Was dieses Paar früher lehrte, kann nicht gelesen werden: {file}: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>What this pair taught before is not used: {file} is damaged.</source>
+            <translation>Was dieses Paar früher lehrte, wird nicht verwendet: {file} ist beschädigt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>What this pair taught before is not used: {file} {reason}.</source>
+            <translation>Was dieses Paar früher lehrte, wird nicht verwendet: {file} {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Without a draft model there is nothing to measure.</source>
+            <translation>Ohne Entwurfsmodell gibt es nichts zu messen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Write a message first.</source>
+            <translation>Schreiben Sie erst eine Nachricht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>config.json and the weights do not belong together; get both again.</source>
+            <translation>config.json und die Gewichte gehören nicht zusammen; holen Sie beides neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>gives neither a vocabulary nor a width</source>
+            <translation>nennt weder ein Vokabular noch eine Breite</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>has the shape {shape} and not {wanted}</source>
+            <translation>hat die Form {shape} und nicht {wanted}</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>is about another pair, place or way of sampling</source>
+            <translation>handelt von einem anderen Paar, Ort oder Ziehen</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>is missing</source>
+            <translation>fehlt</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>it has {kinds} layers</source>
+            <translation>es hat Schichten der Art {kinds}</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>it is an encoder-decoder model</source>
+            <translation>es ist ein Encoder-Decoder-Modell</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>it keeps a recurrent state, which cannot branch</source>
+            <translation>es führt einen fortlaufenden Zustand, der sich nicht verzweigen kann</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>its data do not begin on a page</source>
+            <translation>ihre Daten beginnen nicht an einer Seitengrenze</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>its layers share their key/value cache</source>
+            <translation>seine Schichten teilen sich ihren Schlüssel-Wert-Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>its links go in a circle</source>
+            <translation>seine Verweise führen im Kreis</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>one pass over a tree differs from its paths alone</source>
+            <translation>ein Durchlauf über einen Baum ergibt etwas anderes als seine Pfade allein</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>says {count} layers</source>
+            <translation>nennt {count} Schichten</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>was written by a newer version, and stays as it is</source>
+            <translation>wurde von einer neueren Fassung geschrieben und bleibt, wie es ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>was written by an older version</source>
+            <translation>wurde von einer älteren Fassung geschrieben</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} cannot be opened: {reason}.</source>
+            <translation>{file} kann nicht geöffnet werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} cannot be read as JSON.</source>
+            <translation>{file} kann nicht als JSON gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} cannot be read: {reason}.</source>
+            <translation>{file} kann nicht gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} does not hold a JSON object.</source>
+            <translation>{file} enthält kein JSON-Objekt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} does not say where its tensor {tensor} lies.</source>
+            <translation>{file} sagt nicht, wo ihr Tensor {tensor} liegt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} ended early while it was read.</source>
+            <translation>{file} endete zu früh, während sie gelesen wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} ended {count} bytes early while its weights were read.</source>
+            <translation>{file} endete {count} Bytes zu früh, während ihre Gewichte gelesen wurden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} ends before its table of tensors does.</source>
+            <translation>{file} endet vor dem Ende ihres Verzeichnisses der Tensoren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} gives its tensor {tensor} a place that does not fit its shape.</source>
+            <translation>{file} gibt ihrem Tensor {tensor} einen Platz, der nicht zu seiner Form passt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} has a gap or an overlap before its tensor {tensor}.</source>
+            <translation>{file} hat vor ihrem Tensor {tensor} eine Lücke oder Überschneidung.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} has a weight_map that does not name files.</source>
+            <translation>{file} hat eine weight_map, die keine Dateien nennt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} has no weight_map.</source>
+            <translation>{file} hat keine weight_map.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} has {count} bytes too many behind its tensors.</source>
+            <translation>{file} hat {count} Bytes zu viel hinter ihren Tensoren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} has {size} bytes and not {wanted}.</source>
+            <translation>{file} hat {size} Bytes und nicht {wanted}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} holds another layer than its name says.</source>
+            <translation>{file} enthält eine andere Schicht, als ihr Name sagt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} holds no measured acceptance.</source>
+            <translation>{file} enthält keine gemessene Annahme.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} holds numbers of an unknown type, {kind}.</source>
+            <translation>{file} enthält Zahlen einer unbekannten Art, {kind}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} holds numbers of the type {kind}, which cannot be used.</source>
+            <translation>{file} enthält Zahlen der Art {kind}, die nicht verwendet werden können.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is a link that leads out of its folder.</source>
+            <translation>{file} ist ein Verweis, der aus dem Ordner hinausführt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is a link, which is never followed.</source>
+            <translation>{file} ist ein Verweis, dem nie gefolgt wird.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is damaged.</source>
+            <translation>{file} ist beschädigt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is damaged: it is not valid JSON.</source>
+            <translation>{file} ist beschädigt: Es ist kein gültiges JSON.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is damaged: what it holds are no measurements.</source>
+            <translation>{file} ist beschädigt: Was darin steht, sind keine Messungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is larger than {size} MB.</source>
+            <translation>{file} ist größer als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is missing.</source>
+            <translation>{file} fehlt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is no layer that was prepared: {reason}.</source>
+            <translation>{file} ist keine vorbereitete Schicht: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is not a safetensors file: its table would take {size} bytes.</source>
+            <translation>{file} ist keine safetensors-Datei: Ihr Verzeichnis bräuchte {size} Bytes.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is not an ordinary file.</source>
+            <translation>{file} ist keine gewöhnliche Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is not as it was written.</source>
+            <translation>{file} ist nicht, wie sie geschrieben wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} is only {size} bytes long.</source>
+            <translation>{file} ist nur {size} Bytes lang.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} lacks the tensor {tensor} of the index.</source>
+            <translation>In {file} fehlt der Tensor {tensor} des Verzeichnisses.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} lists more than {count} tensors.</source>
+            <translation>{file} führt mehr als {count} Tensoren auf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} names a file outside its folder, {other}.</source>
+            <translation>{file} nennt eine Datei außerhalb des Ordners, {other}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} names no model_type.</source>
+            <translation>{file} nennt keinen model_type.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} names {other}, but only safetensors are opened.</source>
+            <translation>{file} nennt {other}, aber nur safetensors werden geöffnet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{file} was measured with another pair, or before its files changed.</source>
+            <translation>{file} wurde mit einem anderen Paar gemessen, oder bevor sich dessen Dateien änderten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{folder} holds '{name}', prepared in another way.</source>
+            <translation>{folder} enthält „{name}“, anders vorbereitet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{folder} holds no facts of this version of Coppice.</source>
+            <translation>{folder} enthält keine Angaben dieser Fassung von Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{folder} holds no prepared model.</source>
+            <translation>{folder} enthält kein vorbereitetes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{folder} holds other files.</source>
+            <translation>{folder} enthält andere Dateien.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{folder} is only partly prepared: {done} of {count} layers.</source>
+            <translation>{folder} ist nur zum Teil vorbereitet: {done} von {count} Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{folder} was prepared by another version of Coppice.</source>
+            <translation>{folder} wurde von einer anderen Fassung von Coppice vorbereitet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{name} has no list of decoder layers.</source>
+            <translation>{name} hat keine Liste von Decoder-Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{option} is out of range.</source>
+            <translation>{option}: nicht im erlaubten Bereich.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>{tensor} and {count} more</source>
+            <translation>{tensor} und {count} weitere</translation>
         </message>
         <message>
             <location filename="../../app/notices.py" />
@@ -4893,6 +5813,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/preferences/engine.py" />
+            <source>It is many small files; that takes a moment.</source>
+            <translation>Es sind viele kleine Dateien; das dauert einen Moment.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
             <source>Models cannot answer without it. Chats and models stay.</source>
             <translation>Ohne ihn können Modelle nicht antworten. Unterhaltungen und Modelle bleiben.</translation>
         </message>
@@ -4935,6 +5860,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/preferences/engine.py" />
             <source>Repair</source>
             <translation>Reparieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine.py" />
+            <source>The engine is being removed…</source>
+            <translation>Der Rechenkern wird entfernt …</translation>
         </message>
         <message>
             <location filename="../../app/preferences/engine.py" />
@@ -5538,6 +6468,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/telemetry/panel.py" />
+            <source>Reading the figures of {count} earlier rounds…</source>
+            <translation>Die Zahlen von {count} früheren Runden werden gelesen …</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/panel.py" />
             <source>Round {number} of {count}, {clock} into answering: {tokens} new tokens</source>
             <translation>Runde {number} von {count}, nach {clock} des Antwortens: {tokens} neue Token</translation>
         </message>
@@ -5803,8 +6738,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
-            <source>Recordings (*.jsonl);;All files (*)</source>
-            <translation>Aufzeichnungen (*.jsonl);;Alle Dateien (*)</translation>
+            <source>Recordings (*.coppice *.jsonl);;All files (*)</source>
+            <translation>Aufzeichnungen (*.coppice *.jsonl);;Alle Dateien (*)</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports.py" />
@@ -6067,6 +7002,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Der Pfad beginnt {count} Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
         </message>
         <message>
+            <location filename="../../app/tree/message.py" />
+            <source>The speculation tree appears here while an answer is written.</source>
+            <translation>Der Spekulationsbaum erscheint hier, während eine Antwort geschrieben wird.</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/outline.py" />
             <source>Round {number}: {count} nodes, {accepted} accepted</source>
             <translation>Runde {number}: {count} Knoten, {accepted} angenommen</translation>
@@ -6100,11 +7040,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/panel.py" />
             <source>Show in the answer (A)</source>
             <translation>In der Antwort zeigen (A)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/panel.py" />
-            <source>The speculation tree appears here while an answer is written.</source>
-            <translation>Der Spekulationsbaum erscheint hier, während eine Antwort geschrieben wird.</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />

@@ -102,6 +102,32 @@ def test_speculation_that_cannot_be_says_so(window: MainWindow, link: FakeLink) 
     assert "Speculation does not pay here." in switch.accessibleName()
 
 
+def test_speculation_that_is_on_again_is_not_judged_by_an_answer_without_it(window: MainWindow, link: FakeLink) -> None:
+    switch = window.chat_panel.composer.speculation
+    switch.click()
+    ask(window, "Hello")
+    told = Statistics(method="none", passes=3, note="Speculation is switched off.")
+    link.answer(Finished(link.last_question.id, "stop", "", told))
+    assert switch.text() == "Speculation off"
+    switch.click()
+    assert switch.text() == "Speculation on"
+    assert "Of the last answer" not in switch.toolTip()
+
+
+def test_who_edits_goes_on_with_the_keyboard_where_they_were(window: MainWindow, link: FakeLink) -> None:
+    ask(window, "Hello")
+    link.finish()
+    press(window, Qt.Key.Key_E, CONTROL)
+    press(window, Qt.Key.Key_Escape)
+    assert window.focusWidget() is window.chat_panel.view.questions[0].edit_tool
+    press(window, Qt.Key.Key_E, CONTROL)
+    QTest.keyClicks(window.focusWidget(), " again")
+    press(window, Qt.Key.Key_Return)
+    press(window, Qt.Key.Key_Return, CONTROL)
+    assert window.focusWidget() is window.chat_panel.composer.field
+    assert link.last_question.chat[-1].content == "Hello again"
+
+
 def test_tokens_are_counted_while_one_writes(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
     meter = window.chat_panel.composer.meter
     QTest.keyClicks(window.chat_panel.composer.field, "Hello")

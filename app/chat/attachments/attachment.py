@@ -18,8 +18,9 @@ class Attachment:
     @property
     def written_out(self) -> str:
         """As it stands in a question: its name, and its text in a fence that nothing in it can close."""
-        longest = max(map(len, re.findall("`+", self.text)), default=0)
-        fence = "`" * max(_LEAST_FENCE, longest + 1)
+        fence = "`" * _LEAST_FENCE
+        if fence in self.text:  # to look for the longest takes its time, and most texts have none
+            fence = "`" * (1 + max(map(len, re.findall("`{3,}", self.text))))
         note = f" ({self.note})" if self.note else ""
         return f"File {self.name}{note}:\n{fence}\n{self.text.rstrip()}\n{fence}"
 

@@ -1,5 +1,6 @@
 """The files of the question that is being written, as chips with their price in tokens."""
 
+from itertools import count
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -50,16 +51,18 @@ class AttachmentTray(QWidget):
         """Read a file beside what the window does; one that is there already is not read twice."""
         if any(chip.path == path for chip in self._chips):
             return
-        if len(self._chips) >= MOST_FILES:
-            words = tr("{name} was not attached: {count} files are the most for one question.")
-            self.refused.emit(words.format(name=path.name, count=MOST_FILES))
-            return
-        chip = AttachmentChip(path, self)
-        chip.removed.connect(lambda: self._remove(chip))
-        self._chips.append(chip)
-        self._row.addWidget(chip)
-        self._on_changed()
-        self.reader.read(path)
+        if self._add(path) is not None:
+            self._on_changed()
+            self.reader.read(path)
+
+    def add_text(self, text: str) -> None:
+        """Attach a text that was pasted: it is too long to be written in."""
+        names = (tr("Pasted text {number}").format(number=number) for number in count(1))
+        name = next(each for each in names if all(chip.path.name != each for chip in self._chips))
+        chip = self._add(Path(name))
+        if chip is not None:
+            chip.show_attachment(Attachment(name, text))
+            self._on_changed()
 
     def take_all(self) -> tuple[Attachment, ...]:
         """Give away what has been read, and be empty."""
@@ -73,8 +76,19 @@ class AttachmentTray(QWidget):
         """Show how many tokens each of `attachments` has; counts of others than these are passed over."""
         read = [chip for chip in self._chips if chip.attachment]
         if len(read) == len(tokens):
-            for chip, count in zip(read, tokens, strict=True):
-                chip.show_tokens(count)
+            for chip, tokens_of_one in zip(read, tokens, strict=True):
+                chip.show_tokens(tokens_of_one)
+
+    def _add(self, path: Path) -> "AttachmentChip | None":
+        if len(self._chips) >= MOST_FILES:
+            words = tr("{name} was not attached: {count} files are the most for one question.")
+            self.refused.emit(words.format(name=path.name, count=MOST_FILES))
+            return None
+        chip = AttachmentChip(path, self)
+        chip.removed.connect(lambda: self._remove(chip))
+        self._chips.append(chip)
+        self._row.addWidget(chip)
+        return chip
 
     def _remove(self, chip: "AttachmentChip") -> None:
         self._forget(chip)

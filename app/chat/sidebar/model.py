@@ -1,10 +1,10 @@
-"""The rows of the list as Qt wants them; conversations can be dragged onto the header of a folder."""
+"""The rows of the list as Qt wants them; conversations can be dragged from one group into another."""
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import QAbstractListModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from app.chat.sidebar.rows import ChatRow, HeaderRow, Row
+from app.chat.sidebar.rows import IN_TEXTS, IN_TITLES, PINNED, TODAY, ChatRow, HeaderRow, Row
 from app.plain_text import tip
 from app.translation import tr
 
@@ -19,6 +19,7 @@ class ConversationModel(QAbstractListModel):
 
     renamed = Signal(object, str)  # id of a conversation, its title
     moved = Signal(object, str)  # id of a conversation, a folder or nothing
+    pinned = Signal(object, bool)  # id of a conversation, whether it is to stay at the top
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -33,6 +34,12 @@ class ConversationModel(QAbstractListModel):
     def row(self, index: Index) -> Row | None:
         """What stands there."""
         return self._rows[index.row()] if 0 <= index.row() < len(self._rows) else None
+
+    @property
+    def first(self) -> QModelIndex:
+        """The first conversation; an invalid index if there is none."""
+        chats = (number for number, row in enumerate(self._rows) if isinstance(row, ChatRow))
+        return self.index(next(chats, -1))
 
     def index_of(self, conversation: int) -> QModelIndex:
         """Where a conversation stands; an invalid index if nowhere."""
@@ -68,7 +75,7 @@ class ConversationModel(QAbstractListModel):
         return True
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """Conversations are chosen, renamed and dragged; headers are dropped on."""
+        """Conversations are chosen, renamed and dragged; everything is dropped on, the empty room below too."""
         row = self.row(index)
         if isinstance(row, ChatRow):
             return (
@@ -76,8 +83,9 @@ class ConversationModel(QAbstractListModel):
                 | Qt.ItemFlag.ItemIsSelectable
                 | Qt.ItemFlag.ItemIsEditable
                 | Qt.ItemFlag.ItemIsDragEnabled
+                | Qt.ItemFlag.ItemIsDropEnabled
             )
-        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsDropEnabled if row else Qt.ItemFlag.NoItemFlags
+        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsDropEnabled if row else Qt.ItemFlag.ItemIsDropEnabled
 
     def mimeTypes(self) -> list[str]:  # noqa: N802
         """Only our own."""
@@ -93,14 +101,30 @@ class ConversationModel(QAbstractListModel):
     def dropMimeData(  # noqa: N802
         self, data: QMimeData, action: Qt.DropAction, row: int, column: int, parent: Index
     ) -> bool:
-        """Onto a header: into its folder, or out of every folder."""
-        del action, row, column
-        header = self.row(parent) if parent.isValid() else None
-        if not isinstance(header, HeaderRow) or not data.hasFormat(_MIME):
+        """Into a group, wherever in it: among the pinned ones, into its folder, or out of every folder."""
+        del action, column
+        header = self._group(parent.row() if parent.isValid() else row - 1 if row > 0 else row)
+        if header is None or not data.hasFormat(_MIME):
             return False
-        for conversation in bytes(data.data(_MIME).data()).decode().split(","):
-            self.moved.emit(int(conversation), header.folder)
+        for identity in map(int, bytes(data.data(_MIME).data()).decode().split(",")):
+            dragged = self.row(self.index_of(identity))
+            if isinstance(dragged, ChatRow):
+                self._bring(dragged, header)
         return False  # the list is shown anew by whoever moved it; Qt must not take rows away
+
+    def _group(self, row: int) -> HeaderRow | None:
+        """The header of the group that a row is in; below the last row is no folder. None among what was found."""
+        headers = [each for each in self._rows[: row + 1] if isinstance(each, HeaderRow)]
+        header = headers[-1] if headers else HeaderRow(TODAY)
+        found = any(each in (HeaderRow(IN_TITLES), HeaderRow(IN_TEXTS)) for each in self._rows)
+        return None if found else header
+
+    def _bring(self, dragged: ChatRow, header: HeaderRow) -> None:
+        pins = header == HeaderRow(PINNED)
+        if pins != dragged.record.is_pinned:
+            self.pinned.emit(dragged.record.id, pins)
+        if not pins and header.folder != dragged.record.folder:
+            self.moved.emit(dragged.record.id, header.folder)
 
 
 def _header(row: HeaderRow) -> str:

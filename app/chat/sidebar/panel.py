@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from app.chat.archive.records import ConversationRecord, SearchHit
 from app.chat.sidebar.delegate import ConversationDelegate
 from app.chat.sidebar.model import ConversationModel
-from app.chat.sidebar.rows import ChatRow, hit_rows, rows_of
+from app.chat.sidebar.rows import ChatRow, Row, hit_rows, rows_of
 from app.labels import label
 from app.theme import Colors
 from app.translation import tr
@@ -41,6 +41,7 @@ class ConversationsPanel(QWidget):
     deleted = Signal(object)
     exported = Signal(object)
     search_requested = Signal(str)
+    choice_changed = Signal()  # another conversation is chosen in the list, or its focus has come or gone
     shown_wanted = Signal()  # a title is about to be written in the list
 
     def __init__(self, colors: Colors, parent: QWidget | None = None, now: Callable[[], float] = time.time) -> None:
@@ -49,6 +50,7 @@ class ConversationsPanel(QWidget):
         self._now = now
         self._records: Sequence[ConversationRecord] = ()
         self._current = 0
+        self._awaits_found = self._opens_found = False  # a search is under way, and Return was pressed meanwhile
         self.setAccessibleName(tr("Conversations"))
         self.search = QLineEdit(self, placeholderText=tr("Search chats"), clearButtonEnabled=True)
         self.search.setAccessibleName(tr("Search conversations"))
@@ -67,8 +69,10 @@ class ConversationsPanel(QWidget):
         self._pause = QTimer(self, singleShot=True, interval=_SEARCH_MS)
         self._pause.timeout.connect(self._on_search_paused)
         self.search.textChanged.connect(self._on_search_edited)
+        self.search.returnPressed.connect(self._on_search_accepted)
         self.model.renamed.connect(self.renamed)
         self.model.moved.connect(self.moved)
+        self.model.pinned.connect(self.pinned)
 
     def _build_list(self, colors: Colors) -> QListView:
         view = QListView(self)
@@ -88,22 +92,28 @@ class ConversationsPanel(QWidget):
         view.customContextMenuRequested.connect(self._on_menu_requested)
         view.clicked.connect(self._on_chosen)
         view.activated.connect(self._on_chosen)
+        view.selectionModel().currentChanged.connect(lambda *_: self.choice_changed.emit())
+        view.installEventFilter(self)
         return view
 
     # ---- what is shown ----------------------------------------------------------------------------------------------
 
     def show_conversations(self, records: Sequence[ConversationRecord]) -> None:
         """Show these, newest first, unless a search is shown, or a title is being written: that is waited for."""
+        titles = {each.id: each.shown_title for each in self._records}
         self._records = records
+        if self.search.text().strip() and titles != {each.id: each.shown_title for each in records}:
+            self._pause.start()  # what was found may be gone, or be named otherwise
         if self.list.state() != QAbstractItemView.State.EditingState:
             self._refresh()
 
     def show_found(self, hits: Sequence[SearchHit]) -> None:
         """Show what a search found, if it is still wanted."""
+        self._awaits_found = self._pause.isActive()
         if self.search.text().strip():
-            self.model.show_rows(hit_rows(hits))
-            self._show_empty(tr(_NOTHING_FOUND))
-            self._mark_current()
+            self._show_rows(hit_rows(hits), tr(_NOTHING_FOUND))
+            if self._opens_found and not self._awaits_found:
+                self._on_search_accepted()
 
     def show_current(self, conversation: int) -> None:
         """Mark the conversation that the window shows."""
@@ -118,21 +128,32 @@ class ConversationsPanel(QWidget):
         self.list.viewport().update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
-        """Delete removes the chosen conversation, Escape leaves a search."""
-        row = self.model.row(self.list.currentIndex())
-        if event.matches(QKeySequence.StandardKey.Delete) and self.list.hasFocus() and isinstance(row, ChatRow):
-            self.deleted.emit(row.record.id)
+        """Delete removes the chosen conversation, Down leads from the search into the list, Escape leaves a search."""
+        if event.matches(QKeySequence.StandardKey.Delete) and (chosen := self.chosen):
+            self.deleted.emit(chosen)
+        elif event.key() == Qt.Key.Key_Down and self.search.hasFocus() and self.model.first.isValid():
+            self.list.setFocus()
+            self.list.setCurrentIndex(self.model.first)
         elif event.key() == Qt.Key.Key_Escape and self.search.text():
             self.search.clear()
         else:
             super().keyPressEvent(event)
 
-    def begin_rename(self, conversation: int) -> None:
-        """Let the title be written: of the one that is chosen while the list has the focus, else of this one."""
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Notice whether the list has the focus."""
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self.choice_changed.emit()
+        return super().eventFilter(watched, event)
+
+    @property
+    def chosen(self) -> int:
+        """The conversation that is chosen while the list has the focus, else 0."""
         row = self.model.row(self.list.currentIndex())
-        if self.list.hasFocus() and isinstance(row, ChatRow):
-            conversation = row.record.id
-        elif not self.model.index_of(conversation).isValid():
+        return row.record.id if self.list.hasFocus() and isinstance(row, ChatRow) else 0
+
+    def begin_rename(self, conversation: int) -> None:
+        """Let the title be written in the list."""
+        if not self.model.index_of(conversation).isValid():
             self.search.clear()
         index = self.model.index_of(conversation)
         if index.isValid():
@@ -146,8 +167,9 @@ class ConversationsPanel(QWidget):
         if record is None:
             return
         folders = ["", *self._folders()]
+        words = tr("Folder of “{title}”: a new name makes a folder, none takes it out.")
         name, accepted = QInputDialog.getItem(
-            self, tr("Move to folder"), tr("Folder of “{title}”").format(title=record.shown_title), folders,
+            self, tr("Move to folder"), words.format(title=record.shown_title), folders,
             folders.index(record.folder), editable=True,
         )  # fmt: skip
         if accepted:
@@ -188,20 +210,19 @@ class ConversationsPanel(QWidget):
         return sorted({each.folder for each in self._records if each.folder}, key=str.casefold)
 
     def _refresh(self) -> None:
-        """While an answer grows this comes twice a second: who goes through the list stays where they are."""
-        if self.search.text().strip():
-            return
-        row, bar = self.model.row(self.list.currentIndex()), self.list.verticalScrollBar()
-        place = bar.value()
-        self._show_all()
-        if self.list.hasFocus() and isinstance(row, ChatRow):
-            self.list.setCurrentIndex(self.model.index_of(row.record.id))
-        bar.setValue(place)
+        """While an answer grows this comes twice a second."""
+        if not self.search.text().strip():
+            self._show_rows(rows_of(self._records, self._now()), tr(_EMPTY))
 
-    def _show_all(self) -> None:
-        self.model.show_rows(rows_of(self._records, self._now()))
-        self._show_empty(tr(_EMPTY))
-        self._mark_current()
+    def _show_rows(self, rows: Sequence[Row], words: str) -> None:
+        """Show these, or `words` where there are none; who goes through the list stays where they are."""
+        chosen, bar = self.chosen, self.list.verticalScrollBar()
+        place = bar.value()
+        self.model.show_rows(rows)
+        self._show_empty(words)
+        index = self.model.index_of(chosen or self._current)
+        self.list.setCurrentIndex(index if index.isValid() else self.model.index_of(self._current))
+        bar.setValue(place)
 
     def _show_empty(self, words: str) -> None:
         is_empty = self.model.rowCount() == 0
@@ -218,14 +239,25 @@ class ConversationsPanel(QWidget):
             self.opened.emit(row.record.id)
 
     def _on_search_edited(self, words: str) -> None:
+        self._opens_found, self._awaits_found = False, bool(words.strip())
         if words.strip():
             self._pause.start()
         else:
             self._pause.stop()
-            self._show_all()
+            self._refresh()
+            self._mark_current()
 
     def _on_search_paused(self) -> None:
         self.search_requested.emit(self.search.text())
+
+    def _on_search_accepted(self) -> None:
+        """Open the first that was found; what is not found yet is waited for."""
+        self._opens_found = self._awaits_found
+        if self._pause.isActive():
+            self._pause.stop()
+            self._on_search_paused()
+        elif self.search.text().strip() and not self._awaits_found:
+            self._on_chosen(self.model.first)
 
     def _on_menu_requested(self, place: QPoint) -> None:
         row = self.model.row(self.list.indexAt(place))

@@ -18,6 +18,7 @@ class Growing(MarkdownDocument):
     def __init__(self, document: QTextDocument, colors: Colors, formulas: Formulas | None = None) -> None:
         self.manuscript = Manuscript(section_size=1 << 30)
         super().__init__(document, self.manuscript, BlockRenderer(colors), formulas)
+        self.fell_behind.connect(lambda: self.write(Budget()))
 
     def append(self, text: str, seconds: float = math.inf) -> None:
         """Add Markdown, cut it and write it."""

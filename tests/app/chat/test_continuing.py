@@ -113,6 +113,39 @@ def test_an_answer_begins_with_the_words_it_was_given(room: Room) -> None:
     assert room.answer.text == "Sure: a story"
 
 
+def test_an_answer_in_a_person_s_words_keeps_how_the_next_one_begins(room: Room) -> None:
+    room.controller.ask("Tell me", (), "Sure:")
+    room.link.say(" a story")
+    room.link.finish()
+    room.controller.edit(room.answer.id, "Sure: no story")
+    room.controller.regenerate()
+    assert [each.content for each in room.link.last_question.chat] == ["Tell me", "Sure:"]
+    assert room.answer.text == "Sure:"
+
+
+def test_a_branch_keeps_how_the_next_answer_begins(room: Room) -> None:
+    room.controller.ask("Tell me", (), "Sure:")
+    room.link.say(" a story")
+    room.link.finish()
+    room.controller.branch(room.answer.id, "Sure: a")
+    room.link.say(" tale")
+    room.link.finish()
+    assert room.answer.text == "Sure: a tale"
+    room.controller.regenerate()
+    assert room.link.last_question.chat[-1].content == "Sure:"
+
+
+def test_a_cut_off_answer_goes_on_from_a_person_s_words(room: Room) -> None:
+    cut_off(room)
+    room.controller.edit(room.answer.id, "Once over")
+    assert room.controller.can_continue
+    room.controller.continue_answer()
+    assert [each.content for each in room.link.last_question.chat] == ["Tell me", "Once over"]
+    room.link.say(" a time")
+    room.link.finish()
+    assert (room.answer.text, room.answer.ending) == ("Once over a time", Ending.COMPLETE)
+
+
 # ---- settings of the conversation -----------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication
 
 from app.chat import rendering
+from app.chat.budget import Budget
 from app.chat.pieces import Block
 from app.chat.rendering import BlockRenderer
 from app.theme import DARK, LIGHT
@@ -151,3 +152,16 @@ def test_another_theme_changes_colours_and_no_text(document: QTextDocument) -> N
     growing.set_theme(DARK)
     assert document.toPlainText() == before
     assert document.toHtml() != html
+
+
+def test_the_open_end_waits_for_its_own_turn() -> None:
+    document = QTextDocument()
+    markdown = Growing(document, LIGHT)
+    markdown.append("closed\n\nopen\n")
+    markdown.clear()
+    markdown.write(Budget(0.0))
+    assert document.toPlainText().strip() == "closed"
+    assert not markdown.is_current
+    markdown.write(Budget(0.0))
+    assert "open" in document.toPlainText()
+    assert markdown.is_current

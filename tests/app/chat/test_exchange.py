@@ -46,6 +46,8 @@ def test_messages_of_others_are_put_in_turns() -> None:
         ("user", "three"),
         ("assistant", ""),
     ]
+    assert found.settings is not None
+    assert found.settings.system_prompt == "Be kind."
 
 
 def test_a_file_may_hold_several_conversations() -> None:

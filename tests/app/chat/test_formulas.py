@@ -1,16 +1,29 @@
 """Formulas: found, drawn, shown in their line, copied as they were written; money is no formula."""
 
 import pytest
-from PySide6.QtGui import QTextCursor, QTextDocument
+from PySide6.QtGui import QFontMetrics, QImage, QTextCursor, QTextDocument, QTextFormat, QTextImageFormat
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from app.chat import code_colors
+from app.chat.answer_view import AnswerView
 from app.chat.blocks import markdown_parser
+from app.chat.budget import Budget
+from app.chat.code_colors import CodeColors
+from app.chat.conversation import Message
 from app.chat.excerpt import selected_text
-from app.chat.formula_drawing import draw
-from app.chat.formula_object import OBJECT
-from app.chat.formulas import Formulas
-from app.theme import LIGHT
+from app.chat.formula_drawing import Formula, draw
+from app.chat.formula_image import OBJECT
+from app.chat.formulas import Formulas, Latex
+from app.chat.look import Look
+from app.chat.panel import ChatPanel
+from app.chat.warming import warm_up
+from app.notices import NoticeStack
+from app.options.preferences import TINT_ORIGIN
+from app.theme import DARK, LIGHT
 from tests.app.chat.growing import Growing
+
+BOX = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><path d="M0 0 H10 V10 H0 Z" fill="#010203"/></svg>'
 
 
 def found(text: str) -> list[str]:
@@ -65,3 +78,155 @@ def test_a_formula_is_shown_when_it_is_drawn_and_copied_as_written(qtbot: QtBot)
     assert markdown.text
     assert selected_text(cursor) == "So $x^2$ and $\\frac{$ and\n\n$$y$$\n\nend"
     formulas.close()
+
+
+class Drawer(Formulas):
+    """Formulas that are drawn when the test says so: squares, as wide as they have letters."""
+
+    def is_known(self, latex: Latex) -> bool:
+        """Nothing is drawn by itself."""
+        return latex in self._pictures
+
+    def finish(self, *contents: str, depth: float = 0.0) -> None:
+        """These are drawn now."""
+        for each in contents:
+            self._on_finished(Latex(each, "$", displayed=False), Formula(BOX, len(each), 1.0, depth))
+        self._telling.flush()
+
+
+def formats(document: QTextDocument) -> list[QTextImageFormat]:
+    """Those of the formulas in a document, from the first to the last."""
+    found, place = [], document.find(OBJECT)
+    while not place.isNull():
+        found.append(place.charFormat().toImageFormat())
+        place = document.find(OBJECT, place)
+    return found
+
+
+def image(document: QTextDocument, layout: QTextImageFormat) -> QImage:
+    """The picture of a formula."""
+    kept: QImage = document.resource(QTextDocument.ResourceType.ImageResource.value, layout.name())
+    return kept
+
+
+def test_pictures_take_their_places_paragraph_by_paragraph_as_there_is_time() -> None:
+    document, formulas = QTextDocument(), Drawer()
+    markdown = Growing(document, LIGHT, formulas)
+    markdown.append("$a$ $a$ $a$\n\n$a$ $a$\n\n$a$ $b$\n\nend")
+    markdown.fell_behind.disconnect()
+    formulas.finish("a")
+    left: list[int] = []
+    while markdown.is_behind:
+        left.append(document.toPlainText().count("$a$"))
+        markdown.write(Budget(0.0))
+    assert left == [6, 5, 3], "one paragraph in a turn"
+    assert (document.toPlainText().count("$"), len(formats(document))) == (2, 6)
+
+
+def test_a_screen_full_of_formulas_is_painted_by_qt_alone() -> None:
+    document, formulas = QTextDocument(), Drawer()
+    formulas.finish("a", "b")
+    Growing(document, LIGHT, formulas).append("$a$ " * 100 + "$b$\n\n")
+    assert len(formats(document)) == 101
+    assert all(each.isImageFormat() for each in formats(document))
+    assert len({each.name() for each in formats(document)}) == 2, "every formula has one picture"
+
+
+def test_pictures_that_come_together_are_told_together(qtbot: QtBot) -> None:
+    formulas, told = Drawer(), list[frozenset[Latex]]()
+    formulas.drawn.connect(told.append)
+    for each in "abcdef":
+        formulas._on_finished(Latex(each, "$", displayed=False), None)
+    qtbot.waitUntil(lambda: sum(len(each) for each in told) == 6)
+    assert len(told) == 2, "the first at once, the others a frame later"
+    formulas.close()
+
+
+@pytest.mark.parametrize("depth", [0.1, 0.4, 1.0, 3.0])
+def test_a_formula_stands_on_the_line(depth: float) -> None:
+    document, formulas = QTextDocument(), Drawer()
+    formulas.finish("a", depth=depth)
+    Growing(document, LIGHT, formulas).append("$a$\n\n")
+    (layout,) = formats(document)
+    drawn = image(document, layout)
+    inked = [y for y in range(drawn.height()) if drawn.pixelColor(drawn.width() // 2, y).alpha() > 127]
+    below = QFontMetrics(layout.font()).descent()
+    assert layout.verticalAlignment() == layout.VerticalAlignment.AlignBaseline
+    assert layout.hasProperty(QTextFormat.Property.FontPixelSize.value)
+    assert below < drawn.height()
+    part = depth / (1 + depth)
+    assert abs(below - len(inked) * part) <= 1.5, "the layout puts so many pixels of it below the line"
+
+
+def test_a_formula_is_no_wider_than_the_text_and_grows_with_it_again() -> None:
+    document, formulas = QTextDocument(), Drawer()
+    formulas.finish("a" * 100, "b")
+    document.setTextWidth(300)
+    markdown = Growing(document, LIGHT, formulas)
+    markdown.append(f"${'a' * 100}$ $b$\n\n")
+    long, short = formats(document)
+    widths = [image(document, long).width()]
+    least = image(document, short).width()
+    for width in (100, 300, 10_000):
+        document.setTextWidth(width)
+        markdown.fit()
+        widths.append(image(document, long).width())
+    assert widths[:3] == [300, 100, 300]
+    assert 300 < widths[3] < 10_000
+    assert image(document, short).width() == least
+
+
+def test_formulas_are_drawn_anew_in_other_colours_and_letters_of_another_size(qtbot: QtBot) -> None:
+    formulas = Drawer()
+    formulas.finish("a")
+    view = AnswerView(Message("assistant", "$a$\n\n"), Look(LIGHT, points=10.0), formulas)
+    qtbot.addWidget(view)
+    document = view.text.document()
+    qtbot.waitUntil(lambda: len(formats(document)) == 1)
+    light = image(document, formats(document)[0]).pixelColor(2, 2)
+    view.set_look(Look(DARK, points=10.0))
+    qtbot.waitUntil(lambda: not view.body.is_behind)
+    assert image(document, formats(document)[0]).pixelColor(2, 2).lightness() > light.lightness()
+    before = image(document, formats(document)[0]).cacheKey()
+    view.set_look(Look(DARK, points=10.0, tint=TINT_ORIGIN))
+    assert image(document, formats(document)[0]).cacheKey() == before
+    view.set_look(Look(DARK, points=20.0))
+    qtbot.waitUntil(lambda: not view.body.is_behind)
+    assert image(document, formats(document)[0]).cacheKey() != before
+
+
+def test_what_draws_formulas_is_loaded_before_the_first_one(qtbot: QtBot) -> None:
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    panel = ChatPanel(LIGHT, NoticeStack(holder), holder)
+    drawn: list[object] = []
+    panel.view.formulas.drawn.connect(drawn.append)
+    panel.warm_up()
+    qtbot.waitUntil(lambda: bool(drawn))
+    assert len(drawn) == 1
+    panel.leave()
+
+
+def test_what_nobody_waits_for_is_not_drawn(qtbot: QtBot) -> None:
+    formulas, told = Formulas(), list[Latex]()
+    formulas.drawn.connect(told.extend)
+    wanted = [Latex(f"x_{{{number}}}", "$", displayed=False) for number in range(300)]
+    for each in wanted:
+        formulas.is_known(each)
+    formulas.give_up()
+    last = Latex("y", "$", displayed=False)
+    formulas.is_known(last)
+    qtbot.waitUntil(lambda: last in told)
+    assert len(told) < 100
+    formulas.is_known(wanted[-1])
+    qtbot.waitUntil(lambda: wanted[-1] in told)
+    formulas.close()
+
+
+def test_the_commonest_languages_are_loaded_beside_the_window() -> None:
+    code_colors._lexer.cache_clear()
+    warm_up().join()
+    loaded = code_colors._lexer.cache_info()
+    CodeColors("default").html("x = 1", "python")
+    after = code_colors._lexer.cache_info()
+    assert (after.misses, after.hits) == (loaded.misses, loaded.hits + 1), "it was there"

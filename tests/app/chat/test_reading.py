@@ -68,7 +68,7 @@ def test_a_selection_spans_messages_and_is_copied_in_order(view: ConversationVie
     QTest.mousePress(first, Qt.MouseButton.LeftButton, pos=QPoint(0, first.height() // 2))
     QTest.mouseMove(first, first.mapFromGlobal(end))
     if not view.selection.text.endswith("the answer"):  # without a screen the mouse may not move with a button held
-        view.selection._extend(end)
+        view.selection.extend(end)
     view.questions[0].text.copy_requested.emit()
     assert QGuiApplication.clipboard().text() == "the question\n\nthe answer"
 

@@ -40,3 +40,16 @@ def test_the_answer_only_grows_whatever_the_pieces() -> None:
         assert answer.startswith(shown)
         shown = answer
     assert shown == "The answer <b> is.\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<think>\n\n one, two\n</think>\nYes.", "\n\n<think>one</th", " one, two\n</think>\n\nYes.", "<think></thi"],
+)
+def test_it_is_known_where_thinking_in_one_piece_stands(text: str) -> None:
+    parts = split(text)
+    assert text[parts.thought_begin :].startswith(parts.thought)
+
+
+def test_thinking_in_several_pieces_stands_nowhere() -> None:
+    assert split("<think>a</think>\n<think>b</think>\nYes.").thought_begin < -1_000_000

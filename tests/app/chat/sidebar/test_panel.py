@@ -108,16 +108,6 @@ def test_a_title_is_written_in_the_list(panel: ConversationsPanel, qtbot: QtBot)
     assert renamed.args == [8, "Garden"]
 
 
-def test_what_is_dropped_on_a_folder_goes_into_it(panel: ConversationsPanel, qtbot: QtBot) -> None:
-    data = panel.model.mimeData([index_of(panel, "Fresh")])
-    with qtbot.waitSignal(panel.moved) as moved:
-        panel.model.dropMimeData(data, Qt.DropAction.MoveAction, -1, -1, index_of(panel, "school"))
-    assert moved.args == [2, "school"]
-    with qtbot.waitSignal(panel.moved) as moved:
-        panel.model.dropMimeData(data, Qt.DropAction.MoveAction, -1, -1, index_of(panel, "Today"))
-    assert moved.args == [2, ""]
-
-
 def test_the_menu_does_what_it_says(panel: ConversationsPanel, qtbot: QtBot) -> None:
     menu = panel.menu_of(ChatRow(RECORDS[5]))
     names = {action.text().partition("\t")[0]: action for action in menu.actions()}
@@ -192,3 +182,52 @@ def test_who_goes_through_the_list_with_keys_stays_there_while_an_answer_grows(p
     row = panel.model.row(panel.list.currentIndex())
     assert isinstance(row, ChatRow)
     assert row.record.id == 3
+
+
+def test_the_search_leads_into_the_list_and_return_opens_the_first(panel: ConversationsPanel, qtbot: QtBot) -> None:
+    panel.search.setFocus()
+    QTest.keyClicks(panel.search, "air")
+    with qtbot.waitSignal(panel.search_requested) as asked, qtbot.assertNotEmitted(panel.opened):
+        QTest.keyClick(panel.search, Qt.Key.Key_Return)  # nothing is found yet
+    assert asked.args == ["air"]
+    with qtbot.waitSignal(panel.opened) as opened:
+        panel.show_found([SearchHit(RECORDS[1], 9, "fresh air"), SearchHit(RECORDS[4], 7, "air")])
+    assert opened.args == [2]
+    QTest.keyClick(panel.search, Qt.Key.Key_Down)
+    assert panel.list.hasFocus()
+    assert panel.chosen == 2
+    with qtbot.waitSignal(panel.search_requested):
+        panel.show_conversations(RECORDS[2:])  # what was found is not there any more
+
+
+@pytest.mark.parametrize(
+    ("what", "onto", "told"),
+    [
+        ("Fresh", "Pinned", [("pinned", 2, True)]),
+        ("Pinned one", "school", [("pinned", 1, False), ("moved", 1, "school")]),
+        ("Fresh", "Homework", [("moved", 2, "school")]),
+        ("Homework", "Fresh", [("moved", 6, "")]),
+        ("Homework", "", [("moved", 6, "")]),
+        ("Fresh", "Ancient", []),
+    ],
+)
+def test_what_is_dropped_goes_into_that_group(
+    panel: ConversationsPanel, what: str, onto: str, told: list[tuple[object, ...]]
+) -> None:
+    heard: list[tuple[object, ...]] = []
+    panel.moved.connect(lambda *what: heard.append(("moved", *what)))
+    panel.pinned.connect(lambda *what: heard.append(("pinned", *what)))
+    data = panel.model.mimeData([index_of(panel, what)])
+    parent = index_of(panel, onto) if onto else QModelIndex()
+    assert panel.model.canDropMimeData(data, Qt.DropAction.CopyAction, -1, -1, parent)
+    panel.model.dropMimeData(data, Qt.DropAction.CopyAction, -1, -1, parent)
+    assert heard == told
+
+
+def test_nothing_is_dropped_among_what_was_found(panel: ConversationsPanel, qtbot: QtBot) -> None:
+    data = panel.model.mimeData([index_of(panel, "Homework")])
+    panel.search.setText("home")
+    panel.show_found([SearchHit(RECORDS[5])])
+    with qtbot.assertNotEmitted(panel.moved):
+        for row in range(panel.model.rowCount()):
+            panel.model.dropMimeData(data, Qt.DropAction.MoveAction, -1, -1, panel.model.index(row))

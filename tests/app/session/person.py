@@ -1,0 +1,82 @@
+"""A person's session: a window in front of the real engine and the embedded pair, and what is done with it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.chat.conversation import Message
+from app.chat.version_switch import VersionSwitch
+from app.engine_link import EngineLink
+from app.paths import Folders
+from app.settings import GenerationSettings, SettingsFile
+from app.theme import Theme
+from app.window import MainWindow
+from engine.messages import ChatMessage
+from engine.options import LoadOptions
+
+PATIENCE_MS = 240_000  # torch is imported by a process of low priority, perhaps on a busy machine
+STORY = "Tell me a story about a dragon."
+SHORT = GenerationSettings(temperature=0.0, seed=1, max_new_tokens=24)
+# Every token equally likely, so that the one that ends an answer hardly ever comes; with this seed it does not.
+ENDLESS = GenerationSettings(method="none", temperature=100.0, top_p=1.0, seed=1, max_new_tokens=1500)
+
+
+@dataclass
+class Session:
+    """The window, its link to the engine, and the conversations that went to it."""
+
+    window: MainWindow
+    link: EngineLink
+    folders: Folders
+    theme: Theme
+    prompts: list[tuple[ChatMessage, ...]]
+    bot: QtBot | None = None
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        assert self.bot is not None
+        self.bot.waitUntil(condition, timeout=PATIENCE_MS)
+
+    def begin(self, generation: GenerationSettings = SHORT) -> None:
+        """A chat of its own."""
+        self.window.actions_.new_chat.trigger()
+        self.window.chat.change_settings(generation)
+
+    def ask(self, question: str = STORY) -> Message:
+        """Write, send, and wait for the answer."""
+        composer = self.window.chat_panel.composer
+        QTest.keyClicks(composer.field, question)
+        QTest.keyClick(composer.field, Qt.Key.Key_Return)
+        return self.answered()
+
+    def answered(self) -> Message:
+        """The answer, once it is over."""
+        self.wait(lambda: not self.window.chat.is_answering)
+        return self.answer
+
+    @property
+    def answer(self) -> Message:
+        last = self.window.chat.conversation.last_answer
+        assert last is not None
+        return last
+
+    @property
+    def shown(self) -> str:
+        return self.window.chat_panel.view.answers[-1].text.toPlainText().strip()
+
+    @property
+    def versions(self) -> VersionSwitch:
+        return self.window.chat_panel.view.answers[-1].versions
+
+    @property
+    def titles(self) -> list[str]:
+        return [each.shown_title for each in self.window.conversations.keeper.records]
+
+
+def opened(folders: Folders, link: EngineLink, theme: Theme) -> MainWindow:
+    """A window on the session's data folder."""
+    window = MainWindow(link, SettingsFile(folders.settings_file), folders, theme, LoadOptions())
+    window.show()
+    return window

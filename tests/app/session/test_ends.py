@@ -1,0 +1,46 @@
+"""What outlives the engine and the window; these come last, since they end both."""
+
+import os
+import signal
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from app.chat.conversation import Ending
+from tests.app.fake_link import FakeLink
+from tests.app.session.person import ENDLESS, SHORT, STORY, Session, opened
+from tests.app.test_window import notice_button
+
+
+def test_an_engine_that_is_killed_comes_back_and_the_answer_goes_on(session: Session) -> None:
+    session.begin(ENDLESS)
+    QTest.keyClicks(session.window.chat_panel.composer.field, STORY)
+    QTest.keyClick(session.window.chat_panel.composer.field, Qt.Key.Key_Return)
+    session.wait(lambda: session.shown != "")
+    assert session.link.engine_pid is not None
+    os.kill(session.link.engine_pid, signal.SIGKILL)
+    session.wait(lambda: session.answer.ending is Ending.INTERRUPTED)
+    text = session.answer.text
+    assert text.strip() != ""
+    assert "killed" in session.window.notices.notices[-1].message
+    notice_button(session.window, "Restart engine").click()
+    session.wait(lambda: session.window.library.state.ready)
+    session.window.chat.change_settings(SHORT)
+    session.window.chat_panel.composer.resume.click()
+    assert session.answered().text.startswith(text.rstrip("\N{REPLACEMENT CHARACTER}"))
+    assert len(session.answer.text) > len(text)
+
+
+def test_another_window_finds_everything_again(session: Session) -> None:
+    session.begin()
+    text = session.ask("Hello!").text
+    titles, here = session.titles, session.window.chat.conversation.id
+    session.window.close()
+    again = opened(session.folders, FakeLink(), session.theme)
+    session.wait(lambda: bool(again.conversations.keeper.records))
+    assert [each.shown_title for each in again.conversations.keeper.records] == titles
+    again.conversations.keeper.open(here)
+    session.wait(lambda: not again.chat.conversation.is_empty)
+    assert again.chat.conversation.messages[-1].text == text
+    again.close()
+    again.deleteLater()

@@ -1,0 +1,124 @@
+"""What the window's actions do with whole conversations: the one that is shown, or the one chosen in the list."""
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QFileDialog
+from pytestqt.qtbot import QtBot
+
+from app.settings import GenerationSettings
+from app.window import MainWindow
+from tests.app.fake_link import FakeLink
+from tests.app.test_window import ask, notice_button
+
+
+def converse(window: MainWindow, link: FakeLink, question: str) -> None:
+    """A conversation of its own."""
+    window.actions_.new_chat.trigger()
+    ask(window, question)
+    link.say(f"Answer to {question}")
+    link.finish()
+
+
+def titles(window: MainWindow) -> list[str]:
+    return sorted(each.shown_title for each in window.conversations.keeper.records)
+
+
+def choose(window: MainWindow, title: str) -> None:
+    """Go to a conversation in the list, without opening it."""
+    panel = window.conversations.panel
+    record = next(each for each in window.conversations.keeper.records if each.shown_title == title)
+    panel.list.setFocus()
+    panel.list.setCurrentIndex(panel.model.index_of(record.id))
+
+
+def test_actions_are_off_where_there_is_nothing_to_do_them_with(window: MainWindow, link: FakeLink) -> None:
+    do = window.actions_
+    actions = (do.export_chat, do.duplicate_chat, do.delete_chat, do.rename_chat, do.move_chat, do.pin_chat)
+    assert not any(each.isEnabled() for each in actions)
+    converse(window, link, "One")
+    assert all(each.isEnabled() for each in actions)
+    do.new_chat.trigger()
+    assert not any(each.isEnabled() for each in actions)
+    choose(window, "One")
+    assert all(each.isEnabled() for each in actions)
+
+
+def test_actions_are_for_what_is_chosen_in_the_list(window: MainWindow, link: FakeLink) -> None:
+    for question in ("One", "Two"):
+        converse(window, link, question)
+    choose(window, "One")
+    window.actions_.pin_chat.trigger()
+    assert [each.shown_title for each in window.conversations.keeper.records if each.is_pinned] == ["One"]
+    window.actions_.delete_chat.trigger()
+    assert titles(window) == ["Two"]
+    window.chat_panel.setFocus()
+    window.actions_.pin_chat.trigger()
+    assert [each.shown_title for each in window.conversations.keeper.records if each.is_pinned] == ["Two"]
+
+
+def test_the_chat_that_is_shown_is_marked_in_the_list_from_the_first_on(window: MainWindow, link: FakeLink) -> None:
+    for question in ("One", "Two"):
+        ask(window, question)
+        link.say("Yes")
+        link.finish()
+        panel = window.conversations.panel
+        assert panel.list.currentIndex().data() == question
+        window.actions_.new_chat.trigger()
+        assert not panel.list.currentIndex().isValid()
+
+
+def test_a_copy_is_opened(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    converse(window, link, "One")
+    with qtbot.waitSignal(window.chat.conversation_replaced):
+        window.actions_.duplicate_chat.trigger()
+    record = window.conversations.keeper.record(window.chat.conversation.id)
+    assert record is not None
+    assert record.shown_title == "One (copy)"
+    assert titles(window) == ["One", "One (copy)"]
+
+
+def test_deleted_ones_come_back_one_after_the_other(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    for question in ("One", "Two"):
+        converse(window, link, question)
+    for title in ("One", "Two"):
+        choose(window, title)
+        window.actions_.delete_chat.trigger()
+    for back in (["Two"], ["One", "Two"]):
+        with qtbot.waitSignal(window.chat.conversation_replaced):
+            notice_button(window, "Undo").click()
+        assert titles(window) == back
+    assert not window.notices.notices
+
+
+def test_what_comes_without_a_title_gets_one_of_its_question(
+    window: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chats = [{"messages": [{"role": "user", "content": f"{word} tree?"}]} for word in ("Which", "Whose")]
+    (tmp_path / "chats.json").write_text(json.dumps(chats))
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(tmp_path / "chats.json")], ""))
+    window.actions_.import_chats.trigger()
+    qtbot.waitUntil(lambda: len(titles(window)) == 2)
+    assert titles(window) == ["Which tree?", "Whose tree?"]
+
+
+@pytest.mark.parametrize("ending", ["json", "md"])
+def test_a_system_prompt_goes_out_and_comes_back(
+    window: MainWindow, link: FakeLink, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    file = tmp_path / f"chat.{ending}"
+    window.settings.change(generation=GenerationSettings(temperature=0.3))
+    converse(window, link, "One")
+    window.chat.change_settings(GenerationSettings(system_prompt="Be brief."))
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(file), ""))
+    with qtbot.waitSignal(window.conversations.notice_raised):
+        window.actions_.export_chat.trigger()
+    if ending == "json":
+        first = json.loads(file.read_text(encoding="utf-8"))["messages"][0]
+        assert first == {"role": "system", "content": "Be brief."}
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(file)], ""))
+    with qtbot.waitSignal(window.chat.conversation_replaced):
+        window.actions_.import_chats.trigger()
+    assert window.chat.generation == GenerationSettings(temperature=0.3, system_prompt="Be brief.")
+    assert [each.text for each in window.chat.conversation.messages] == ["One", "Answer to One"]
