@@ -1,5 +1,6 @@
 """`python -m app` and the script `coppice`: opens the window, or does without one what needs none."""
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from app.runtime_command import run as run_runtime  # noqa: PLC0415
 
         return run_runtime(words[1:])
+    gc.disable()  # until the window is there: a seventh of the time would go into looking for garbage
     from app.main import main as open_window  # noqa: PLC0415
 
     return open_window(words)

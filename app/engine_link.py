@@ -63,6 +63,11 @@ class EngineLink(QThread):
 
     # ---- for the GUI thread -----------------------------------------------------------------------------------------
 
+    def begin(self) -> None:
+        """Start the engine's process before the thread, which finds it then; what goes wrong is told by the thread."""
+        with suppress(OSError, CoppiceError):
+            self._child = EngineChild(self._program)
+
     def load(self, options: LoadOptions) -> int:
         """Ask for a pair; returns the id that the answering events carry."""
         command = Load(next(self._ids), options)
@@ -114,6 +119,8 @@ class EngineLink(QThread):
         if not self.wait(int(_SECONDS_TO_PART * 2000)) and self._child is not None:
             self._child.kill()
             self.wait()
+        if self._child is not None:  # the thread was never started
+            self._child.end()
 
     @property
     def engine_pid(self) -> int | None:
@@ -147,7 +154,7 @@ class EngineLink(QThread):
         """Start an engine and carry messages until it is gone; returns why it went."""
         self._restarting.clear()
         try:
-            child = EngineChild(self._program)
+            child = self._child or EngineChild(self._program)
         except CoppiceError as error:
             return Failed(0, error.message, error.hint)
         except OSError as error:

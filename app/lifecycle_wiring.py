@@ -1,18 +1,19 @@
 """Brings the window together with later starts of the program, a crash's report, and news of versions."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 
-from app.library.jobs import Jobs
 from app.lifecycle.instance import Instance
-from app.lifecycle.report_dialog import ReportDialog
-from app.lifecycle.updates import Release, is_newer, newest_release
 from app.notices import Notice, Tone
 from app.translation import tr
 from app.window import MainWindow
 from engine import __version__
+
+if TYPE_CHECKING:
+    from app.lifecycle.updates import Release
 
 CRASH_NOTICE = "crash-report"
 NEWS_NOTICE = "newer-version"
@@ -56,11 +57,16 @@ class Lifecycle(QObject):
     def show_report(self) -> None:
         """Open it."""
         if self._report is not None:
+            from app.lifecycle.report_dialog import ReportDialog  # noqa: PLC0415  # few programs crash
+
             ReportDialog(self._report, self._window).open()
         self._window.notices.dismiss(CRASH_NOTICE)
 
     def ask_for_news(self, address: str) -> None:
         """Find out, beside the window, whether there is a newer version. What goes wrong is only logged."""
+        from app.library.jobs import Jobs  # noqa: PLC0415  # for who wants to know; the window opens without
+        from app.lifecycle.updates import newest_release  # noqa: PLC0415
+
         jobs = Jobs(1, "news", self)
         self._window.tools.closing.connect(jobs.close)
         job = jobs.start(lambda _stop: newest_release(address))
@@ -71,12 +77,14 @@ class Lifecycle(QObject):
         QDesktopServices.openUrl(QUrl(self._page))
         self._window.notices.dismiss(NEWS_NOTICE)
 
-    def _on_news(self, release: Release) -> None:
+    def _on_news(self, release: "Release") -> None:
+        from app.lifecycle.updates import is_newer  # noqa: PLC0415
+
         if is_newer(release.version, __version__):
             self._tell_of(release)
         self.asked_for_news.emit()
 
-    def _tell_of(self, release: Release) -> None:
+    def _tell_of(self, release: "Release") -> None:
         self._page = release.page
         words = tr("Coppice {version} is there; this is {own}.").format(version=release.version, own=__version__)
         self._window.notices.add(Notice(NEWS_NOTICE, words, release.notes, action=tr("Open its page"), tone=Tone.HINT))

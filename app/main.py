@@ -1,35 +1,31 @@
-"""Reads the command line and puts the application together; everything heavy is imported after the command line."""
+"""Reads the command line, starts the engine, and opens the window, which is imported while the engine starts."""
 
 import argparse
-import gc
 import logging
-import signal
+import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn
-
-from PySide6.QtWidgets import QApplication
+from typing import TYPE_CHECKING, NoReturn
 
 from app.engine_child import engine_program
 from app.engine_link import EngineLink
-from app.library.terms_memory import last_load
+from app.lifecycle.application import Application
 from app.lifecycle.crash import CrashWatch
+from app.lifecycle.display import DisplayWatch
+from app.lifecycle.ending import Ending
 from app.lifecycle.instance import Instance
-from app.lifecycle_wiring import Lifecycle
+from app.lifecycle.refusal import refuse, unusable
 from app.paths import Folders, folders_below, platform_folders, portable_folder
 from app.runtime.manager import runtime_manager
-from app.runtime_wiring import connect_runtime
-from app.settings import Settings, SettingsFile
-from app.theme import Theme, application_icon
-from app.translation import install, language_of
-from app.window import MainWindow
+from app.theme import application_icon
 from engine import __version__
 from engine.errors import InputError
-from engine.options import LoadOptions
+
+if TYPE_CHECKING:
+    from app.window import MainWindow
 
 _log = logging.getLogger("coppice")
 _LOG_BYTES = 500_000
@@ -62,31 +58,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _keep_log(folders)
         report = crashes.begin()
     except OSError as error:
-        parser.error(f"the folder for settings and logs cannot be used: {error}; give another with --data-dir")
+        return refuse(application, unusable(folders, error))
     except InputError as error:
-        parser.error(str(error))
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C on a terminal ends the window, and with it the engine
-    window = build_window(application, folders, options)
-    begin_life(Lifecycle(window, instance), window, report, options.recording)
+        return refuse(application, error)
+    ending = Ending()
+    ending.asked.connect(application.quit)  # it closes the window as a person would
+    link = begin_engine(folders)
+    from app.building import begin_life, build_window  # noqa: PLC0415  # most of the start, beside the engine's
+    from app.lifecycle_wiring import Lifecycle  # noqa: PLC0415
+
+    window = build_window(application, folders, options, link)
+    life = Lifecycle(window, instance)
+    application.file_asked.connect(life.on_asked)
+    begin_life(life, window, report, options.recording)
+    watch = DisplayWatch(lambda: os._exit(_leave(window, crashes, instance)))
+    watch.begin()
     window.show()
     code = application.exec()
+    watch.end()
+    _leave(window, crashes, instance)
+    ending.release()
+    return code
+
+
+def _leave(window: "MainWindow", crashes: CrashWatch, instance: Instance) -> int:
+    """Close a window that is still open, write everything down, end what goes on beside it; returns 1."""
+    if window.isVisible():
+        window.close()
     window.link.close()
     window.models.close()
     window.link.wait_closed()
     crashes.end()
     instance.release()
-    return code
+    return 1
 
 
-def begin_life(life: Lifecycle, window: MainWindow, report: Path | None, recording: Path | None) -> None:
-    """Tell what happened to the last window and of newer versions, and open what was given."""
-    if report is not None:
-        life.tell_of_crash(report)
-    if recording is not None:
-        life.open_recording(recording)
-    preferences = window.settings.current
-    if preferences.news_address and not preferences.offline:
-        life.ask_for_news(preferences.news_address)
+def begin_engine(folders: Folders) -> EngineLink:
+    """The way to the engine, whose process starts at once: to read torch takes longer than the whole window does."""
+    link = EngineLink(engine_program(folders.engine_log, runtime_manager(folders)))
+    link.begin()
+    return link
 
 
 def choose_folders(options: argparse.Namespace) -> Folders:
@@ -98,58 +109,14 @@ def choose_folders(options: argparse.Namespace) -> Folders:
     return platform_folders()
 
 
-def build_application() -> QApplication:
+def build_application() -> Application:
     """The Qt application, by the name and the icon that a desktop knows it by."""
-    application = QApplication(sys.argv[:1])
+    application = Application(sys.argv[:1])
     application.setApplicationName("coppice")
     application.setApplicationDisplayName("Coppice")
     application.setDesktopFileName("coppice")
     application.setWindowIcon(application_icon())
     return application
-
-
-def build_window(application: QApplication, folders: Folders, options: argparse.Namespace) -> MainWindow:
-    """The window with everything behind it; the engine starts when it is shown."""
-    settings = SettingsFile(folders.settings_file)
-    install(application, language_of(settings.current.language))
-    manager = runtime_manager(folders)
-    folders = with_prepared(folders, settings.current.prepared_folder)
-    link = EngineLink(engine_program(folders.engine_log, manager))
-    theme = Theme(application)
-    theme.follow(settings.current)
-    window = MainWindow(link, settings, folders, theme, wanted_pair(options, settings.current))
-    connect_runtime(window, manager)
-    gc.freeze()  # what lives as long as the window need not be searched for garbage again and again: that took 40 ms
-    return window
-
-
-def with_prepared(folders: Folders, prepared: str) -> Folders:
-    """The folders with the one for prepared models that a person has set; ours, where that one cannot be made."""
-    if not prepared:
-        return folders
-    wanted = replace(folders, cache=Path(prepared).expanduser())
-    try:
-        wanted.create()
-    except OSError as error:
-        _log.warning("The folder for prepared models %s cannot be used: %s", wanted.cache, error)
-        return folders
-    return wanted
-
-
-def wanted_pair(options: argparse.Namespace, settings: Settings) -> LoadOptions:
-    """The pair of the command line, else the last one; a draft that was not named does not outlive its target.
-
-    The target's other load options are those of the last time that it was loaded.
-    """
-    if options.target is None:
-        return last_load(settings, LoadOptions(settings.target, _absolute(options.draft or settings.draft)))
-    return last_load(settings, LoadOptions(_absolute(options.target), _absolute(options.draft or LoadOptions().draft)))
-
-
-def _absolute(source: str) -> str:
-    """A folder keeps its meaning when the application is started from elsewhere; other sources stay as they are."""
-    path = Path(source).expanduser()
-    return str(path.absolute()) if path.is_dir() else source
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -3,17 +3,20 @@
 import logging
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.downloads.control import Wish
 from app.known_sentences import translated
-from app.runtime.installation import Installation
 from app.runtime.manager import RuntimeManager
 from app.runtime.place import Installed, Wanted
 from app.runtime.progress import Progress, Stage
 from app.translation import tr
 from engine.errors import CoppiceError
+
+if TYPE_CHECKING:
+    from app.runtime.installation import Installation
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +66,11 @@ class RuntimeLink(QObject):
         return self._thread is not None
 
     @property
+    def is_removing(self) -> bool:
+        """Whether the runtime is being taken away."""
+        return self._removing.is_running
+
+    @property
     def can_resume(self) -> bool:
         """Whether something is paused, or has failed, and can go on."""
         return self._installation is not None and self._thread is None
@@ -85,7 +93,8 @@ class RuntimeLink(QObject):
         except CoppiceError as error:
             _log.warning("An installation cannot be taken up: %s", error)
             return False
-        self._show(Progress(Stage.PAUSED, wanted.build))
+        self._installation.rest()
+        self._show(self._installation.progress)
         return True
 
     def install(self, wanted: Wanted) -> None:
@@ -125,7 +134,7 @@ class RuntimeLink(QObject):
             self._installation.leave()
             self._thread.join(_SECONDS_TO_PART)
 
-    def _begin(self, make: Callable[[], Installation]) -> None:
+    def _begin(self, make: "Callable[[], Installation]") -> None:
         if self._thread is not None:
             return
         try:
@@ -193,6 +202,11 @@ class Task(QObject):
         self._timer = QTimer(self, interval=INTERVAL_MS // 4)
         self._timer.timeout.connect(self._look)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it goes on, or is done and not yet told."""
+        return self._thread is not None
+
     def start(self) -> None:
         """Do it, unless that goes on already."""
         if self._thread is None:
@@ -212,7 +226,7 @@ class Task(QObject):
                 self.done.emit(result)
 
 
-def _work(installation: Installation) -> None:
+def _work(installation: "Installation") -> None:
     try:
         installation.run()
     except Exception:  # noqa: BLE001  # it has become a state of the installation

@@ -1,8 +1,10 @@
 """Brings the window and its engine's runtime together: the first start, what goes on behind the window, and the end."""
 
-from PySide6.QtCore import QObject, QTimer
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from app.assistant.dialog import EngineAssistant
+from PySide6.QtCore import QObject
+
 from app.chat.welcome import EXAMPLES
 from app.engine_state import EngineState, Phase
 from app.notices import Notice, Tone
@@ -12,6 +14,9 @@ from app.runtime_link import RuntimeLink
 from app.translation import tr
 from app.window import ENGINE_NOTICE, MainWindow
 from engine.options import EMBEDDED, LoadOptions
+
+if TYPE_CHECKING:
+    from app.assistant.dialog import EngineAssistant
 
 RUNTIME_NOTICE = "engine-runtime"
 
@@ -23,9 +28,7 @@ class RuntimeRoom(QObject):
         super().__init__(window)
         self._window, self._link = window, link
         self._question = ""
-        self.assistant = EngineAssistant(link, window)
-        self.assistant.try_requested.connect(self._on_try)
-        self.assistant.models_requested.connect(window.open_models)
+        self._is_told = False  # that an installation goes on
         link.changed.connect(self._on_changed)
         link.ended.connect(self._on_ended)
         link.removed.connect(window.library.restart)
@@ -35,11 +38,20 @@ class RuntimeRoom(QObject):
         window.tools.add_runtime(link, self.open_assistant)
         window.tools.notice_actions[RUNTIME_NOTICE] = self.open_assistant
 
+    @cached_property
+    def assistant(self) -> "EngineAssistant":
+        """The dialog; it is made, and its modules are read, when it is first asked for."""
+        from app.assistant.dialog import EngineAssistant  # noqa: PLC0415
+
+        made = EngineAssistant(self._link, self._window)
+        made.proposal.set_offline(self._window.settings.current.offline)
+        made.try_requested.connect(self._on_try)
+        made.models_requested.connect(self._window.open_models)
+        return made
+
     def begin(self) -> None:
-        """The window is on its way to the screen: go on with what was interrupted, or offer what is missing."""
-        is_offline = self._window.settings.current.offline
-        self.assistant.proposal.set_offline(is_offline)
-        had_begun = self._link.restore(may_download=not is_offline)
+        """The window is on the screen: go on with what was interrupted, or offer what is missing."""
+        had_begun = self._link.restore(may_download=not self._window.settings.current.offline)
         if self._link.installed is None:
             self.assistant.show()
         elif not had_begun and self._link.manager.is_outdated():
@@ -56,7 +68,8 @@ class RuntimeRoom(QObject):
 
     def close(self) -> None:
         """Pause for the end of the application."""
-        self.assistant.close()
+        if "assistant" in self.__dict__:
+            self.assistant.close()
         self._link.close()
 
     def _tell(self, words: str, action: str, hint: str = "", tone: Tone = Tone.HINT) -> None:
@@ -64,7 +77,9 @@ class RuntimeRoom(QObject):
 
     def _on_changed(self, progress: Progress) -> None:
         """One bar for the whole installation: it changes when it has begun and when it is over, not with every byte."""
-        if progress.stage is Stage.CHECKING:
+        is_running, was_told = progress.stage.is_running, self._is_told
+        self._is_told = is_running
+        if is_running and not was_told:
             words = tr("The engine is being installed. Chats can be read, and models downloaded.")
             self._tell(words, tr("Show…"))
 
@@ -111,7 +126,7 @@ class RuntimeRoom(QObject):
 
 
 def connect_runtime(window: MainWindow, manager: RuntimeManager | None) -> None:
-    """Where there is a runtime to look after, somebody does as soon as the window is shown."""
+    """Where there is a runtime to look after, somebody does as soon as the window is on the screen."""
     if manager is not None:
         room = RuntimeRoom(window, RuntimeLink(manager, window))
-        QTimer.singleShot(0, room, room.begin)
+        window.afterwards.do(room.begin)

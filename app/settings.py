@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from app.old_settings import renewed
 from app.options.generation import BUDGET, DEFAULT_PRESET, METHOD, WHEN_FULL
 from app.options.kinds import option, options_of
 from app.options.preferences import Preferences
@@ -122,7 +123,7 @@ class SettingsFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        stored = _read(path)
+        stored = renewed(_read(path))
         self.current = _fill(Settings(), stored)
         self._foreign = {name: value for name, value in stored.items() if name not in _NAMES}  # a newer version's
 

@@ -1,19 +1,20 @@
 """The main window: it lays the rooms out and connects them; what they do is theirs."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QToolBar, QToolButton, QWidget
 
 from app.actions import Actions
+from app.afterwards import Afterwards
 from app.chat.controller import ChatController
 from app.chat.conversations import DELETED_NOTICE, Conversations
 from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
 from app.chat.steering import Steering
 from app.engine_link import EngineLink
-from app.help import ShortcutsDialog, about_box
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
 from app.library.terms_memory import last_load
@@ -24,12 +25,13 @@ from app.status_area import StatusArea
 from app.telemetry.room import TelemetryRoom
 from app.theme import Colors, Theme, application_icon, icon
 from app.translation import tr
-from app.tree.panel import TreePanel
-from app.tree_wiring import connect_rounds, connect_tree
+from app.tree_wiring import TreeRoom, connect_figures
 from app.window_tools import WindowTools
-from engine import __version__
 from engine.messages import Failed
 from engine.options import LoadOptions
+
+if TYPE_CHECKING:
+    from app.tree.panel import TreePanel
 
 ENGINE_NOTICE = "engine-stopped"
 LOAD_NOTICE = "load-failed"
@@ -59,8 +61,9 @@ class MainWindow(QMainWindow):
         self.notices = NoticeStack()
         self.conversations = Conversations(self.chat, folders.chats_file, theme.colors, self)
         self.chat_panel = ChatPanel(theme.colors, self.notices, self)
-        self.tree_panel = TreePanel(self)
-        self.telemetry = TelemetryRoom(link, theme.colors, self)
+        self.afterwards = Afterwards(self)
+        self.tree = TreeRoom(self)
+        self.telemetry = TelemetryRoom(link, theme.colors, self, self.afterwards.do)
         self.status_area = StatusArea(self)
         self.models = ModelsRoom(link, settings, folders, theme.colors, self)
         self.steering = Steering(link, self.chat, self.chat_panel, settings, self)
@@ -74,7 +77,13 @@ class MainWindow(QMainWindow):
         self._set_theme(theme.colors)
         self._restore()
         self.tools.begin()
+        self.afterwards.do(self.tree.furnish)
         self.chat_panel.setFocus()
+
+    @property
+    def tree_panel(self) -> "TreePanel":
+        """The speculation tree, made a moment after the first paint, or now."""
+        return self.tree.panel
 
     # ---- layout -----------------------------------------------------------------------------------------------------
 
@@ -88,9 +97,7 @@ class MainWindow(QMainWindow):
         self.chats_dock.setObjectName("chats")
         self.chats_dock.setWidget(self.conversations.panel)
         self.addDockWidget(beginning, self.chats_dock)
-        self.tree_dock = QDockWidget(tr("Speculation tree"), self)
-        self.tree_dock.setObjectName("tree")
-        self.tree_dock.setWidget(self.tree_panel)
+        self.tree_dock = self.tree.dock
         self.addDockWidget(end, self.tree_dock)
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self.telemetry.dock)
         self.statusBar().addWidget(self.status_area, 1)
@@ -98,7 +105,7 @@ class MainWindow(QMainWindow):
         self.statusBar().setSizeGripEnabled(False)
         bar = self._build_tool_bar()
         self.addToolBar(bar)
-        parts = (self.chat_panel.composer, self.tree_panel, bar, self.conversations.panel, self.chat_panel.view)
+        parts = (self.chat_panel.composer, self.tree_dock, bar, self.conversations.panel, self.chat_panel.view)
         self.tools.set_panes(parts, self.actions_)
 
     def _build_tool_bar(self) -> QToolBar:
@@ -160,8 +167,8 @@ class MainWindow(QMainWindow):
         self.chat_panel.follow(chat)
         chat.answering_changed.connect(self.status_area.show_answering)
         chat.answering_changed.connect(self._on_answering_changed)
-        connect_tree(self.tree_panel, link, chat, self.settings)
-        connect_rounds(self.tree_panel, self.conversations.rounds, chat, self.chat_panel.view, self.reading)
+        self.tree.follow(link, chat, self.settings, self.conversations.rounds, self.chat_panel.view, self.reading)
+        connect_figures(self.telemetry, self.conversations.rounds)
         chat.asked.connect(self.telemetry.on_asked)
         chat.conversation_replaced.connect(self.telemetry.clear)
         chat.notice_raised.connect(self.notices.add)
@@ -190,14 +197,12 @@ class MainWindow(QMainWindow):
         do.write.triggered.connect(lambda _checked: self.chat_panel.setFocus())
         do.tree.triggered.connect(self._on_tree_triggered)
         self.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
-        self.telemetry.follow(do.telemetry, self.tree_panel.show_round_of)
+        self.telemetry.follow(do.telemetry, self.tree.show_round_of)
         do.generation.triggered.connect(self.open_generation)
         self.steering.connect_actions(do)
         self.reading.connect_actions(do)
         do.full_screen.toggled.connect(self._on_full_screen)
-        do.shortcuts.triggered.connect(lambda: ShortcutsDialog(do.listed, self).open())
         self.tools.follow(do, self.conversations, self.library, self.models)
-        do.about.triggered.connect(lambda: about_box(__version__, self).open())
         self._on_answering_changed(False)
 
     # ---- slots ------------------------------------------------------------------------------------------------------
@@ -262,7 +267,7 @@ class MainWindow(QMainWindow):
     def _set_theme(self, colors: Colors) -> None:
         self.chat_panel.set_theme(colors)
         self.conversations.panel.set_theme(colors)
-        self.tree_panel.set_theme(colors.is_dark)
+        self.tree.set_theme(colors.is_dark)
         self.telemetry.set_theme(colors)
         self.models.set_theme(colors)
         for action, name in self.actions_.with_icons():

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication, QKeySequence
@@ -10,12 +11,8 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.actions import Actions, plain
 from app.chat.conversations import Conversations
-from app.diagnostics import diagnostics
-from app.downloads.place import hub_place
 from app.engine_state import EngineState
 from app.library.controller import LibraryController
-from app.library.hub.token_desk import TokenDesk
-from app.library.hub.tokens import Tokens
 from app.library.room import ModelsRoom
 from app.network import Network
 from app.notices import Notice, Tone
@@ -24,14 +21,18 @@ from app.palette.entries import Entry, used
 from app.palette.palette import CommandPalette
 from app.panes import Panes
 from app.paths import Folders
-from app.preferences.dialog import PreferencesDialog
-from app.preferences.engine import EnginePage
-from app.preferences.pages import preferences_dialog
 from app.runtime_link import RuntimeLink
 from app.settings import SettingsFile
 from app.shortcut_guard import ShortcutGuard
 from app.theme import Theme
 from app.translation import tr
+from engine import __version__
+
+if TYPE_CHECKING:
+    from app.library.hub.token_desk import TokenDesk
+    from app.library.hub.tokens import Tokens
+    from app.preferences.dialog import PreferencesDialog
+    from app.preferences.engine import EnginePage
 
 DIAGNOSTICS_NOTICE = "diagnostics-copied"
 
@@ -67,6 +68,8 @@ class WindowTools(QObject):
         actions.preferences.triggered.connect(lambda: self.open_preferences(models.tokens))
         actions.copy_diagnostics.triggered.connect(lambda: self.copy_diagnostics(library.state))
         actions.log_folder.triggered.connect(self._open_log_folder)
+        actions.shortcuts.triggered.connect(lambda: self._show_shortcuts(actions))
+        actions.about.triggered.connect(self._show_about)
         self.preferences_changed.connect(models.on_preferences_changed)
         ShortcutGuard((actions.palette,), self._window)
 
@@ -92,9 +95,13 @@ class WindowTools(QObject):
 
     # ---- Preferences ------------------------------------------------------------------------------------------------
 
-    def open_preferences(self, tokens: Tokens) -> None:
-        """Show the dialog; it is made when it is first asked for."""
+    def open_preferences(self, tokens: "Tokens") -> None:
+        """Show the dialog; it is made, and its modules are read, when it is first asked for."""
         if self._preferences is None:
+            from app.downloads.place import hub_place  # noqa: PLC0415
+            from app.library.hub.token_desk import TokenDesk  # noqa: PLC0415
+            from app.preferences.pages import preferences_dialog  # noqa: PLC0415
+
             self._desk = TokenDesk(tokens, self)
             self._preferences = preferences_dialog(
                 self._settings, self._folders, hub_place().cache, self._desk, self._window, self._engine_page()
@@ -106,9 +113,11 @@ class WindowTools(QObject):
         """Give the engine's runtime a page in Preferences."""
         self._runtime, self._open_assistant = link, open_assistant
 
-    def _engine_page(self) -> EnginePage | None:
+    def _engine_page(self) -> "EnginePage | None":
         if self._runtime is None or self._open_assistant is None:
             return None
+        from app.preferences.engine import EnginePage  # noqa: PLC0415
+
         page = EnginePage(self._runtime)
         page.assistant_requested.connect(self._on_assistant)
         return page
@@ -139,10 +148,24 @@ class WindowTools(QObject):
             logging.getLogger(name).setLevel(settings.log_level.upper())
         self.preferences_changed.emit()
 
+    # ---- help -------------------------------------------------------------------------------------------------------
+
+    def _show_shortcuts(self, actions: Actions) -> None:
+        from app.help import ShortcutsDialog  # noqa: PLC0415
+
+        ShortcutsDialog(actions.listed, self._window).open()
+
+    def _show_about(self) -> None:
+        from app.help import about_box  # noqa: PLC0415
+
+        about_box(__version__, self._window).open()
+
     # ---- diagnostics ------------------------------------------------------------------------------------------------
 
     def copy_diagnostics(self, state: EngineState) -> None:
         """Put them on the clipboard, and say what they hold."""
+        from app.diagnostics import diagnostics  # noqa: PLC0415
+
         QGuiApplication.clipboard().setText(diagnostics(state, self._settings.current, self._folders))
         words = tr("Diagnostics are on the clipboard: versions, hardware, settings and the end of the logs.")
         hint = tr("They hold no text of a chat and no token. Read them before you hand them on.")

@@ -171,7 +171,8 @@ class Round:
     `accepted` are the node indices of the accepted path, root first; `bonus` is the token the target added and
     `bonus_piece` its text. `new_tokens` counts what the answer grew by; `text` is what is safe to show now (it can
     lag behind the tokens: a broken character or the beginning of a stop string is held back). `method` and `budget`
-    are what was chosen for this round. `verdicts` are there if `Watch` asked for them.
+    are what was chosen for this round; of a tree that sizes itself `budget` is its size. `verdicts` are there if
+    `Watch` asked for them.
 
     Of every new token in turn: `lengths` (little-endian uint32), how many characters of `text` it wrote, and
     `log_probs` (float32), the target's own, as in `Verdicts`. Recordings of older versions have neither.

@@ -10,6 +10,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import Future
 from multiprocessing.connection import Client, Connection
 from typing import TYPE_CHECKING
 
@@ -49,10 +50,11 @@ class EngineProcess:
     Two more, started when they are first needed, answer `Appraise` and `Count` beside them.
     """
 
-    def __init__(self, connection: "Connection[Event, Command]") -> None:
+    def __init__(self, connection: "Connection[Event, Command]", reading: "Future[None]") -> None:
+        """`reading` is done as soon as what loading and answering need has been imported, or could not be."""
         self._connection = connection
+        self._reading = reading
         self._sending = threading.Lock()
-        self._importing = threading.Lock()  # imports that meet in two threads can see each other half done
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._questions: queue.SimpleQueue[Appraise] = queue.SimpleQueue()
         self._counts: queue.SimpleQueue[Count] = queue.SimpleQueue()
@@ -117,8 +119,9 @@ class EngineProcess:
         while True:
             question = self._questions.get()
             try:
-                with self._importing:
-                    from engine.appraisal import Appraiser  # noqa: PLC0415  # torch, as for a load
+                self._reading.result()  # imports that meet in two threads can see each other half done
+                from engine.appraisal import Appraiser  # noqa: PLC0415  # torch
+
                 appraiser = appraiser or Appraiser(loaded=self._engine is not None)
                 self._send(appraiser.appraise(question))
             except Exception as error:  # noqa: BLE001  # as in `_serve`: an answer must come
@@ -144,9 +147,9 @@ class EngineProcess:
 
     def _answer(self, request: Request) -> Iterator[Event]:
         self._cancellation.check()
-        with self._importing:
-            from engine.engine import load  # noqa: PLC0415  # torch: seconds, so not before it is asked for
-            from engine.pair import open_pair  # noqa: PLC0415
+        self._reading.result()
+        from engine.engine import load  # noqa: PLC0415  # torch, which is read by now
+        from engine.pair import open_pair  # noqa: PLC0415
 
         if isinstance(request, Load):
             if self._engine and self._engine.options == request.options:
@@ -180,14 +183,26 @@ def _failed(request: int, error: Exception) -> Failed:
     return Failed(request, f"The engine met an unexpected error: {detail}", "Details are in the engine's log.")
 
 
+def _read_ahead(reading: "Future[None]") -> None:
+    """Import what every load needs while the application opens its window: torch alone takes seconds."""
+    gc.disable()  # nothing of this goes again, and looking for garbage in it took a fifth of the time
+    try:
+        import engine.appraisal  # noqa: PLC0415
+        import engine.engine  # noqa: PLC0415
+        import engine.pair  # noqa: F401, PLC0415
+    except Exception as error:  # noqa: BLE001  # for the load, where it becomes an event
+        reading.set_exception(error)
+    else:
+        reading.set_result(None)
+    gc.freeze()
+    gc.enable()
+
+
 def _settle_in() -> None:
-    """Stay out of the application's way, off the network, and not alive without a parent."""
+    """Stay off the network, leave the application a core, and do not outlive it."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     cores = psutil.cpu_count(logical=False) or 2
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - 1)))  # the window needs a core of its own
-    if sys.platform == "win32":
-        return
-    os.nice(5)  # a CPU-bound pass must not take the window's turn
     if sys.platform == "linux":
         import ctypes  # noqa: PLC0415  # Linux only
 
@@ -203,7 +218,11 @@ def main() -> None:
     if not address or not key:
         sys.exit("error: engine.process is started by the application. Use `coppice-engine` on a terminal.")
     _settle_in()
-    EngineProcess(Client(address, authkey=bytes.fromhex(key))).run()
+    reading: Future[None] = Future()
+    threading.Thread(target=_read_ahead, args=(reading,), name="imports", daemon=True).start()
+    if sys.platform != "win32":
+        os.nice(5)  # a CPU-bound pass must not take the window's turn; on Linux the thread before this stays as it is
+    EngineProcess(Client(address, authkey=bytes.fromhex(key)), reading).run()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +23,12 @@ _HOME = pytest.StashKey[Path]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Point the person's folders into a temporary one, before anything is imported that could look for them."""
+    """Point the person's folders into a temporary one, before anything is imported that could look for them.
+
+    Ctrl+C means what it does for a person in front of a terminal.
+    """
+    # A shell lets what it starts in the background ignore Ctrl+C, and so would every process that a test starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     home = Path(tempfile.mkdtemp(prefix="coppice-"))
     config.stash[_HOME] = home
     for name in PERSONAL_FOLDERS:

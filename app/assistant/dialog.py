@@ -104,7 +104,8 @@ class EngineAssistant(QDialog):
         }
         self.heading.setText(titles[page])
         self._show_buttons()
-        first = {self.proposal: self.install, self.progress: self.pause, self.ready: self.ready.try_}[page]
+        going = self.pause if self._link.progress.stage.is_running else self.resume
+        first = {self.proposal: self.install, self.progress: going, self.ready: self.ready.try_}[page]
         first.setDefault(True)
         if first.isEnabled():
             first.setFocus()

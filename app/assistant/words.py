@@ -47,11 +47,13 @@ def cost_text(offer: Offer, is_local: bool) -> str:
 
 
 def detail_text(progress: Progress) -> str:
-    """Bytes, speed and time, while wheels arrive; why nothing arrives, while that is so."""
-    fetched = progress.fetched
-    if progress.stage is not Stage.DOWNLOADING or not fetched.bytes_total:
+    """Bytes, speed and time, while wheels arrive; why nothing arrives, while that is so; what was kept, afterwards."""
+    fetched, is_stopped = progress.fetched, progress.stage in (Stage.PAUSED, Stage.FAILED)
+    if not (progress.stage is Stage.DOWNLOADING or is_stopped) or not fetched.bytes_total:
         return ""
     values = {"done": size_text(fetched.bytes_done), "total": size_text(fetched.bytes_total)}
+    if is_stopped:
+        return tr("{done} of {total}").format(**values)
     if fetched.message:
         return tr("{done} of {total}. Waiting: {reason}.").format(**values, reason=translated(fetched.message))
     if fetched.seconds_left is None:

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
-from filelock import lock_descriptor
-
 from app.downloads.disk import Check, Disk, is_full, out_of_space
 from app.downloads.failures import Busy
 from app.downloads.plan import RemoteFile
@@ -77,6 +75,8 @@ class Partial:
 @contextmanager
 def opened(file: RemoteFile, path: Path, disk: Disk) -> Iterator[Partial]:
     """The partial file, locked; raises `Busy` while another program has it, and `OSError`."""
+    from filelock import lock_descriptor  # noqa: PLC0415  # the window is opened without
+
     try:
         raw = disk.open(path)
     except OSError as error:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from re import compile as pattern
 
 from app.downloads.failures import Passing, Reason, RefusalError
@@ -70,6 +69,8 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float:
     if value.isdecimal():
         return float(value)
     if value:
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415  # few say a date; the window opens without
+
         try:
             return max(0.0, parsedate_to_datetime(value).timestamp() - now)
         except (ValueError, OverflowError):

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QLineEdit, QSpinBox, QWidget
 
+from app.number_fields import give_room
 from app.options.kinds import Choice, Decimal, Name, Switch, Text, Whole
 from app.translation import tr
 
@@ -178,6 +179,7 @@ class _WholeNumber(QSpinBox):
     def __init__(self) -> None:
         super().__init__()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        give_room(self)
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
         """Left to the page."""
@@ -190,6 +192,7 @@ class _DecimalNumber(QDoubleSpinBox):
     def __init__(self) -> None:
         super().__init__()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        give_room(self)
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
         """Left to the page."""

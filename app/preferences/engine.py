@@ -50,7 +50,7 @@ class EnginePage(OptionsPage):
         self.change.clicked.connect(lambda: self.assistant_requested.emit(True))
         self.update_.clicked.connect(self._on_repair)
         self.repair.clicked.connect(self._on_repair)
-        self.remove.clicked.connect(self.question.open)
+        self.remove.clicked.connect(self._on_question)
         self._link.changed.connect(lambda _: self._show())
         self._link.failed.connect(self._on_failed)
 
@@ -75,11 +75,15 @@ class EnginePage(OptionsPage):
     def _show(self) -> None:
         if not self.isVisible():
             return
-        here, is_busy = self._link.installed, self._link.is_busy
+        here, is_leaving = self._link.installed, self._link.is_removing
+        is_busy = self._link.is_busy or is_leaving
         is_outdated = here is not None and self._link.manager.is_outdated()
         self.error.setVisible(bool(self.error.text()))
         self.change.setText(tr("Change…") if here else tr("Install…"))
-        if here is None:
+        if is_leaving:
+            self.state.setText(tr("The engine is being removed…"))
+            self.about.setText(tr("It is many small files; that takes a moment."))
+        elif here is None:
             self.state.setText(tr("No engine is installed."))
             self.about.setText(tr("Models need one to answer."))
         else:
@@ -93,15 +97,23 @@ class EnginePage(OptionsPage):
         self.remove.setVisible(here is not None)
         for button in (self.update_, self.repair, self.remove):
             button.setEnabled(not is_busy)
+        self.change.setEnabled(not is_leaving)
 
     def _on_repair(self) -> None:
         self.assistant_requested.emit(False)
         self._link.repair()
 
+    def _on_question(self) -> None:
+        """Return means Cancel, whatever was chosen the last time."""
+        self.question.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        self.question.button(QMessageBox.StandardButton.Cancel).setFocus()
+        self.question.open()
+
     def _on_remove(self) -> None:
         self.error.clear()
         self._link.remove()
+        self._show()
 
     def _on_failed(self, words: str) -> None:
         self.error.setText(words)
-        self.error.setVisible(True)
+        self._show()

@@ -6,42 +6,30 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from app.downloads.control import Control, Stopped, Wish
 from app.downloads.destination import remove_if_empty
 from app.downloads.disk import is_full, out_of_space
-from app.downloads.equipment import Equipment
 from app.downloads.failures import OutOfSpaceError
+from app.downloads.progress import Progress as Fetched
 from app.downloads.progress import Request
 from app.downloads.tracker import Tracker
 from app.runtime.child import Ending, run_child
 from app.runtime.environment import clean_environment
 from app.runtime.failures import UnpackError
 from app.runtime.lock import Lock
-from app.runtime.place import Installed, RuntimePlace, Wanted
+from app.runtime.place import Installed, Wanted
 from app.runtime.progress import Progress, Stage
-from app.runtime.tools import Tools
-from app.runtime.verification import Verification
 from app.runtime.wheels import Fetching, bytes_missing, gather_from_folder
+from app.runtime.workshop import Workshop
 from engine.errors import CoppiceError, InputError
 
 _log = logging.getLogger(__name__)
 
 PYTHON_BYTES = 80 << 20  # the Python that is copied
 _FULL_WORDS = ("no space left on device", "os error 28", "os error 112", "disk quota exceeded", "not enough space")
-
-
-@dataclass(frozen=True, slots=True)
-class Workshop:
-    """What runtimes are made with, and where; tests replace the parts. `wheels` keeps what has arrived."""
-
-    place: RuntimePlace
-    wheels: Path
-    tools: Tools
-    equipment: Equipment = field(default_factory=Equipment)
-    verification: Verification = field(default_factory=Verification)
 
 
 class Installation:
@@ -75,6 +63,14 @@ class Installation:
         """Pause it because the program ends: the next start goes on by itself."""
         self._leaving = True
         self._control.stop(Wish.PAUSE)
+
+    def rest(self) -> None:
+        """Stand where an earlier start has left it: paused, with what had arrived by then."""
+        total = 0 if self.wanted.wheels else self._lock.bytes
+        missing = bytes_missing(self._lock, self._shop.wheels) if total else 0
+        kept = Fetched(0, Request(self._lock.build), bytes_done=total - missing, bytes_total=total)
+        with self._guard:
+            self._progress = replace(self._progress, stage=Stage.PAUSED, fetched=kept)
 
     def run(self) -> None:
         """Go on until it is done, failed or stopped, as `progress` says."""
@@ -210,8 +206,11 @@ class Installation:
 
     def _enter(self, stage: Stage, error: CoppiceError | None = None) -> None:
         message, hint = (error.message, error.hint) if error else ("", "")
+        kept = self._tracker.snapshot()
         with self._guard:
-            self._progress = replace(self._progress, stage=stage, part=0.0, message=message, hint=hint, error=error)
+            self._progress = replace(
+                self._progress, stage=stage, part=0.0, fetched=kept, message=message, hint=hint, error=error
+            )
 
     def _tell(self, part: float) -> None:
         with self._guard:

@@ -5,18 +5,22 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.bundle import RuntimeParts, runtime_parts
 from app.downloads.equipment import Equipment
 from app.paths import Folders
-from app.runtime.builds import Build, Proposal, propose
 from app.runtime.environment import engine_environment
-from app.runtime.hardware import Hardware, look
-from app.runtime.installation import Installation, Workshop
-from app.runtime.lock import Lock, LockError, read_lock
 from app.runtime.place import Installed, RuntimePlace, Wanted
 from app.runtime.tools import tools_of
+from app.runtime.workshop import Workshop
 from engine.errors import CoppiceError
+
+if TYPE_CHECKING:  # what making a runtime takes is read when one is made: most starts only use theirs
+    from app.runtime.builds import Build, Proposal
+    from app.runtime.hardware import Hardware
+    from app.runtime.installation import Installation
+    from app.runtime.lock import Lock
 
 _log = logging.getLogger(__name__)
 
@@ -46,8 +50,11 @@ class RuntimeManager:
         return self._shop.place
 
     @property
-    def locks(self) -> dict[Build, Lock]:
+    def locks(self) -> "dict[Build, Lock]":
         """What this Coppice can install."""
+        from app.runtime.builds import Build  # noqa: PLC0415
+        from app.runtime.lock import LockError, read_lock  # noqa: PLC0415
+
         found = {}
         for build in Build:
             try:
@@ -57,8 +64,11 @@ class RuntimeManager:
                     _log.warning("%s", error)
         return found
 
-    def propose(self, hardware: Hardware | None = None) -> Proposal:
+    def propose(self, hardware: "Hardware | None" = None) -> "Proposal":
         """Ask the computer what suits it; takes up to seconds."""
+        from app.runtime.builds import propose  # noqa: PLC0415
+        from app.runtime.hardware import look  # noqa: PLC0415
+
         return propose(hardware or look(), self.locks)
 
     def installed(self) -> Installed | None:
@@ -67,6 +77,8 @@ class RuntimeManager:
 
     def is_outdated(self) -> bool:
         """Whether this Coppice brings another lock for the build that is installed."""
+        from app.runtime.builds import Build  # noqa: PLC0415
+
         here = self.installed()
         lock = self.locks.get(Build(here.build)) if here and here.build in set(Build) else None
         return here is not None and lock is not None and lock.fingerprint != here.fingerprint
@@ -90,16 +102,21 @@ class RuntimeManager:
         except (CoppiceError, OSError) as error:
             _log.info("What is left of earlier engines stays for now: %s", error)
 
-    def install(self, wanted: Wanted) -> Installation:
+    def install(self, wanted: Wanted) -> "Installation":
         """An installation that is not yet run; raises `LockError` where there is no such build."""
+        from app.runtime.installation import Installation  # noqa: PLC0415
+        from app.runtime.lock import read_lock  # noqa: PLC0415
+
         lock = read_lock(self._parts.lock(wanted.build))
         shop = self._shop
         if not wanted.wheels:
             return Installation(shop, lock, wanted)
         return Installation(shop, lock, replace(wanted, wheels=str(Path(wanted.wheels).expanduser().absolute())))
 
-    def repair(self, wheels: str = "") -> Installation:
+    def repair(self, wheels: str = "") -> "Installation":
         """The same build made anew beside the old one, which is used until the new one is verified."""
+        from app.runtime.builds import Build  # noqa: PLC0415
+
         here, wanted = self.installed(), self.to_resume()
         build = here.build if here else wanted.build if wanted else Build.CPU.value
         if not wheels and here is not None and here.wheels and Path(here.wheels).is_dir():

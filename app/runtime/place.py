@@ -18,8 +18,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from app.downloads.disk import sync_folder, write_atomically
 from app.runtime.failures import OccupiedError
 
@@ -118,6 +116,8 @@ class RuntimePlace:
     @contextmanager
     def occupied(self) -> Iterator[None]:
         """Only one program at a time makes or removes a runtime; raises `OccupiedError`."""
+        from filelock import FileLock, Timeout  # noqa: PLC0415  # the window is opened without
+
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / "lock")
         try:

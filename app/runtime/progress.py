@@ -40,8 +40,8 @@ _LOCAL_SHARES = {Stage.CHECKING: (0.0, 0.05), Stage.INSTALLING: (0.05, 0.75), St
 class Progress:
     """The making of a runtime at one moment. `part` is how much of the stage is done, from 0 to 1.
 
-    `fetched` counts bytes while wheels arrive. `message` and `hint` say why it failed or paused by itself; `error` is
-    that failure itself.
+    `fetched` counts bytes while wheels arrive, and after a pause or a failure those that are kept. `message` and `hint`
+    say why it failed or paused by itself; `error` is that failure itself.
     """
 
     stage: Stage = Stage.IDLE
@@ -58,5 +58,8 @@ class Progress:
         """How much of everything is done, from 0 to 1."""
         if self.stage is Stage.DONE:
             return 1.0
-        first, last = (_LOCAL_SHARES if self.is_local else _SHARES).get(self.stage, (0.0, 0.0))
-        return first + (last - first) * min(1.0, self.part)
+        stage, part = self.stage, self.part
+        if stage in (Stage.PAUSED, Stage.FAILED) and self.fetched.bytes_total:
+            stage, part = Stage.DOWNLOADING, self.fetched.fraction
+        first, last = (_LOCAL_SHARES if self.is_local else _SHARES).get(stage, (0.0, 0.0))
+        return first + (last - first) * min(1.0, part)

@@ -32,17 +32,17 @@ clean_up() {
 start_screen() {
     local display
     for display in $(seq 90 120); do [ -e "/tmp/.X11-unix/X$display" ] || break; done
-    Xvfb ":$display" -screen 0 1440x900x24 >/dev/null 2>&1 &
+    Xvfb ":$display" -noreset -screen 0 1440x900x24 >/dev/null 2>&1 & # it stays between two starts
     screen_pid=$!
-    until [ -e "/tmp/.X11-unix/X$display" ]; do sleep 0.05; done
     export DISPLAY=":$display"
+    until xdotool getdisplaygeometry >/dev/null 2>&1; do sleep 0.05; done
 }
 
 until_within() { # seconds, command
     local end=$((SECONDS + $1))
     shift
     until "$@" >/dev/null 2>&1; do
-        [ $SECONDS -lt $end ] || return 1
+        [ $SECONDS -lt $end ] && kill -0 "$program_pid" 2>/dev/null || return 1
         sleep 0.02
     done
 }
@@ -53,13 +53,13 @@ is_ready() { [ "$(grep -c 'Loaded: ' "$data/logs/coppice.log")" -gt "$before" ];
 
 measure() { # sets window and engine, in milliseconds
     local begin before
-    before=$(grep -c 'Loaded: ' "$data/logs/coppice.log" 2>/dev/null) || :
+    before=$(grep -c 'Loaded: ' "$data/logs/coppice.log" 2>/dev/null) || before=${before:-0} # no log yet: none
     begin=$(milliseconds)
     "$program" --data-dir "$data" >/dev/null 2>&1 &
     program_pid=$!
-    until_within 60 has_window || fail "no window within 60 s"
+    until_within 60 has_window || fail "no window: the program has ended, or takes longer than 60 s"
     window=$(($(milliseconds) - begin))
-    until_within 60 is_ready || fail "no engine within 60 s"
+    until_within 60 is_ready || fail "no engine: the program has ended, or takes longer than 60 s"
     engine=$(($(milliseconds) - begin))
     kill "$program_pid"
     wait "$program_pid" 2>/dev/null || :

@@ -83,11 +83,12 @@ find_processes() { # those that run inside
     done
 }
 
-start_screen() {
-    for display in $(seq 90 120); do [ -e "/tmp/.X11-unix/X$display" ] || break; done
-    Xvfb ":$display" -screen 0 1440x900x24 >"$out/xvfb.log" 2>&1 &
+start_screen() { # on a number that is free; it stays as it is when the last window is gone
+    rm -f "$out/display"
+    Xvfb -displayfd 3 -noreset -screen 0 1440x900x24 3>"$out/display" >"$out/xvfb.log" 2>&1 &
     xvfb=$!
-    wait_for 20 "the virtual screen" test -e "/tmp/.X11-unix/X$display"
+    wait_for 20 "the virtual screen" test -s "$out/display"
+    display=$(cat "$out/display")
 }
 
 wait_for() { # seconds, what, command
@@ -113,12 +114,13 @@ start_window() {
     as_person $(exec_line) >"$out/window-$1.log" 2>&1 &
     window=$!
     wait_for 60 "the window" has_window Coppice
+    kill -0 "$window" || fail "the program has ended: $out/window-$1.log"
 }
 
 close_window() {
     local pid
     for pid in $(find_processes); do kill -TERM "$pid" 2>/dev/null || :; done
-    wait "$window" || :
+    wait "$window" || fail "the program did not end in order: $out/window-*.log"
     wait_for 20 "the end of every process" no_process
 }
 

@@ -62,8 +62,8 @@ Name: "{autoprograms}\Coppice"; Filename: "{app}\coppice.exe"; AppUserModelID: "
 Name: "{autodesktop}\Coppice"; Filename: "{app}\coppice.exe"; Tasks: desktopicon; AppUserModelID: "org.coppice.coppice"
 
 [Registry]
-Root: HKA; Subkey: "Software\Classes\.coppice"; ValueType: string; ValueData: "Coppice.Recording"; Flags: uninsdeletevalue
-Root: HKA; Subkey: "Software\Classes\.coppice\OpenWithProgids"; ValueType: string; ValueName: "Coppice.Recording"; Flags: uninsdeletevalue
+Root: HKA; Subkey: "Software\Classes\.coppice"; ValueType: string; ValueData: "Coppice.Recording"; Flags: uninsdeletevalue uninsdeletekeyifempty
+Root: HKA; Subkey: "Software\Classes\.coppice\OpenWithProgids"; ValueType: string; ValueName: "Coppice.Recording"; Flags: uninsdeletevalue uninsdeletekeyifempty
 Root: HKA; Subkey: "Software\Classes\Coppice.Recording"; ValueType: string; ValueData: "{cm:Recording}"; Flags: uninsdeletekey
 Root: HKA; Subkey: "Software\Classes\Coppice.Recording\DefaultIcon"; ValueType: string; ValueData: "{app}\coppice-recording.ico"
 Root: HKA; Subkey: "Software\Classes\Coppice.Recording\shell\open\command"; ValueType: string; ValueData: """{app}\coppice.exe"" ""%1"""

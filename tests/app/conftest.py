@@ -111,6 +111,7 @@ def open_window(qtbot: QtBot, settings: SettingsFile, folders: Folders, theme: T
         links.append(link)
         windows.append(window)
         window.show()
+        window.tree.furnish()  # as it is a moment later
         return window
 
     yield open_

@@ -70,6 +70,7 @@ def chat(window: MainWindow) -> QWidget:
 def telemetry(window: MainWindow) -> QWidget:
     """The charts."""
     window.actions_.telemetry.trigger()
+    assert window.telemetry.panel.isVisible(), "made now instead of a moment later"
     return window.telemetry.dock
 
 

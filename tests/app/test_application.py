@@ -16,7 +16,7 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.main import wanted_pair
+from app.building import wanted_pair
 from app.paths import RESOURCES, ROOT, platform_folders
 from app.settings import Settings
 from app.theme import DARK, LIGHT, application_icon, icon
@@ -116,7 +116,8 @@ def test_everything_is_written_below_the_data_folder(
 
 
 def test_importing_the_application_loads_nothing_of_the_engine_but_the_counter() -> None:
-    code = "import json, sys, app.main; print(json.dumps([each for each in sys.modules]))"
+    late = "from importlib import import_module; from app.afterwards import LATER; [*map(import_module, LATER)]"
+    code = f"import json, sys, app.main, app.building; {late}; print(json.dumps([each for each in sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     modules = set(json.loads(done.stdout))
     assert {each for each in modules if each.split(".")[0] == "engine"} == {

@@ -13,10 +13,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.building import with_prepared
 from app.downloads.place import hub_place
 from app.library.hub.token_desk import TokenDesk, masked
 from app.library.hub.tokens import Token, TokenOrigin, Tokens
-from app.main import with_prepared
 from app.notices import Notice
 from app.paths import Folders
 from app.preferences.dialog import PreferencesDialog

@@ -16,7 +16,7 @@ from tests.app.runtime.packages import BLOB, lock_of, tiny_wheels
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RuntimeManager:
     """Of a Coppice with one tiny lock, on a computer without a card."""
-    monkeypatch.setattr("app.runtime.manager.look", lambda: Hardware("linux", "x86_64"))
+    monkeypatch.setattr("app.runtime.hardware.look", lambda: Hardware("linux", "x86_64"))
     (tmp_path / "parts" / "locks").mkdir(parents=True)
     (tmp_path / "parts" / "locks" / "cpu.json").write_text(lock_of(tiny_wheels()).text())
     made = RuntimeManager(RuntimeParts(tmp_path / "parts"), workshop(tmp_path / "data"))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.settings import RANDOM_SEED, GenerationSettings, Settings, SettingsFile
 from engine.errors import InputError
 from engine.options import GenerateOptions
@@ -96,3 +97,22 @@ def test_settings_of_another_version_are_copied_and_what_only_they_have_is_kept(
     assert json.loads(path.with_suffix(f".v{version}.json").read_text()) == theirs
     assert json.loads(path.read_text())["of_tomorrow"] == theirs["of_tomorrow"]
     assert SettingsFile(path).current == Settings(target="/kept", draft="none")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "tint"),
+    [
+        ({"chat_tint": True}, TINT_ORIGIN),
+        ({"chat_tint": False}, TINT_OFF),
+        ({"chat_tint": "yes"}, TINT_OFF),
+        ({"chat_tint": True, "token_tint": TINT_CHANCE}, TINT_CHANCE),
+    ],
+)
+def test_the_one_tint_of_old_is_the_one_by_origin(path: Path, theirs: dict[str, object], tint: str) -> None:
+    path.write_text(json.dumps(theirs))
+    settings = SettingsFile(path)
+    assert settings.current.token_tint == tint
+    settings.change(draft="none")
+    assert "chat_tint" not in json.loads(path.read_text())
+    settings.change(token_tint=TINT_OFF)
+    assert SettingsFile(path).current.token_tint == TINT_OFF

@@ -12,10 +12,12 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.main import build_application, build_parser, build_window
+from app.building import build_window
+from app.main import begin_engine, build_application, build_parser
 from app.paths import ROOT, folders_below
 from app.window import MainWindow
 from tests.bench.hub_models import put_up_qwen3
@@ -24,7 +26,8 @@ from tests.hub import Hub
 
 QUESTION = "Tell me a story about a dragon."
 NAMES = ("answering-dark", "finished-light", "models-dark")
-ENOUGH_CHARACTERS = 160  # of an answer in progress
+ENOUGH_CHARACTERS = 300  # of an answer in progress
+LONG_PATH = 5  # nodes, with the root
 
 
 def main() -> None:
@@ -51,7 +54,7 @@ def take(name: str, folder: Path) -> None:
         folders.create()
         application = build_application()
         application.setPalette(QPalette(QColor("#202020" if name.endswith("dark") else "#f0f0f0")))
-        window = build_window(application, folders, build_parser().parse_args([]))
+        window = build_window(application, folders, build_parser().parse_args([]), begin_engine(folders))
         window.resize(1320, 780)
         window.show()
         wait(application, lambda: window.library.state.ready, "loading the embedded pair")
@@ -71,7 +74,22 @@ def _chat(application: QApplication, window: MainWindow, name: str) -> QWidget:
         wait(application, lambda: _written(window) > ENOUGH_CHARACTERS, "the beginning of an answer")
     else:
         wait(application, lambda: not window.chat.is_answering, "an answer")
+    _look_at_telling_round(window)
     return window
+
+
+def _look_at_telling_round(window: MainWindow) -> None:
+    """Of those with a path of some length the one with the most branches; what grows just now says less."""
+    history, player = window.tree_panel.player.history, window.tree_panel.player
+
+    def branches(place: int) -> int:
+        one = history.round(place)
+        if one is None or len(one.accepted) < LONG_PATH:
+            return 0
+        parents = np.frombuffer(one.tree.parents, dtype=np.int32)
+        return len(parents) - len(np.unique(parents))
+
+    player.seek(max(range(len(history)), key=branches))
 
 
 def _models(application: QApplication, window: MainWindow) -> QWidget:

@@ -17,7 +17,8 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QEventLoop, QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.main import build_application, build_parser, build_window
+from app.building import build_window
+from app.main import begin_engine, build_application, build_parser
 from app.paths import folders_below
 from app.window import MainWindow
 
@@ -82,7 +83,7 @@ def measure(answers: int, folder: Path, started: float) -> dict[str, float]:
     folders = folders_below(folder)
     folders.create()
     application = build_application()
-    window = build_window(application, folders, build_parser().parse_args([]))
+    window = build_window(application, folders, build_parser().parse_args([]), begin_engine(folders))
     paint = FirstPaint(window, started)
     window.show()
     loading = Gaps()

@@ -35,10 +35,11 @@ PATIENCE_SECONDS = 120
 class Child:
     """An engine process and its connection."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **variables: str) -> None:
         address, key = str(folder / "engine"), os.urandom(32)
         with Listener(address, authkey=key) as listener:
             environment = {**os.environ, "COPPICE_ENGINE_ADDRESS": address, "COPPICE_ENGINE_KEY": key.hex()}
+            environment |= variables
             self.process = subprocess.Popen([sys.executable, "-m", "engine.process"], env=environment)
             self.connection: Connection[Any, Any] = listener.accept()
 
@@ -147,6 +148,37 @@ def test_a_parent_that_is_killed_takes_a_stopped_engine_with_it(tmp_path: Path) 
     while Path(f"/proc/{engine}").exists() and "Z" not in Path(f"/proc/{engine}/stat").read_text().split(")")[-1]:
         assert time.monotonic() < deadline, "the engine outlived its parent"
         time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what a process has mapped from /proc")
+def test_torch_is_read_while_nobody_has_asked_for_anything(child: Child) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while "libtorch_cpu" not in Path(f"/proc/{child.process.pid}/maps").read_text():
+        assert time.monotonic() < deadline, "the engine waits for a load before it imports torch"
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a thread has a priority of its own there")
+def test_passes_stand_back_behind_the_window(child: Child) -> None:
+    child.load(1)
+    assert os.getpriority(os.PRIO_PROCESS, child.process.pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
+
+
+def test_an_import_that_fails_is_told_with_every_request(tmp_path: Path) -> None:
+    """Also with the second: a torch that could not be imported says something else when it is tried again."""
+    broken = tmp_path / "torch"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("raise OSError('libcudart.so.13: cannot open shared object file')")
+    paths = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    child = Child(tmp_path, PYTHONPATH=paths)
+    try:
+        child.receive()
+        for request in (1, 2):
+            ending = child.load(request)[-1]
+            assert isinstance(ending, Failed)
+            assert "libcudart.so.13" in ending.message
+    finally:
+        child.close()
 
 
 def test_on_a_terminal_it_says_what_to_use_instead() -> None:

@@ -4,6 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QGridLayout, QLabel, QSpinBox, QWidget
 
 from app.library.estimates import Terms
+from app.number_fields import give_room
 from app.translation import tr
 from app.wording import mark
 from engine.options import LARGEST_BUDGET
@@ -99,6 +100,7 @@ class TermsForm(QWidget):
     def _number(self, most: int, step: int, unit: str) -> QSpinBox:
         field = QSpinBox(self, maximum=most, singleStep=step, suffix=unit)
         field.setSpecialValueText(tr("Automatic"))
+        give_room(field)
         field.setGroupSeparatorShown(True)
         field.setKeyboardTracking(False)
         field.valueChanged.connect(self._on_edited)
@@ -107,6 +109,7 @@ class TermsForm(QWidget):
     def _limit(self) -> QDoubleSpinBox:
         field = QDoubleSpinBox(self, maximum=4096.0, decimals=1, suffix=" GB")
         field.setSpecialValueText(tr("Automatic"))
+        give_room(field)
         field.setKeyboardTracking(False)
         field.valueChanged.connect(self._on_edited)
         return field

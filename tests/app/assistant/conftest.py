@@ -9,8 +9,8 @@ from pytestqt.qtbot import QtBot
 from app.assistant.dialog import EngineAssistant
 from app.bundle import RuntimeParts
 from app.runtime.hardware import Hardware
-from app.runtime.installation import Workshop
 from app.runtime.manager import RuntimeManager
+from app.runtime.workshop import Workshop
 from app.runtime_link import RuntimeLink
 from tests.app.runtime.conftest import index, shop, waits
 from tests.app.runtime.packages import lock_of, tiny_wheels
@@ -31,7 +31,7 @@ def wheels(tmp_path: Path) -> Path:
 @pytest.fixture
 def manager(tmp_path: Path, shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> RuntimeManager:
     """Of a Coppice that carries two locks, on a computer without a card."""
-    monkeypatch.setattr("app.runtime.manager.look", lambda: Hardware("linux", "x86_64"))
+    monkeypatch.setattr("app.runtime.hardware.look", lambda: Hardware("linux", "x86_64"))
     locks = tmp_path / "parts" / "locks"
     locks.mkdir(parents=True)
     for build in ("cpu", "cuda"):

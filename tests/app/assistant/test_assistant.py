@@ -119,6 +119,7 @@ def test_a_pause_is_resumed_and_closing_stops_nothing(
         assert "Stopping" in assistant.progress.stage.text()
     assert runtime.progress.stage is Stage.PAUSED
     assert assistant.progress.bar.value() > 0
+    assert " of " in assistant.progress.detail.text(), "what has arrived"
     index.heal()
     index.release()
     with qtbot.waitSignal(runtime.ended):
@@ -148,6 +149,31 @@ def test_a_paused_one_can_be_cancelled_too(
     runtime.cancel()
     assert manager.to_resume() is None
     assert assistant.pages.currentWidget() is assistant.proposal
+
+
+def test_the_next_start_shows_what_has_arrived_before_a_pause_and_return_goes_on(
+    qtbot: QtBot, index: PackageIndex, runtime: RuntimeLink, manager: RuntimeManager
+) -> None:
+    index.fail(BLOB, stall(after=150_000), times=99)
+    with qtbot.waitSignal(runtime.ended):
+        runtime.install(Wanted("cpu"))
+        qtbot.waitUntil(lambda: runtime.progress.fetched.file_bytes == 150_000)
+        runtime.pause()
+    index.heal()
+    index.release()
+    later = RuntimeLink(manager)
+    assert later.restore()
+    again = EngineAssistant(later)
+    qtbot.addWidget(again)
+    again.show()
+    assert later.progress.fetched.bytes_done >= 150_000
+    assert " of " in again.progress.detail.text()
+    assert again.progress.bar.value() > 0
+    assert again.resume.isDefault()
+    with qtbot.waitSignal(later.ended):
+        QTest.keyClick(again, Qt.Key.Key_Return)
+    assert later.progress.stage is Stage.DONE
+    later.close()
 
 
 def test_what_was_interrupted_goes_on_by_itself_at_the_next_start(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.assistant.dialog import EngineAssistant
@@ -59,8 +60,8 @@ def test_a_window_with_a_runtime_to_look_after_begins_by_itself(
     qtbot: QtBot, window: MainWindow, manager: RuntimeManager
 ) -> None:
     connect_runtime(window, manager)
+    qtbot.waitUntil(lambda: any(each.isVisible() for each in window.findChildren(EngineAssistant)))
     (assistant,) = window.findChildren(EngineAssistant)
-    qtbot.waitUntil(assistant.isVisible)
     window.close()
     assert not assistant.isVisible()
 
@@ -81,6 +82,18 @@ def test_an_engine_that_was_installed_is_started(
     runtime.ended.emit(Progress(Stage.DONE))
     assert "restart" in link.said
     assert bars(window) == []
+
+
+def test_the_bar_says_that_it_goes_on_however_quick_its_first_step_was(
+    window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink
+) -> None:
+    runtime.ended.emit(Progress(Stage.PAUSED))
+    assert "paused" in window.notices.notices[0].message
+    runtime.changed.emit(Progress(Stage.DOWNLOADING))
+    assert "is being installed" in window.notices.notices[0].message
+    window.notices.dismiss(RUNTIME_NOTICE)
+    runtime.changed.emit(Progress(Stage.INSTALLING))
+    assert bars(window) == [], "who has closed it need not see it again with every step"
 
 
 def test_an_engine_that_dies_later_is_told_as_ever(
@@ -131,8 +144,16 @@ def test_preferences_tell_of_the_engine_and_remove_it(
     assert "9.1.0+tiny" in page.about.text()
     assert not page.update_.isVisible()
     page.remove.click()
+    page.confirm.setFocus()
+    page.question.reject()
+    page.remove.click()
+    assert page.question.focusWidget() is page.question.button(QMessageBox.StandardButton.Cancel)
     with qtbot.waitSignal(runtime.removed):
         page.confirm.click()
+        assert "being removed" in page.state.text()
+        assert not page.change.isEnabled()
+        assert not page.repair.isEnabled()
+    assert page.change.isEnabled()
     assert "No engine" in page.state.text()
     assert not page.repair.isVisible()
 

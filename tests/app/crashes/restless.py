@@ -16,8 +16,10 @@ from typing import Any, TextIO
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
+from app import building
 from app import main as started
 from app.chat.archive.records import ConversationRecord
+from app.engine_link import EngineLink
 from app.paths import Folders
 from app.window import MainWindow
 
@@ -131,15 +133,17 @@ def _row(record: ConversationRecord) -> list[Any]:
 def main() -> int:
     """Start the application as `coppice` does, with somebody in front of it."""
     journal, seed, question, _, *arguments = sys.argv[1:]
-    build = started.build_window
+    build = building.build_window
     with Path(journal).open("a", encoding="utf-8") as notes:
 
-        def build_watched(application: QApplication, folders: Folders, options: Namespace) -> MainWindow:
-            window = build(application, folders, options)
+        def build_watched(
+            application: QApplication, folders: Folders, options: Namespace, link: EngineLink
+        ) -> MainWindow:
+            window = build(application, folders, options, link)
             Restless(window, notes, int(seed), question)
             return window
 
-        started.build_window = build_watched
+        building.build_window = build_watched
         return started.main(arguments)
 
 

@@ -42,7 +42,7 @@ def test_only_a_newer_version_is_news(
     life: Lifecycle, window: MainWindow, version: str, told: list[str], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = Release(version, "https://coppice.example/")
-    monkeypatch.setattr("app.lifecycle_wiring.newest_release", lambda _address: release)
+    monkeypatch.setattr("app.lifecycle.updates.newest_release", lambda _address: release)
     with qtbot.waitSignal(life.asked_for_news):
         life.ask_for_news("https://coppice.example/news.json")
     assert keys(window) == told

@@ -9,11 +9,12 @@ import pytest
 
 from app.runtime.environment import clean_environment
 from app.runtime.failures import DamagedWheelError, MissingWheelsError, OccupiedError, UnfitError
-from app.runtime.installation import PYTHON_BYTES, Installation, Workshop
+from app.runtime.installation import PYTHON_BYTES, Installation
 from app.runtime.lock import Lock, Wheel
 from app.runtime.place import Wanted
 from app.runtime.progress import Stage
 from app.runtime.verification import Verification
+from app.runtime.workshop import Workshop
 from tests.app.downloads.conftest import SmallDisk
 from tests.app.runtime.conftest import install, with_disk
 from tests.app.runtime.packages import BLOB, TORCH, PackageIndex, lock_of, tiny_wheels, wheel

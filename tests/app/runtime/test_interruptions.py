@@ -15,10 +15,11 @@ import pytest
 
 from app.downloads.control import Wish
 from app.runtime.environment import clean_environment
-from app.runtime.installation import Installation, Workshop
+from app.runtime.installation import Installation
 from app.runtime.lock import Lock
 from app.runtime.place import Installed, Wanted
 from app.runtime.progress import Stage
+from app.runtime.workshop import Workshop
 from tests.app.downloads.test_disk_full import TinyDisk
 from tests.app.runtime.conftest import install, with_disk, workshop
 from tests.app.runtime.packages import BLOB, PackageIndex

@@ -1,0 +1,88 @@
+"""Puts the window together; apart from `main`, which starts the engine before this is even imported."""
+
+import argparse
+import gc
+import logging
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtWidgets import QApplication
+
+from app.engine_link import EngineLink
+from app.library.terms_memory import last_load
+from app.lifecycle.garbage import Garbage
+from app.lifecycle_wiring import Lifecycle
+from app.paths import Folders
+from app.runtime.manager import runtime_manager
+from app.runtime_wiring import connect_runtime
+from app.settings import Settings, SettingsFile
+from app.theme import Theme
+from app.translation import install, language_of
+from app.window import MainWindow
+from engine.options import LoadOptions
+
+_log = logging.getLogger("coppice")
+_TURN_SECONDS = 0.001  # of another thread, before the window's is on again: every call into Qt can wait for one
+
+
+def build_window(
+    application: QApplication, folders: Folders, options: argparse.Namespace, link: EngineLink
+) -> MainWindow:
+    """The window with everything behind it, in front of an engine that may have begun to start."""
+    settings = SettingsFile(folders.settings_file)
+    install(application, language_of(settings.current.language))
+    manager = runtime_manager(folders)
+    folders = with_prepared(folders, settings.current.prepared_folder)
+    theme = Theme(application)
+    theme.follow(settings.current)
+    window = MainWindow(link, settings, folders, theme, wanted_pair(options, settings.current))
+    connect_runtime(window, manager)
+    sys.setswitchinterval(_TURN_SECONDS)
+    gc.freeze()  # what lives as long as the window need not be searched for garbage again and again: that took 40 ms
+    garbage = Garbage(window)
+    garbage.begin()
+    window.tools.closing.connect(garbage.end)
+    window.afterwards.do(window.chat_panel.warm_up)
+    window.afterwards.do(gc.freeze)  # with what has been read since
+    return window
+
+
+def begin_life(life: Lifecycle, window: MainWindow, report: Path | None, recording: Path | None) -> None:
+    """Tell what happened to the last window and of newer versions, and open what was given."""
+    if report is not None:
+        life.tell_of_crash(report)
+    if recording is not None:
+        window.afterwards.do(lambda: life.open_recording(recording))
+    preferences = window.settings.current
+    if preferences.news_address and not preferences.offline:
+        life.ask_for_news(preferences.news_address)
+
+
+def with_prepared(folders: Folders, prepared: str) -> Folders:
+    """The folders with the one for prepared models that a person has set; ours, where that one cannot be made."""
+    if not prepared:
+        return folders
+    wanted = replace(folders, cache=Path(prepared).expanduser())
+    try:
+        wanted.create()
+    except OSError as error:
+        _log.warning("The folder for prepared models %s cannot be used: %s", wanted.cache, error)
+        return folders
+    return wanted
+
+
+def wanted_pair(options: argparse.Namespace, settings: Settings) -> LoadOptions:
+    """The pair of the command line, else the last one; a draft that was not named does not outlive its target.
+
+    The target's other load options are those of the last time that it was loaded.
+    """
+    if options.target is None:
+        return last_load(settings, LoadOptions(settings.target, _absolute(options.draft or settings.draft)))
+    return last_load(settings, LoadOptions(_absolute(options.target), _absolute(options.draft or LoadOptions().draft)))
+
+
+def _absolute(source: str) -> str:
+    """A folder keeps its meaning when the application is started from elsewhere; other sources stay as they are."""
+    path = Path(source).expanduser()
+    return str(path.absolute()) if path.is_dir() else source

@@ -1,0 +1,20 @@
+"""What runtimes are made with; apart from the making, which most starts of the window do without."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.downloads.equipment import Equipment
+from app.runtime.place import RuntimePlace
+from app.runtime.tools import Tools
+from app.runtime.verification import Verification
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """The tools, and where things lie; tests replace the parts. `wheels` keeps what has arrived."""
+
+    place: RuntimePlace
+    wheels: Path
+    tools: Tools
+    equipment: Equipment = field(default_factory=Equipment)
+    verification: Verification = field(default_factory=Verification)

@@ -1,0 +1,97 @@
+"""The system wants the program to end, or hands it a file: the window hears of both."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.lifecycle.ending import Ending
+from app.paths import ROOT, folders_below
+from tests.app.conftest import FAKE_ENGINE
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are a matter of POSIX")
+PATIENCE_MS = 60_000
+
+OPENED = """
+import sys
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QFileOpenEvent
+from app.lifecycle.application import Application
+
+application = Application(["coppice"])
+asked = []
+application.file_asked.connect(asked.append)
+application.sendEvent(application, QFileOpenEvent(QUrl.fromLocalFile(sys.argv[1])))
+assert asked == [sys.argv[1]], asked
+"""
+
+
+@pytest.fixture
+def ending(qtbot: QtBot) -> Iterator[Ending]:
+    """Signals come here, as long as the test runs."""
+    made = Ending()
+    yield made
+    made.release()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_is_told_until_somebody_ends_the_program_and_the_next_one_does(
+    qtbot: QtBot, ending: Ending, number: signal.Signals
+) -> None:
+    with qtbot.waitSignals([ending.asked] * 3):
+        os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_signals_belong_to_their_former_owner_afterwards(qtbot: QtBot) -> None:
+    former = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]
+    Ending().release()
+    assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)] == former
+
+
+def test_a_signal_that_is_ignored_stays_ignored(qtbot: QtBot) -> None:
+    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    ending = Ending()
+    try:
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        ending.release()
+        signal.signal(signal.SIGHUP, former)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_window_that_is_ended_by_a_signal_is_closed_in_order(
+    qtbot: QtBot, tmp_path: Path, number: signal.Signals
+) -> None:
+    engine = tmp_path / "engine-python"
+    engine.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_ENGINE))}\n")
+    engine.chmod(0o755)
+    folders = folders_below(tmp_path / "data")
+    environment = os.environ | {"COPPICE_ENGINE_PYTHON": str(engine)}
+    command = [sys.executable, "-m", "app", "--data-dir", str(tmp_path / "data")]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment)
+    try:
+        qtbot.waitUntil(folders.engine_log.exists, timeout=PATIENCE_MS)  # the window has been shown
+        process.send_signal(number)
+        qtbot.waitUntil(lambda: process.poll() is not None, timeout=PATIENCE_MS)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    assert json.loads(folders.settings_file.read_text(encoding="utf-8"))["geometry"]
+    assert not (folders.logs / "fault.txt").exists(), "the next start would tell of a crash"
+
+
+def test_a_file_that_the_desktop_hands_over_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "Bäume und Räume.coppice"
+    done = subprocess.run(
+        [sys.executable, "-c", OPENED, str(file)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,116 @@
+"""What a start of the window waits for: nothing but what is seen first; and what comes a moment later."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app import afterwards
+from app.afterwards import LATER, Afterwards
+from app.settings import SettingsFile
+from app.window import MainWindow
+from tests.app.conftest import OpenWindow
+from tests.app.fake_link import FakeLink
+
+ROOT = Path(__file__).parents[2]
+
+HEAVY = {
+    *("numpy", "pyqtgraph", "markdown_it", "pygments", "ziamath", "latex2mathml", "pypdf", "psutil", "filelock"),
+    *("httpx2", "ssl", "huggingface_hub", "keyring", "email.utils", "html.parser", "importlib.metadata"),
+    *("app.assistant.dialog", "app.runtime.installation", "app.diagnostics", "app.help", "app.lifecycle.updates"),
+    *LATER,
+}
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from PySide6.QtCore import QEvent, QObject
+from app.main import begin_engine, build_application, build_parser
+from app.paths import folders_below
+import app.main
+had_window = "app.window" in sys.modules
+folders = folders_below(Path(sys.argv[1]))
+folders.create()
+application = build_application()
+link = begin_engine(folders)
+engine = link.engine_pid
+from app.building import build_window
+window = build_window(application, folders, build_parser().parse_args([]), link)
+class Watch(QObject):
+    seen = None
+    def eventFilter(self, watched, event):
+        if event.type() == QEvent.Type.Paint and self.seen is None:
+            self.seen = [*sys.modules]
+        return False
+watch = Watch()
+window.chat_panel.welcome.installEventFilter(watch)
+window.show()
+while watch.seen is None or window.tree._panel is None:
+    application.processEvents()
+print(json.dumps([had_window, engine, watch.seen, [*sys.modules]]))
+window.close()
+link.wait_closed()
+"""
+
+
+def test_the_first_paint_waits_for_nothing_heavy_and_the_rest_comes_by_itself(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "data")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    had_window, engine, painted, settled = json.loads(done.stdout.splitlines()[-1])
+    assert not had_window, "the engine is started before the window is imported"
+    assert engine, "and so it was"
+    assert set(painted) & HEAVY == set()
+    assert set(LATER) <= set(settled)
+
+
+def test_where_the_tree_will_be_is_said_until_it_is_there(open_window: OpenWindow, link: FakeLink) -> None:
+    window = open_window(link)
+    before = window.tree_dock.size()
+    assert window.tree_dock.widget() is window.tree_panel
+    assert window.tree_panel is window.tree.panel, "made once"
+    QApplication.processEvents()
+    assert window.tree_dock.size() == before
+
+
+def test_a_question_before_the_panel_is_made_is_seen_in_it(
+    qtbot: QtBot, settings: SettingsFile, window: MainWindow, link: FakeLink
+) -> None:
+    late = MainWindow(link, settings, window._folders, window._theme, window.library.wanted)
+    qtbot.addWidget(late)
+    link.become_ready()
+    assert late.tree._panel is None
+    late.chat.ask("Hello?")
+    link.say("Hi", " there")
+    assert len(late.tree_panel.player.history) == 2
+
+
+def test_each_work_has_a_turn_when_the_modules_are_read(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    late, done = Afterwards(window, ["no.such.module", "json"]), list[int]()
+    late.do(lambda: done.append(1))
+    late.do(lambda: done.append(2))
+    QApplication.processEvents()
+    assert done == [], "not before it is painted"
+    window.show()
+    qtbot.waitUntil(lambda: done == [1, 2])
+    late.do(lambda: done.append(3))
+    assert done == [1, 2]
+    qtbot.waitUntil(lambda: done == [1, 2, 3])
+
+
+def test_a_window_that_is_never_painted_goes_on_too(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(afterwards, "_LONGEST_MS", 1)
+    window = QWidget()
+    qtbot.addWidget(window)
+    late, done = Afterwards(window, ()), list[int]()
+    late.do(lambda: done.append(1))
+    QApplication.sendEvent(window, QShowEvent())
+    assert QShowEvent().type() == QEvent.Type.Show
+    qtbot.waitUntil(lambda: done == [1])
