@@ -1,9 +1,11 @@
 """Trees are seen growing, pass by pass of the draft, and the target's layers passing by; the text stays the same."""
 
+import time
 from array import array
 from collections.abc import Iterator
 
 import pytest
+from torch import Tensor
 
 from engine import passing, watcher
 from engine.cancellation import Cancellation
@@ -13,6 +15,8 @@ from engine.options import GenerateOptions, LoadOptions, SamplingOptions, Specul
 from engine.pair import open_pair
 from engine.watcher import Watcher
 from engine.watching import Drafted, Passing, Tree, Watch
+from engine.weights.disk import DiskReader
+from engine.weights.layout import LayerLayout
 
 STORY = (ChatMessage("user", "Tell me a story about a dragon."),)
 EVERYTHING = Watch(verdicts=True, drafts=True, layers=True)
@@ -43,6 +47,18 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "SLOW_ROUND", 0.0)
     monkeypatch.setattr(passing, "SLOW_SECONDS", 0.0)
     monkeypatch.setattr(passing, "EVENTS_APART", 0.0)
+
+
+@pytest.fixture
+def slow_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every layer is awaited, however fast this machine reads."""
+    read = DiskReader.read
+
+    def late(reader: DiskReader, layout: LayerLayout, buffer: Tensor) -> None:
+        time.sleep(0.005)
+        read(reader, layout, buffer)
+
+    monkeypatch.setattr(DiskReader, "read", late)
 
 
 def written(
@@ -118,7 +134,7 @@ def test_a_tree_grows_batch_by_batch_into_the_one_that_is_verified(
     assert seen_growing > 0
 
 
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("eager", "slow_disk")
 def test_what_is_guessed_while_layers_are_awaited_hangs_behind_what_is_checked(
     streamed: tuple[Engine, Cancellation, Loaded],
 ) -> None:
@@ -129,7 +145,7 @@ def test_what_is_guessed_while_layers_are_awaited_hangs_behind_what_is_checked(
         assert len(set(paths(event.tree))) == len(event.tree.pieces)
 
 
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("eager", "slow_disk")
 def test_layers_pass_by_in_their_order_and_tell_what_arrives(streamed: tuple[Engine, Cancellation, Loaded]) -> None:
     events, _ = written(streamed, "none", EVERYTHING)
     layers = len(streamed[2].tiers)
