@@ -67,7 +67,8 @@ run_tests() {
         step "mypy --strict, model scripts" "$py" -m mypy packaging/demo_models
     fi
     step "import contracts" "$py" -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
-    step "pytest" "$py" -m pytest "$@"
+    # More processes than that would wait for memory and for each other's windows rather than for processors.
+    step "pytest" "$py" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile "$@"
     printf '\n== summary\n%s' "$summary"
     case $summary in *FAILED*) return 1 ;; esac
 }

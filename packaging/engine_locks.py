@@ -33,14 +33,17 @@ TORCH = "https://download.pytorch.org/whl/"
 SYSTEMS = {
     "linux-x86_64": (
         "x86_64-manylinux_2_28",
-        ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"),
+        (
+            *(f"manylinux_2_{minor}_x86_64" for minor in range(28, 4, -1)),
+            *(f"manylinux{year}_x86_64" for year in (2014, 2010, 1)),
+        ),
     ),
     "windows-x86_64": ("x86_64-pc-windows-msvc", ("win_amd64",)),
     "macos-arm64": ("aarch64-apple-darwin", ("macosx_14_0_arm64", "macosx_14_0_universal2")),
 }
 INDEXES = {
     ("linux-x86_64", "cpu"): "cpu",
-    ("linux-x86_64", "rocm"): "rocm7.1",
+    ("linux-x86_64", "rocm"): "rocm7.2",
     ("windows-x86_64", "cuda"): "cu130",
 }
 """Where torch comes from PyTorch's own index; elsewhere the default one has the right build."""
@@ -85,7 +88,7 @@ def _download(options: argparse.Namespace, index: str) -> None:
     compiled = subprocess.run(
         resolve,
         input="\n".join(names),
-        env=os.environ | {"MACOSX_DEPLOYMENT_TARGET": "14.0"},
+        env=_environment() | {"MACOSX_DEPLOYMENT_TARGET": "14.0"},
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -93,7 +96,14 @@ def _download(options: argparse.Namespace, index: str) -> None:
     platforms = [word for tag in tags for word in ("--platform", tag)]
     fetch = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
     fetch += ["--dest", str(options.wheels), "--python-version", options.python, *platforms, *extra]
-    subprocess.run([*fetch, *compiled.stdout.split()], check=True)
+    subprocess.run([*fetch, *compiled.stdout.split()], env=_environment(), check=True)
+
+
+def _environment() -> dict[str, str]:
+    """Without the releaser's own indexes and wheel folders: whoever installs has the public ones."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
+    certificates = {name: value for name, value in os.environ.items() if name in ("PIP_CERT", "UV_NATIVE_TLS")}
+    return ours | certificates | {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}
 
 
 def _torch_version() -> str:

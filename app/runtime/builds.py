@@ -15,6 +15,11 @@ CUDA_DRIVER = (580,)
 CUDA_CAPABILITY = (7, 5)
 """CUDA 13 left Maxwell, Pascal and Volta behind."""
 
+ROCM_TARGETS = frozenset(
+    f"gfx{each}" for each in ("90a", "942", "950", "1030", "1100", "1101", "1102", "1150", "1151", "1200", "1201")
+)
+"""The cards that the libraries in torch's ROCm 7.2 build have matrix kernels for; others install, then fail at once."""
+
 TYPICAL_BYTES_PER_SECOND = 6.25e6  # 50 Mbit/s
 _UNPACKED_BYTES_PER_SECOND = 60e6
 _VERIFYING_SECONDS = 15.0
@@ -93,8 +98,8 @@ def propose(hardware: Hardware, locks: Mapping[Build, Lock]) -> Proposal:
 def _doubt(build: Build, hardware: Hardware) -> Remark | None:
     if build is Build.CUDA:
         return _cuda_doubt(hardware)
-    if build is Build.ROCM and not hardware.has_amd:
-        return Remark(mark("No AMD card that ROCm knows was found."))
+    if build is Build.ROCM:
+        return _rocm_doubt(hardware)
     if build is Build.METAL and not hardware.is_apple:
         return Remark(mark("This is not a Mac with an Apple processor."))
     return None
@@ -119,13 +124,22 @@ def _cuda_doubt(hardware: Hardware) -> Remark | None:
     return None
 
 
+def _rocm_doubt(hardware: Hardware) -> Remark | None:
+    if not hardware.amd:
+        return Remark(mark("No AMD card that ROCm knows was found."))
+    if ROCM_TARGETS.isdisjoint(hardware.amd):
+        words = mark("PyTorch for ROCm cannot compute on this AMD card ({target}): it lacks the kernels for it.")
+        return Remark(words, {"target": ", ".join(hardware.amd)})
+    return None
+
+
 def _found(hardware: Hardware) -> Remark:
     if hardware.nvidia:
         return Remark(mark("Found: {card}."), {"card": ", ".join(card.name for card in hardware.nvidia)})
     if hardware.is_apple:
         return Remark(mark("Found: a Mac with an Apple processor."))
-    if hardware.has_amd:
-        return Remark(mark("Found: an AMD card that ROCm knows."))
+    if hardware.amd:
+        return Remark(mark("Found: an AMD card ({target})."), {"target": ", ".join(hardware.amd)})
     return Remark(mark("No graphics card was found that models can compute on. The processor can do it, more slowly."))
 
 
@@ -133,7 +147,9 @@ def _advice(hardware: Hardware, locks: Mapping[Build, Lock]) -> Remark | None:
     """What a person could do to get more out of the computer."""
     if hardware.nvidia and Build.CUDA in locks:
         return _cuda_doubt(hardware)
-    if hardware.has_amd and Build.ROCM not in locks:
+    if hardware.amd and Build.ROCM in locks:
+        return _rocm_doubt(hardware)
+    if hardware.amd:
         return Remark(mark("This Coppice brings no engine for AMD cards on this system; the processor is used."))
     return None
 

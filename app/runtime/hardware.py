@@ -19,6 +19,7 @@ _SECONDS = 10.0
 _VERSION = re.compile(r"\b(\d{3,4}(?:\.\d+)+)\b")
 _MODEL = re.compile(r"^Model:\s*(.+)$", re.MULTILINE)
 _AMD_VENDOR = "0x1002"
+_AMD_TARGET = re.compile(r"^gfx_target_version ([1-9]\d*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +33,16 @@ class NvidiaCard:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """`system` is linux, windows or macos; `machine` x86_64 or arm64. `driver` is NVIDIA's version, () without one."""
+    """`system` is linux, windows or macos; `machine` x86_64 or arm64. `driver` is NVIDIA's version, () without one.
+
+    `amd`: what AMD's cards are to compilers, such as gfx1100.
+    """
 
     system: str
     machine: str
     nvidia: tuple[NvidiaCard, ...] = ()
     driver: tuple[int, ...] = ()
-    has_amd: bool = False
+    amd: tuple[str, ...] = ()
 
     @property
     def is_apple(self) -> bool:
@@ -65,7 +69,7 @@ def look(run: Run | None = None, root: Path = Path("/")) -> Hardware:
                 break
     if system == "linux" and not cards:
         cards, driver = _from_proc(root / "proc" / "driver" / "nvidia")
-    return Hardware(system, machine, cards, driver, system == "linux" and _has_amd(root / "sys"))
+    return Hardware(system, machine, cards, driver, _amd_targets(root / "sys") if system == "linux" else ())
 
 
 def parse_smi(text: str) -> tuple[tuple[NvidiaCard, ...], tuple[int, ...]]:
@@ -102,12 +106,19 @@ def _from_proc(folder: Path) -> tuple[tuple[NvidiaCard, ...], tuple[int, ...]]:
     return tuple(NvidiaCard(match[1].strip()) for match in found if match), driver
 
 
-def _has_amd(sys_folder: Path) -> bool:
-    """Whether there is a card that ROCm can compute with: the kernel lists those apart from processors."""
-    nodes = sys_folder.glob("class/kfd/kfd/topology/nodes/*/properties")
-    computes = any(re.search(r"^gfx_target_version [1-9]", _read(path), re.MULTILINE) for path in nodes)
-    vendors = sys_folder.glob("class/drm/card*/device/vendor")
-    return computes and any(_read(path).strip() == _AMD_VENDOR for path in vendors)
+def _amd_targets(sys_folder: Path) -> tuple[str, ...]:
+    """The cards that ROCm could compute with: the kernel lists them among its nodes, where a processor has target 0."""
+    if not any(_read(path).strip() == _AMD_VENDOR for path in sys_folder.glob("class/drm/card*/device/vendor")):
+        return ()
+    nodes = sorted(sys_folder.glob("class/kfd/kfd/topology/nodes/*/properties"))
+    found = (_AMD_TARGET.search(_read(path)) for path in nodes)
+    return tuple(dict.fromkeys(_target(int(match[1])) for match in found if match))
+
+
+def _target(version: int) -> str:
+    """110001 is gfx1101, 90010 is gfx90a."""
+    major, minor, stepping = version // 10_000, version // 100 % 100, version % 100
+    return f"gfx{major}{minor:x}{stepping:x}"
 
 
 def _read(path: Path) -> str:

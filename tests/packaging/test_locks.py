@@ -44,6 +44,7 @@ def test_there_are_locks_for_every_system() -> None:
     assert {
         "linux-x86_64/cpu",
         "linux-x86_64/cuda",
+        "linux-x86_64/rocm",
         "windows-x86_64/cpu",
         "windows-x86_64/cuda",
         "macos-arm64/metal",
@@ -64,11 +65,23 @@ def test_a_lock_has_the_versions_that_are_tested(lock: Lock) -> None:
     assert others == {}
 
 
-def test_a_lock_names_each_package_once_and_checks_all_but_torch(lock: Lock) -> None:
+def test_a_lock_names_each_package_once_and_checks_all_but_torch_s_own(lock: Lock) -> None:
     projects = [wheel.project for wheel in lock.wheels]
     assert len(projects) == len(set(projects))
-    assert {wheel.project for wheel in lock.wheels if not wheel.sha256} <= {"torch"}
+    assert {wheel.project for wheel in lock.wheels if not wheel.sha256} <= {"torch", "triton-rocm"}
     assert lock.installed_bytes > lock.bytes
+
+
+def test_only_an_index_that_is_named_has_builds_of_its_own(lock: Lock) -> None:
+    assert [wheel.file for wheel in lock.wheels if "+" in wheel.version and not wheel.index] == []
+
+
+def test_a_lock_has_torch_for_what_it_computes_on(lock: Lock) -> None:
+    torch = next(wheel for wheel in lock.wheels if wheel.project == "torch")
+    has_cuda_libraries = any(wheel.project == "nvidia-cublas" for wheel in lock.wheels)
+    assert has_cuda_libraries == (lock.build == "cuda" and "linux" in torch.file), "on Windows they are inside torch"
+    assert ("rocm" in torch.version) == (lock.build == "rocm")
+    assert "cpu" not in torch.version or lock.build == "cpu"
 
 
 def test_a_lock_that_cannot_be_read_says_so(tmp_path: Path) -> None:
@@ -77,4 +90,4 @@ def test_a_lock_that_cannot_be_read_says_so(tmp_path: Path) -> None:
         with pytest.raises(LockError, match="cannot be read"):
             read_lock(tmp_path / "cpu.json")
     with pytest.raises(LockError, match="carries no lock"):
-        read_lock(tmp_path / "rocm.json")
+        read_lock(tmp_path / "metal.json")

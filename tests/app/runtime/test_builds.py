@@ -66,10 +66,20 @@ def test_a_card_that_does_not_tell_its_capability_is_trusted() -> None:
 
 
 def test_an_amd_card_gets_rocm_where_there_is_a_lock_for_it() -> None:
-    assert best(proposal(has_amd=True)) is Build.ROCM
-    given = proposal("cpu cuda", has_amd=True)
+    given = proposal(amd=("gfx1036", "gfx1100"))
+    assert best(given) is Build.ROCM
+    assert given.advice is None
+    assert "gfx1100" in words(given.found)
+    given = proposal("cpu cuda", amd=("gfx1100",))
     assert best(given) is Build.CPU
     assert "AMD" in words(given.advice)
+
+
+def test_an_amd_card_that_rocm_has_no_kernels_for_gets_the_processor_and_the_reason() -> None:
+    given = proposal(amd=("gfx1032",))
+    assert best(given) is Build.CPU
+    assert "gfx1032" in words(given.advice)
+    assert [offer.build for offer in given.offers if offer.doubt is None] == [Build.CPU]
 
 
 def test_a_mac_gets_metal() -> None:

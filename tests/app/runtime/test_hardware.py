@@ -84,24 +84,33 @@ def test_the_kernel_is_asked_where_no_program_is(monkeypatch: pytest.MonkeyPatch
     assert found.driver == (535, 104, 5)
 
 
-@pytest.mark.parametrize(("target", "vendor", "is_found"), [(100302, "0x1002", True), (0, "0x1002", False)])
+@pytest.mark.parametrize(
+    ("version", "vendor", "amd"),
+    [
+        (100302, "0x1002", ("gfx1032",)),
+        (90010, "0x1002", ("gfx90a",)),
+        (120001, "0x1002", ("gfx1201",)),
+        (0, "0x1002", ()),
+        (110000, "0x8086", ()),
+    ],
+)
 def test_an_amd_card_counts_when_it_can_compute(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: int, vendor: str, is_found: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: int, vendor: str, amd: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr("app.runtime.hardware.sys.platform", "linux")
     node = tmp_path / "sys" / "class" / "kfd" / "kfd" / "topology" / "nodes" / "1"
     node.mkdir(parents=True)
-    (node / "properties").write_text(f"cpu_cores_count 0\ngfx_target_version {target}\n")
+    (node / "properties").write_text(f"cpu_cores_count 0\ngfx_target_version {version}\n")
     card = tmp_path / "sys" / "class" / "drm" / "card0" / "device"
     card.mkdir(parents=True)
     (card / "vendor").write_text(f"{vendor}\n")
-    assert look(silent, tmp_path).has_amd is is_found
+    assert look(silent, tmp_path).amd == amd
 
 
 def test_a_bare_computer_has_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("app.runtime.hardware.sys.platform", "linux")
     found = look(silent, tmp_path)
-    assert (found.nvidia, found.driver, found.has_amd, found.system) == ((), (), False, "linux")
+    assert (found.nvidia, found.driver, found.amd, found.system) == ((), (), (), "linux")
 
 
 @pytest.mark.parametrize(("machine", "is_apple"), [("arm64", True), ("x86_64", False)])
