@@ -25,10 +25,13 @@ _HOME = pytest.StashKey[Path]()
 def pytest_configure(config: pytest.Config) -> None:
     """Point the person's folders into a temporary one, before anything is imported that could look for them.
 
-    Ctrl+C means what it does for a person in front of a terminal.
+    Ctrl+C and a terminal that is closed mean what they do for a person in front of one.
     """
-    # A shell lets what it starts in the background ignore Ctrl+C, and so would every process that a test starts.
+    # What a shell starts in the background ignores Ctrl+C, or with `nohup` the end of its terminal, and so would every
+    # process that a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     home = Path(tempfile.mkdtemp(prefix="coppice-"))
     config.stash[_HOME] = home
     for name in PERSONAL_FOLDERS:

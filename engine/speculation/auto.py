@@ -20,9 +20,9 @@ class Auto:
     """A `Strategy` over methods whose text is the target's own for the same seed, so that no choice shows in the text.
 
     Every round it takes what promises the most tokens per second, and leaves the tree's size to the tree itself, at the
-    price of time (`Price`). In the first rounds it tries each method once, one
-    token per pass too, and then the sizes beside the best; later it looks again now and then, at a cost that vanishes.
-    `prospects` is what it knows, and may come from an earlier answer.
+    price of time (`Price`). In the first rounds it tries each method once, one token per pass too, and then the sizes
+    beside the best; later it looks again now and then, at a cost that vanishes. `prospects` is what it knows, and may
+    come from an earlier answer.
     """
 
     def __init__(

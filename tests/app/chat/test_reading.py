@@ -15,6 +15,7 @@ from app.notices import NoticeStack
 from app.settings import SettingsFile
 from app.theme import LIGHT
 from engine.messages import Seconds, Statistics
+from tests.app.chat.mouse import drag, hold, release
 
 
 @pytest.fixture
@@ -63,12 +64,11 @@ def test_the_size_of_the_text_is_remembered(settings: SettingsFile, qtbot: QtBot
 
 def test_a_selection_spans_messages_and_is_copied_in_order(view: ConversationView) -> None:
     add_turn(view, "the question", "the answer")
-    first, last = view.questions[0].text.viewport(), view.answers[0].text.viewport()
+    first, last = view.questions[0].text, view.answers[0].text.viewport()
     end = last.mapToGlobal(QPoint(last.width() - 1, last.height() - 1))
-    QTest.mousePress(first, Qt.MouseButton.LeftButton, pos=QPoint(0, first.height() // 2))
-    QTest.mouseMove(first, first.mapFromGlobal(end))
-    if not view.selection.text.endswith("the answer"):  # without a screen the mouse may not move with a button held
-        view.selection.extend(end)
+    hold(first, QPoint(0, first.viewport().height() // 2))
+    drag(first, first.viewport().mapFromGlobal(end))
+    release(first)
     view.questions[0].text.copy_requested.emit()
     assert QGuiApplication.clipboard().text() == "the question\n\nthe answer"
 

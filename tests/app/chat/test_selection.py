@@ -1,15 +1,16 @@
 """Everything is selected and copied by keys: a message, however long, then the conversation; the mouse scrolls on."""
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.conversation import Conversation, Message
 from app.chat.conversation_view import ConversationView
 from app.chat.message_text import MessageText
+from tests.app.chat.mouse import hold, release
 from tests.app.chat.test_views import add_turn, fill, view
 
 __all__ = ["view"]
@@ -21,14 +22,6 @@ LONG = "".join(f"Paragraph **{number}** of a long answer, which has some words i
 def press(widget: QWidget, key: Qt.Key) -> None:
     """A key with Ctrl."""
     QTest.keyClick(widget, key, CONTROL)
-
-
-def release(text: MessageText) -> None:
-    """The mouse's button."""
-    left, place = Qt.MouseButton.LeftButton, QPointF(5, 5)
-    kind, world = QEvent.Type.MouseButtonRelease, text.viewport().mapToGlobal(place)
-    event = QMouseEvent(kind, place, world, left, Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier)
-    QApplication.sendEvent(text.viewport(), event)
 
 
 def copied(widget: QWidget) -> str:
@@ -98,7 +91,7 @@ def test_without_a_message_in_focus_it_is_the_conversation(view: ConversationVie
 def test_a_click_selects_nothing_again(view: ConversationView, qtbot: QtBot) -> None:
     add_turn(view, "the question", "the answer")
     press(view, Qt.Key.Key_A)
-    QTest.mousePress(view.questions[0].text.viewport(), Qt.MouseButton.LeftButton)
+    hold(view.questions[0].text)
     release(view.questions[0].text)
     assert view.selection.text == ""
     press(view.answers[0].text, Qt.Key.Key_A)
@@ -125,7 +118,7 @@ def test_selecting_beyond_the_edge_scrolls_on_until_the_mouse_is_released(view: 
     viewport = view.viewport()
     bar.setValue(bar.maximum())
     last = view.answers[-1].text
-    QTest.mousePress(last.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(5, 5))
+    hold(last)
     view.selection.dragged.emit(viewport.mapToGlobal(QPoint(300, -50)))
     qtbot.waitUntil(lambda: bar.value() < bar.maximum() - 1_000)
     assert view.answers[-2].text.textCursor().hasSelection()
