@@ -8,6 +8,7 @@ from engine.planning import AUTO_BUDGET
 from engine.speculation.auto import Auto
 from engine.speculation.autoregression import Autoregression
 from engine.speculation.curve import Curve
+from engine.speculation.hiding import Hiding
 from engine.speculation.lookup import Lookup
 from engine.speculation.method import Method, Sampling
 from engine.speculation.strategy import Fixed, Strategy
@@ -27,6 +28,7 @@ class Learned:
         self._files = files
         self._passes: Curve | None = None
         self._rests: Curve | None = None
+        self._hiding: Hiding | None = None
         self._lessons: dict[Hashable, tuple[GenerateOptions, Lessons]] = {}
         self._kept: dict[Hashable, int] = {}  # how much of each had been learnt when it was last written
 
@@ -38,7 +40,8 @@ class Learned:
             lessons = found or Lessons()
             prospects = lessons.prospects
             self._passes, self._rests = self._passes or prospects.passes, self._rests or prospects.rests
-            prospects.passes, prospects.rests = self._passes, self._rests
+            self._hiding = self._hiding or prospects.hiding
+            prospects.passes, prospects.rests, prospects.hiding = self._passes, self._rests, self._hiding
             self._lessons[key], self._kept[key] = (options, lessons), lessons.size
         return self._lessons[key][1]
 

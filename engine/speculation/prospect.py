@@ -10,6 +10,7 @@ from engine.speculation.curve import Curve
 from engine.speculation.draft_pace import DraftPace
 from engine.speculation.expectation import BUDGETS, DEPTHS, Expectation
 from engine.speculation.figures import State, figure, shortened
+from engine.speculation.hiding import Hiding
 from engine.speculation.price import Price
 from engine.speculation.strategy import RoundResult
 
@@ -79,12 +80,14 @@ class Prospects:
 
     A round is drafting, a pass of the target over the tree, and the rest. What drafting was hidden in the pass is part
     of the pass, and what of the next tree came of it makes the drafting shorter: both are measured as they are waited
-    for, so nothing is counted twice.
+    for, so nothing is counted twice. Drafting before the pass may be hidden, too: passes are known as they would be if
+    nothing had been drafted before them, and of the drafting only what is left counts.
     """
 
     rounds: int = 0
     passes: Curve = field(default_factory=Curve)
     rests: Curve = field(default_factory=Curve)
+    hiding: Hiding = field(default_factory=Hiding)
     drafting: dict[str, Record] = field(default_factory=dict)
     allowance: float = 0.0  # seconds that may be lost by looking
     looks: int = 0
@@ -101,6 +104,7 @@ class Prospects:
             "level": shortened(self.level),
             "passes": self.passes.state,
             "rests": self.rests.state,
+            "hiding": self.hiding.state,
             "drafting": {name: record.state for name, record in self.drafting.items()},
         }
 
@@ -114,6 +118,7 @@ class Prospects:
             level=figure(state["level"], 1e-6, 1e6),
             passes=Curve.restored(state["passes"]),
             rests=Curve.restored(state["rests"]),
+            hiding=Hiding.restored(state["hiding"]),
             drafting={str(name): Record.restored(record) for name, record in state["drafting"].items()},
         )
 
@@ -122,11 +127,14 @@ class Prospects:
         rows = len(result.tree)
         self.rounds += 1
         self.allowance += CURIOSITY * result.seconds
-        self.passes.observe(rows, result.target_seconds)
+        drafted_seconds = max(0.0, result.draft_seconds - once_seconds)
+        if self.passes.is_known_at(rows):
+            self.hiding.observe(drafted_seconds, result.target_seconds, self.passes.at(rows))
+        self.passes.observe(rows, result.target_seconds + self.hiding.share * drafted_seconds)
         self.rests.observe(rows, max(0.0, result.seconds - result.draft_seconds - result.target_seconds))
         if result.tree.drafted:
             drafting = self.drafting.setdefault(result.choice.method.name, Record())
-            drafting.observe(result, max(0.0, result.draft_seconds - once_seconds))
+            drafting.observe(result, drafted_seconds)
             self._notice_change(rows)
             if is_studied:
                 drafting.expectation.observe(result.tree, result.path, result.budget, result.depth)
@@ -165,7 +173,7 @@ class Prospects:
         """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted."""
         drafting = self.drafting[plan.method]
         rate = plan.rate / drafting.expectation.honesty
-        level, node = (rate * seconds for seconds in drafting.pace.costs)
+        level, node = (rate * self._waited(seconds) for seconds in drafting.pace.costs)
         rows = np.arange(1.0, most + 2)
         passes = rate * (self.passes.over(rows) + self.rests.over(rows)) + node * (rows - 1)
         entry = passes[min(int(self.passes.after(1.0)) - 1, most)]
@@ -184,5 +192,9 @@ class Prospects:
             for column, depth in enumerate(DEPTHS):
                 if depth <= depths:
                     deep = float(levels[row, column])
-                    seconds = target + drafting.pace.seconds(deep, budget)
+                    seconds = target + self._waited(drafting.pace.seconds(deep, budget))
                     yield Plan(method, budget, depth, float(tokens[row, column]), seconds, deep)
+
+    def _waited(self, drafting: float) -> float:
+        """What is left of some seconds of drafting once the pass behind it has become shorter."""
+        return (1.0 - self.hiding.share) * drafting

@@ -14,7 +14,7 @@ from engine.speculation.price import Price
 from engine.speculation.tree import Path, Tree
 from engine.speculation.witness import Nobody, Witness
 
-REACH = 4  # idle work looks for so many times the budget: likely bonus tokens, and what follows them
+REACH = 4  # idle work looks for so many times the budget, whatever the tree itself is worth: bonus tokens, and more
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class SpecExec:
         self._appended = 0  # pending nodes of the draft
         self._unread = 0  # of these, committed tokens before the root that the draft had not read
         self._kept: list[int] = []  # node of the tree -> node of the search
-        self._budget = self._depth = 0
+        self._reach = self._depth = 0
         self._is_extended = False
 
     def prefill(self, tokens: Sequence[int]) -> None:
@@ -78,6 +78,7 @@ class SpecExec:
     def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
         """The `budget` most probable draft prefixes behind `tokens`, at most `depth` deep; fewer if not worth more."""
         self._depth, self._is_extended = min(depth, self._options.depth), False
+        self._reach = REACH * max(budget, 1)
         while self._search is not None and (root := self._draft.length + self._unread) < len(tokens) - 1:
             self._go_on([0], tokens[root + 1])  # the text went farther than the tree of this method
         search = self._search
@@ -93,8 +94,8 @@ class SpecExec:
             self._expand(search, frontier, budget, tokens)
             size = _promising(search.chances(self._depth), budget, price)
             self._tell(search, size)
-        self._budget = min(budget, price.best_size(search.chances(self._depth))) if price else budget
-        kept = search.best(self._budget, self._depth)
+        size = min(budget, price.best_size(search.chances(self._depth))) if price else budget
+        kept = search.best(size, self._depth)
         self._kept = kept.tolist()
         return search.tree(kept)
 
@@ -106,12 +107,11 @@ class SpecExec:
         if not self._is_extended:
             search.reconsider()
             self._is_extended = True
-        reach = REACH * max(self._budget, 1)
-        frontier = search.frontier(self._options.batch, reach, self._depth)
+        frontier = search.frontier(self._options.batch, self._reach, self._depth)
         if not len(frontier):
             return False
-        self._expand(search, frontier, reach, [])
-        self._tell(search, reach)
+        self._expand(search, frontier, self._reach, [])
+        self._tell(search, self._reach)
         return True
 
     def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:

@@ -1,13 +1,15 @@
 """`auto` against every fixed method and budget, resident, streamed from SSD, and streamed at half the disk's rate.
 
-python -m tests.bench.auto_budget --folder DIR-ON-A-REAL-DISK [--gigabytes 1.5] [--placements resident,ssd,half]
-    [--budgets 8,32,128] [--methods specexec] [--prompt-count 4] [--max-new-tokens 64] [--temperatures 0,0.6] [--json]
+python -m tests.bench.auto_budget --folder DIR-ON-A-REAL-DISK [--gigabytes 0.3] [--rate 1.0]
+    [--placements resident,ssd,half] [--budgets 8,32,128] [--methods specexec] [--prompt-count 16] [--seeds 3]
+    [--max-new-tokens 128] [--temperatures 0,0.6] [--json]
 
-The streamed model is the embedded target widened by zeros, see `tests.bench.inflate`. For half the rate, every read of
-a layer is made to take twice as long. `auto` starts cold in every placement and temperature, with an empty cache
-folder: the prompts in which its first 20 rounds fall are left out for everybody, and told apart as `while_learning`.
-Fixed budgets go prompt by prompt in turn with it, so that a noisy minute hits all alike; `none` is timed over the
-first `--reference-tokens`.
+The streamed model is the embedded target widened by zeros, see `tests.bench.inflate`. A virtual disk changes its mind
+from second to second, by more than the contenders differ: so every read of a layer takes as long as it would at
+`--rate` GB/s, which the disk should be able to keep up (`late` tells how many reads did not), and at half of that for
+`half`. `auto` starts cold in every placement and temperature, with an empty cache folder: the answers in which its
+first 20 rounds fall are left out for everybody, and told apart as `while_learning`. All contenders answer in turn, in
+an order that goes round, so that a noisy minute hits all alike; `none` is timed over the first `--reference-tokens`.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import math
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -58,18 +61,21 @@ class Tally:
 
 
 @contextmanager
-def half_the_rate() -> Iterator[None]:
-    """Every read of a layer takes twice as long as the disk needs."""
+def held_to(bytes_per_second: float) -> Iterator[list[bool]]:
+    """A disk that reads at this rate, or slower where it must; yields for every read of a layer whether it was late."""
     read = DiskReader.read
+    late: list[bool] = []
 
-    def slow(reader: DiskReader, layout: LayerLayout, buffer: Tensor) -> None:
+    def steady(reader: DiskReader, layout: LayerLayout, buffer: Tensor) -> None:
         begin = time.perf_counter()
         read(reader, layout, buffer)
-        time.sleep(time.perf_counter() - begin)
+        left = begin + layout.nbytes / bytes_per_second - time.perf_counter()
+        late.append(left < 0)
+        time.sleep(max(left, 0.0))
 
-    DiskReader.read = slow  # type: ignore[method-assign, assignment]  # a slower disk, for the length of a benchmark
+    DiskReader.read = steady  # type: ignore[method-assign, assignment]  # another disk, for the length of a benchmark
     try:
-        yield
+        yield late
     finally:
         DiskReader.read = read  # type: ignore[method-assign]
 
@@ -78,12 +84,14 @@ def main() -> None:
     """Measure, and print a line per contender or one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--placements", default="resident,ssd,half")
-    parser.add_argument("--gigabytes", type=float, default=1.5, help="bytes of the streamed decoder layers")
+    parser.add_argument("--gigabytes", type=float, default=0.3, help="bytes of the streamed decoder layers")
+    parser.add_argument("--rate", type=float, default=1.0, help="GB/s of the disk; half of it for the placement `half`")
     parser.add_argument("--budgets", default="8,32,128")
     parser.add_argument("--methods", default="specexec")
     parser.add_argument("--temperatures", default="0,0.6")
-    parser.add_argument("--prompt-count", type=int, default=4)
-    parser.add_argument("--max-new-tokens", type=int, default=64)
+    parser.add_argument("--prompt-count", type=int, default=16)
+    parser.add_argument("--seeds", type=int, default=3, help="how often each prompt is answered")
+    parser.add_argument("--max-new-tokens", type=int, default=128)
     parser.add_argument("--reference-tokens", type=int, default=8)
     parser.add_argument(
         "--seconds", type=float, default=math.inf, help="begin no more prompts after so long, each time"
@@ -110,8 +118,10 @@ def _placement(placement: str, arguments: argparse.Namespace, scratch: Path) -> 
         cold = replace(options, cache_dir=str(scratch / f"{placement}-{number}"))
         session = Session(cold, quiet=True)
         try:
-            with half_the_rate() if placement == "half" else nullcontext():
-                rows += _compare(session, placement, temperature, arguments)
+            rate = arguments.rate * 1e9 / (2 if placement == "half" else 1)
+            with held_to(rate) if placement != "resident" else nullcontext([]) as late:
+                compared = _compare(session, placement, temperature, arguments)
+            rows += [{**row, "late": sum(late) / max(len(late), 1)} for row in compared]
         finally:
             session.engine.close()
     return rows
@@ -125,16 +135,20 @@ def _compare(
         (method, int(budget)) for method in arguments.methods.split(",") for budget in arguments.budgets.split(",")
     ]
     tallies: dict[tuple[str, int], Tally] = {who: Tally() for who in [("auto", 0), ("none", 0), *fixed]}
-    sampling = SamplingOptions(temperature=temperature, top_p=0.9 if temperature else 1.0)
+    chats = read_prompts(str(PROMPTS), arguments.prompt_count)
+    answers = [(seed, chat) for seed in range(arguments.seeds) for chat in chats]
+    turns = deque(tallies.items())
     begin = time.perf_counter()
-    for chat in read_prompts(str(PROMPTS), arguments.prompt_count):
+    for number, (seed, chat) in enumerate(answers, start=1):
         if time.perf_counter() - begin > arguments.seconds:
             break
+        sampling = SamplingOptions(temperature=temperature, top_p=0.9 if temperature else 1.0, seed=seed)
         prompt = session.engine.prompt(chat)
-        for (method, budget), tally in tallies.items():
+        for (method, budget), tally in turns:
             count = arguments.reference_tokens if method == "none" else arguments.max_new_tokens
             _answer(session, prompt, GenerateOptions(sampling, SpeculationOptions(method, budget), count), tally)
-        say(f"{placement}, T = {temperature:g}: a prompt is done")
+        turns.rotate()
+        say(f"{placement}, T = {temperature:g}: answer {number} of {len(answers)}")
     auto = tallies.pop(("auto", 0))
     learnt = auto.learning()
     rates = {who: tally.rate(learnt) for who, tally in tallies.items()}
@@ -173,6 +187,7 @@ def _line(row: dict[str, Any]) -> str:
         )
         line += f"  {row['over_best']:.2f} of the best fixed over {row['rounds']} rounds"
         line += f", {row['while_learning']:.2f} while learning. {chosen}. {row['note']}"
+        line += f" Late reads: {row['late']:.1%}." if row["late"] else ""
     return line + ("  best\n" if row.get("is_best") else "\n")
 
 

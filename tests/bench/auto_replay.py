@@ -41,13 +41,17 @@ LEARNING_ROUNDS = 20
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds of a pass by its rows, of a draft level and of a node, and of the rest of a round."""
+    """Seconds of a pass by its rows, of a draft level and of a node, and of the rest of a round.
+
+    `hidden`: the part of the drafting by which the pass becomes shorter, as its weights keep coming meanwhile.
+    """
 
     name: str
     target: Callable[[int], float]
     level: float
     node: float
     rest: float
+    hidden: float = 0.0
     noise: float = 0.08
 
     def round(self, tree: Tree, levels: int, chance: random.Random | None) -> tuple[float, float, float]:
@@ -55,13 +59,14 @@ class Pace:
         draft, target = levels * self.level + tree.drafted * self.node, self.target(len(tree))
         if chance:
             draft, target = (part * chance.lognormvariate(0.0, self.noise) for part in (draft, target))
+        target -= self.hidden * draft
         return draft, target, draft + target + self.rest
 
 
 PACES = (
     Pace("resident", lambda rows: 0.0075 + 0.0002 * rows, 0.0027, 0.0005, 0.004),
-    Pace("ssd", lambda rows: max(0.34, 0.08 + 0.0023 * rows), 0.0035, 0.0001, 0.008),
-    Pace("half", lambda rows: max(0.78, 0.08 + 0.0023 * rows), 0.0035, 0.0001, 0.008),
+    Pace("ssd", lambda rows: max(0.3, 0.08 + 0.0021 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
+    Pace("half", lambda rows: max(0.6, 0.08 + 0.0021 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
 )
 
 

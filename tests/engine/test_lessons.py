@@ -12,7 +12,7 @@ import torch
 
 from engine.cli.session import Session
 from engine.learned import Learned
-from engine.lessons import Lessons, LessonsFiles
+from engine.lessons import VERSION, Lessons, LessonsFiles
 from engine.messages import ChatMessage
 from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.pair import open_pair
@@ -126,7 +126,7 @@ def broken(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (broken("version", value=2), "newer version"),
+        (broken("version", value=VERSION + 1), "newer version"),
         (broken("version", value=0), "older version"),
         (broken("version", value="new"), "damaged"),
         (broken("target", value="another"), "another pair"),

@@ -98,12 +98,16 @@ def walk(tree: Tree, chance: random.Random) -> Path:
 
 @dataclass
 class Machine:
-    """Seconds of a pass over so many rows, of a draft level, and per drafted node; `rest` of a round besides."""
+    """Seconds of a pass over so many rows, of a draft level, and per drafted node; `rest` of a round besides.
+
+    `hidden`: by how much of a second the pass becomes shorter for every second of drafting before it.
+    """
 
     pass_seconds: Callable[[int], float]
     level_seconds: float
     node_seconds: float = 0.0
     rest_seconds: float = 0.0
+    hidden: float = 0.0
     noise: float = 0.05
     sureness: float = 0.85
     chance: random.Random = field(default_factory=lambda: random.Random(1))
@@ -112,7 +116,7 @@ class Machine:
         """What a round with this choice comes to."""
         tree, levels = self._grown(choice, number)
         draft = self._draft_seconds(tree, levels) * self._wobble()
-        target = self.pass_seconds(len(tree)) * self._wobble()
+        target = self.pass_seconds(len(tree)) * self._wobble() - self.hidden * draft
         return RoundResult(choice, tree, walk(tree, self.chance), draft, target, draft + target + self.rest_seconds)
 
     def yields(self, choice: Choice) -> tuple[float, float]:
@@ -121,7 +125,7 @@ class Machine:
         tokens = sum(sum(map(math.exp, tree.log_probs)) for tree, _ in grown)
         drafting = sum(self._draft_seconds(tree, levels) for tree, levels in grown)
         passes = sum(self.pass_seconds(len(tree)) + self.rest_seconds for tree, _ in grown)
-        return tokens / len(grown), (drafting + passes) / len(grown)
+        return tokens / len(grown), ((1 - self.hidden) * drafting + passes) / len(grown)
 
     def rate(self, budget: int, depth: int) -> float:
         """True tokens per second of a fixed choice."""

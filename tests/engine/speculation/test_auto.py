@@ -21,6 +21,11 @@ def streamed(flat_to: int) -> Machine:
     return Machine(lambda rows: max(1.0, rows / flat_to), 0.003, 0.0001, 0.01)
 
 
+def hiding() -> Machine:
+    """Layers keep coming while a draft works that is not fast: the pass waits less for as long as that took."""
+    return Machine(lambda rows: max(0.3, rows / 400), 0.006, 0.0001, 0.005, hidden=1.0)
+
+
 def computing() -> Machine:
     """Every row costs half as much as the first one, and the draft is as slow as the target."""
     return Machine(lambda rows: 0.002 + 0.002 * rows, 0.004, 0.0001, 0.001, sureness=0.7)
@@ -28,8 +33,8 @@ def computing() -> Machine:
 
 @pytest.mark.parametrize(
     "make",
-    [resident, lambda: resident(sureness=0.6), lambda: streamed(64), lambda: streamed(1024), computing],
-    ids=["resident", "resident, poor draft", "streamed, 64 free", "streamed, 1024 free", "computing"],
+    [resident, lambda: resident(sureness=0.6), lambda: streamed(64), lambda: streamed(1024), hiding, computing],
+    ids=["resident", "resident, poor draft", "streamed, 64 free", "streamed, 1024 free", "hiding", "computing"],
 )
 def test_it_is_within_5_percent_of_the_best_fixed_choice_after_20_rounds(make) -> None:  # type: ignore[no-untyped-def]
     reached = []
@@ -50,13 +55,19 @@ def test_learning_costs_less_than_half_of_the_time_even_where_a_wrong_choice_is_
 
 def test_a_disk_of_half_the_rate_is_followed() -> None:
     """A pass over 64 rows was bound by computing a little; now twice as many rows are free."""
-    trial = Trial(streamed(64))
-    trial.run(40)
-    slow = Machine(lambda rows: max(2.0, rows / 64), 0.003, 0.0001, 0.01, chance=random.Random(3))
-    trial.machine = slow
-    trial.run(LEARNING)
-    assert trial.rate(trial.run(30)) > 0.95 * slow.best_rate()
-    assert trial.prospects.passes.at(65) == pytest.approx(2.0, rel=0.15)
+    reached = []
+    for seed in range(6):
+        fast = streamed(64)
+        fast.chance = random.Random(seed)
+        trial = Trial(fast)
+        trial.run(40)
+        slow = Machine(lambda rows: max(2.0, rows / 64), 0.003, 0.0001, 0.01, chance=random.Random(100 + seed))
+        trial.machine = slow
+        trial.run(LEARNING)
+        reached.append(trial.rate(trial.run(30)) / slow.best_rate())
+        assert trial.prospects.passes.at(65) == pytest.approx(2.0, rel=0.15)
+    assert sum(reached) / len(reached) > 0.95
+    assert min(reached) > 0.85
 
 
 def test_a_busy_minute_is_forgotten() -> None:
