@@ -1,6 +1,7 @@
 """`python -m app` and the script `coppice`: opens the window, or does without one what needs none."""
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,6 +17,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from app.runtime_command import run as run_runtime  # noqa: PLC0415
 
         return run_runtime(words[1:])
+    # Qt's types are made when PySide6 is imported, not when they are first named: that happens in threads and inside
+    # of event filters, too, and making one while another is being made ends the program.
+    os.environ["PYSIDE6_OPTION_LAZY"] = "0"
     gc.disable()  # until the window is there: a seventh of the time would go into looking for garbage
     from app.main import main as open_window  # noqa: PLC0415
 

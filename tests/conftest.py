@@ -17,6 +17,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["OMP_NUM_THREADS"] = "1"  # tiny models: threads would only wait for each other, long on a busy machine
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["PYSIDE6_OPTION_LAZY"] = "0"  # as the application has it
 
 PERSONAL_FOLDERS = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HF_HOME")
 _HOME = pytest.StashKey[Path]()

@@ -115,6 +115,20 @@ def test_everything_is_written_below_the_data_folder(
     assert not any(folder.exists() for folder in (platform_folders().logs, platform_folders().config))
 
 
+def test_types_are_made_when_qt_is_imported_not_in_the_middle_of_something() -> None:
+    code = (
+        "import contextlib\n"
+        "from app.__main__ import main\n"
+        "with contextlib.suppress(SystemExit):\n"
+        "    main(['--version'])\n"
+        "from PySide6 import QtWidgets\n"
+        "print('QWizardPage' in vars(QtWidgets))\n"
+    )
+    clean = {name: value for name, value in os.environ.items() if name != "PYSIDE6_OPTION_LAZY"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=clean, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "True"
+
+
 def test_importing_the_application_loads_nothing_of_the_engine_but_the_counter() -> None:
     late = "from importlib import import_module; from app.afterwards import LATER; [*map(import_module, LATER)]"
     code = f"import json, sys, app.main, app.building; {late}; print(json.dumps([each for each in sys.modules]))"
