@@ -6028,8 +6028,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
-            <source>Found: an AMD card that ROCm knows.</source>
-            <translation>Gefunden: eine Karte von AMD, die ROCm kennt.</translation>
+            <source>Found: an AMD card ({target}).</source>
+            <translation>Gefunden: eine Karte von AMD ({target}).</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
@@ -6060,6 +6060,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/runtime/builds.py" />
             <source>Processor only</source>
             <translation>Nur der Prozessor</translation>
+        </message>
+        <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>PyTorch for ROCm cannot compute on this AMD card ({target}): it lacks the kernels for it.</source>
+            <translation>PyTorch für ROCm kann auf dieser Karte von AMD ({target}) nicht rechnen: Ihm fehlen die Kernel dafür.</translation>
         </message>
         <message>
             <location filename="../../app/runtime/builds.py" />
