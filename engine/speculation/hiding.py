@@ -51,7 +51,7 @@ class Hiding:
     @property
     def share(self) -> float:
         """From 0 to 1; 0 as long as little is known."""
-        if not self._variance:
+        if not (self._variance and self._rounds):
             return 0.0
         unexplained = max(self._scatter - self._covariance**2 / self._variance, 0.0) / self._rounds
         return min(max(-self._covariance / (self._variance + DOUBT * unexplained), 0.0), 1.0)
