@@ -47,7 +47,8 @@ class Auto:
         self._reader: Method | None = None  # who has read the text so far
         self._once_seconds = 0.0
         self._used: Plan | None = None  # what was chosen last as the best, not to look at it
-        self._price: Price | None = None  # of its trees
+        self._free: Plan | None = None  # the plan whose trees size themselves, at this price
+        self._price: Price | None = None
         self._planned = 0.0  # so many seconds ago
 
     def prefill(self, tokens: Sequence[int]) -> None:
@@ -58,7 +59,7 @@ class Auto:
     def choose(self, tokens: Sequence[int], room: int) -> Choice:
         """What promises most, no deeper than the answer may grow: the last token is the target's own.
 
-        What is chosen only to see what it gives keeps its size.
+        A size that is chosen only to see what it gives is kept.
         """
         plan = self._next()
         method = self._method(plan)
@@ -68,7 +69,7 @@ class Auto:
             self._reader = method
         self._once_seconds = self._clock() - begin
         choice = Choice(method, plan.budget, min(plan.depth, room - 1))
-        if plan.budget and plan is self._used:
+        if plan is self._free:
             choice = Choice(method, self._most(plan), min(self._deepest, room - 1), self._price)
         self._asked = choice.budget
         return choice
@@ -79,6 +80,8 @@ class Auto:
 
     def learn(self, result: RoundResult) -> None:
         """Every round tells something about the machine, and about the method that drafted."""
+        if result.choice.price and self._free:
+            self._prospects.earn(self._free, result)
         self._prospects.observe(result, self._once_seconds, is_studied=self._planned == 0.0)
         self._planned += result.seconds
         if result.choice.budget < self._asked:
@@ -109,16 +112,22 @@ class Auto:
             if self._plain and not known.passes.is_known_at(1):
                 return known.plain(self._plain.name)
         if self._used and self._planned < PLAN_EVERY and not known.is_learning:
-            return self._used
+            return self._freed(self._used)
         self._planned = 0.0
         plans = self._plans()
         best = self._used = self._best(plans)
-        self._price = known.price(best, self._most(best)) if best.budget else None
         if known.is_learning:
             known.allowance = 0.0
-            return self._unknown(plans, best) or best
+            return self._unknown(plans, best) or self._freed(best)
         others = self._others(plans, best, known.looks)
-        return next((other for other in others if known.may_look(other, best)), best)
+        look = next((other for other in others if known.may_look(other, best)), best)
+        return look if look.method == best.method and look is not best else self._freed(look)
+
+    def _freed(self, plan: Plan) -> Plan:
+        """The same, and its tree may size itself."""
+        if plan.budget and plan is not self._free:
+            self._free, self._price = plan, self._prospects.price(plan, self._most(plan))
+        return plan
 
     def _plans(self) -> list[Plan]:
         known = self._prospects

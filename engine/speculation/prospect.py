@@ -16,9 +16,12 @@ from engine.speculation.strategy import RoundResult
 
 LEARNING_ROUNDS, RELEARNING_ROUNDS = 18, 10  # so long the unknown is tried where it promises nearly as much
 OTHER_MACHINE = 1.3  # passes that take so many times as long, or as short, are another machine's
-CHAIN = 1.2  # nodes a level, at most, of what is rather a chain than a tree
+CHAIN = 1.25  # nodes a level, at most, of what is rather a chain than a tree
 PRESCRIBED = 0.1  # the part of a round that is lost at least where the tree's size is not left to itself
+UNSURE = 0.02  # the same for another method, whose trees size themselves
 TELLING = 8  # nodes that a tree has at least to tell how chances go on from level to level
+EARNING = 0.98  # what a tree that sized itself counts for when the next one is seen
+HOPED_GAIN, TOKENS_TO_HOPE = 1.08, 60.0  # what its freedom is hoped to gain, and what that counts for against tokens
 CURIOSITY = 0.015  # the part of all time that may be lost by looking at what is not the best
 
 
@@ -50,20 +53,36 @@ class Plan:
 
 
 class Record:
-    """One method's trees: how many tokens they give, and how long it takes to draft them."""
+    """One method's trees: how many tokens they give, how long it takes to draft them, and what their freedom gains."""
 
     def __init__(self) -> None:
         self.expectation = Expectation()
         self.pace = DraftPace()
+        self._earned = self._promised = 0.0
 
     def observe(self, result: RoundResult, draft_seconds: float) -> None:
         """One round by this method; `draft_seconds`: of its tree alone, nothing that is done only once."""
         self.pace.observe(max(result.tree.depths), result.tree.drafted, draft_seconds)
 
+    def earn(self, tokens: int, promised: float) -> None:
+        """A tree that sized itself gave so many tokens, where one of a fixed size promised others in the same time."""
+        self._earned = self._earned * EARNING + tokens
+        self._promised = self._promised * EARNING + promised
+
+    @property
+    def gain(self) -> float:
+        """What trees that size themselves give over what the best fixed size promises."""
+        return (TOKENS_TO_HOPE * HOPED_GAIN + self._earned) / (TOKENS_TO_HOPE + self._promised)
+
     @property
     def state(self) -> State:
         """What was learnt, to be kept."""
-        return {"expectation": self.expectation.state, "pace": self.pace.state}
+        return {
+            "expectation": self.expectation.state,
+            "pace": self.pace.state,
+            "earned": shortened(self._earned),
+            "promised": shortened(self._promised),
+        }
 
     @classmethod
     def restored(cls, state: State) -> "Record":
@@ -71,6 +90,7 @@ class Record:
         record = cls()
         record.expectation = Expectation.restored(state["expectation"])
         record.pace = DraftPace.restored(state["pace"])
+        record._earned, record._promised = (figure(state[name], 0.0) for name in ("earned", "promised"))
         return record
 
 
@@ -154,7 +174,8 @@ class Prospects:
 
     def may_look(self, plan: Plan, best: Plan) -> bool:
         """Whether there is time for a round that is not expected to be the best; if so, it is spent."""
-        loss = max(PRESCRIBED * plan.seconds, plan.seconds - plan.tokens / best.rate)
+        least = PRESCRIBED if plan.method == best.method else UNSURE
+        loss = max(least * plan.seconds, plan.seconds - plan.tokens / best.rate)
         if loss > self.allowance:
             return False
         self.allowance -= loss
@@ -169,10 +190,15 @@ class Prospects:
         """One token per pass."""
         return Plan(method, 0, 0, 1.0, self.passes.at(1) + self.rests.at(1))
 
+    def earn(self, plan: Plan, result: RoundResult) -> None:
+        """A tree sized itself where this plan was the best of a fixed size."""
+        record = self.drafting[plan.method]
+        record.earn(len(result.tokens), plan.rate / record.gain * result.seconds)
+
     def price(self, plan: Plan, most: int) -> Price:
         """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted."""
         drafting = self.drafting[plan.method]
-        rate = plan.rate / drafting.expectation.honesty
+        rate = plan.rate / drafting.gain / drafting.expectation.honesty
         level, node = (rate * self._waited(seconds) for seconds in drafting.pace.costs)
         rows = np.arange(1.0, most + 2)
         passes = rate * (self.passes.over(rows) + self.rests.over(rows)) + node * (rows - 1)
@@ -182,9 +208,12 @@ class Prospects:
         )
 
     def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
-        """Every size and depth up to these limits, for a method that has drafted."""
+        """Every size and depth up to these limits, for a method that has drafted.
+
+        What is expected of it is what a tree gives whose size is left to itself where this one would be the best.
+        """
         drafting = self.drafting[method]
-        tokens, levels = drafting.expectation.tokens(), drafting.expectation.levels()
+        tokens, levels = drafting.gain * drafting.expectation.tokens(), drafting.expectation.levels()
         for row, budget in enumerate(BUDGETS):
             if budget > budgets:
                 return
