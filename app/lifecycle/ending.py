@@ -12,7 +12,7 @@ _AGAIN_MS = 200
 
 
 class Ending(QObject):
-    """`asked` comes in an event loop after the first signal, and again until `release`; a second one ends the program.
+    """`asked` comes in an event loop after a signal, and again until `release`; the same signal again ends the program.
 
     Python runs its handlers between two of its instructions, and Qt's loop waits outside of Python: so each signal
     writes a byte into a socket that wakes up the loop. `asked` comes again because a program that is about to start has
@@ -48,10 +48,13 @@ class Ending(QObject):
         self._reader.close()
         self._writer.close()
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        """From now on a signal does what the system means by it: nobody has to wait for a window that hangs."""
-        for each in self._former:
-            signal.signal(each, signal.SIG_DFL)
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        """Once more, this one does what the system means by it: nobody has to wait for a window that hangs.
+
+        Not so SIGHUP: a terminal that is closed can send it twice, a session that ends sends it right behind SIGTERM.
+        """
+        if signal.Signals(number).name != "SIGHUP":
+            signal.signal(number, signal.SIG_DFL)
 
     def _on_woken(self) -> None:
         """The bytes are the numbers of signals."""

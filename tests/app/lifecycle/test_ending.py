@@ -18,6 +18,7 @@ from tests.app.conftest import FAKE_ENGINE
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are a matter of POSIX")
 PATIENCE_MS = 60_000
+BETWEEN_MS = 20  # two signals: the first one is not awaited
 
 OPENED = """
 import sys
@@ -41,13 +42,17 @@ def ending(qtbot: QtBot) -> Iterator[Ending]:
     made.release()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_is_told_until_somebody_ends_the_program_and_the_next_one_does(
-    qtbot: QtBot, ending: Ending, number: signal.Signals
+@pytest.mark.parametrize(
+    ("number", "ends_it_now"), [(signal.SIGTERM, True), (signal.SIGINT, True), (signal.SIGHUP, False)]
+)
+def test_a_signal_is_told_until_somebody_ends_the_program_and_the_same_again_does(
+    qtbot: QtBot, ending: Ending, number: signal.Signals, ends_it_now: bool
 ) -> None:
     with qtbot.waitSignals([ending.asked] * 3):
         os.kill(os.getpid(), number)
-    assert signal.getsignal(number) is signal.SIG_DFL
+    assert (signal.getsignal(number) is signal.SIG_DFL) == ends_it_now
+    others = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP} - {number}
+    assert all(signal.getsignal(each) is not signal.SIG_DFL for each in others)
 
 
 def test_signals_belong_to_their_former_owner_afterwards(qtbot: QtBot) -> None:
@@ -66,9 +71,12 @@ def test_a_signal_that_is_ignored_stays_ignored(qtbot: QtBot) -> None:
         signal.signal(signal.SIGHUP, former)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_window_that_is_ended_by_a_signal_is_closed_in_order(
-    qtbot: QtBot, tmp_path: Path, number: signal.Signals
+@pytest.mark.parametrize(
+    "numbers",
+    [[signal.SIGTERM], [signal.SIGINT], [signal.SIGHUP], [signal.SIGHUP] * 2, [signal.SIGTERM, signal.SIGHUP]],
+)
+def test_a_window_that_is_ended_by_signals_is_closed_in_order(
+    qtbot: QtBot, tmp_path: Path, numbers: list[signal.Signals]
 ) -> None:
     engine = tmp_path / "engine-python"
     engine.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_ENGINE))}\n")
@@ -78,8 +86,10 @@ def test_a_window_that_is_ended_by_a_signal_is_closed_in_order(
     command = [sys.executable, "-m", "app", "--data-dir", str(tmp_path / "data")]
     process = subprocess.Popen(command, cwd=ROOT, env=environment)
     try:
-        qtbot.waitUntil(folders.engine_log.exists, timeout=PATIENCE_MS)  # the window has been shown
-        process.send_signal(number)
+        qtbot.waitUntil(folders.engine_log.exists, timeout=PATIENCE_MS)  # its window is on its way
+        for number in numbers:
+            process.send_signal(number)
+            qtbot.wait(BETWEEN_MS)
         qtbot.waitUntil(lambda: process.poll() is not None, timeout=PATIENCE_MS)
     finally:
         process.kill()
