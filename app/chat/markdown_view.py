@@ -111,9 +111,12 @@ class MarkdownView(QWidget):
         if not text.startswith(self.manuscript.text):
             self.manuscript.clear()
             self._heights.clear()
+            self._tops.clear()
             for index in list(self._shown):
                 if index:
                     self._drop(index)
+            self._count_sections()
+            self._ensure(0)
             self._shown[0].document.clear()
         self.manuscript.add(text[len(self.manuscript.text) :])
 

@@ -187,3 +187,19 @@ def test_a_word_costs_the_same_in_a_long_answer(view: ConversationView, qtbot: Q
     answer = settled(view, qtbot)
     assert max(text.document().blockCount() for text in answer.texts) <= longest * 1.2
     assert len(answer.texts) < 10
+
+
+@pytest.mark.parametrize("again", ["", "Only this."])
+def test_another_text_takes_the_place_of_a_long_one_whose_beginning_is_not_laid_out(
+    body: MarkdownView, qtbot: QtBot, again: str
+) -> None:
+    body.show_text(WORDS)
+    body.work()
+    body.show_part(body.height() - 400, body.height())
+    body.work()
+    body.resize(600, body.height())  # what nobody sees is given up
+    assert all("word0 " not in text.toPlainText() for text in body.texts)
+    body.show_text(again)
+    body.work()
+    assert [text.toPlainText().strip() for text in body.texts] == [again]
+    assert not body.is_behind
