@@ -93,6 +93,7 @@ class ConversationView(QScrollArea):
     def show_conversation(self, conversation: Conversation) -> None:
         """Show another conversation from its end."""
         self._marks.clear()
+        self.selection.clear()
         self.formulas.give_up()
         self.show_path(conversation, 0)
 

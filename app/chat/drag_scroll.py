@@ -37,6 +37,9 @@ class DragScroll(QObject):
         return max(-_MOST, min(place, 0)) or min(_MOST, max(0, place - viewport.height()))
 
     def _scroll(self) -> None:
+        if not self._selection.can_extend:  # nobody will tell of the mouse's release
+            self._timer.stop()
+            return
         bar = self._area.verticalScrollBar()
         bar.setValue(bar.value() + self._step)
         self._selection.extend(self._mouse)

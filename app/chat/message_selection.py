@@ -94,6 +94,15 @@ class MessageSelection(QObject):
         for _, view in self._existing():
             view.select_all()
 
+    def clear(self) -> None:
+        """Select nothing."""
+        self._clear_others(None)
+
+    @property
+    def can_extend(self) -> bool:
+        """Whether the text is still there in which the selection began."""
+        return self._origin in self._texts()
+
     def extend(self, mouse: QPoint) -> None:
         """Select from where the selection began to the mouse."""
         self._extend(mouse)
