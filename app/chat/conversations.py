@@ -120,9 +120,7 @@ class Conversations(QObject):
     def undo_delete(self) -> None:
         """Bring back what was deleted last; then what was deleted before it can be brought back."""
         if self._deleted:
-            record = self._deleted.pop()
-            self.keeper.restore(record)
-            self.keeper.open(record.id)
+            self.keeper.restore(self._deleted.pop())
             self._offer_undo()
 
     def _offer_undo(self) -> None:

@@ -47,7 +47,7 @@ class Keeper(QObject):
         chat.answer_changed.connect(self._on_answer_changed)
         chat.settings_changed.connect(self._on_changed)
         archive.listed.connect(self._on_listed)
-        archive.duplicated.connect(self._on_duplicated)
+        archive.duplicated.connect(self._put_and_open)
 
     @property
     def records(self) -> list[ConversationRecord]:
@@ -88,7 +88,10 @@ class Keeper(QObject):
         self._chat.show_conversation(conversation_of(record, messages))
 
     def add(self, conversation: Conversation, title: str) -> None:
-        """Take a conversation from elsewhere into the list, and show it; without a title it gets an automatic one."""
+        """Take a conversation from elsewhere into the list; without a title it gets an automatic one.
+
+        It is shown, unless an answer would be stopped for it.
+        """
         record = ConversationRecord(
             conversation.id,
             title=title,
@@ -98,7 +101,8 @@ class Keeper(QObject):
         )
         self._archive.save(record, [message_record(record.id, each) for each in conversation.messages])
         self._put(record)
-        self._chat.show_conversation(conversation)
+        if not self._chat.is_answering:
+            self._chat.show_conversation(conversation)
 
     def rename(self, conversation: int, title: str) -> None:
         """Give it a title of its own; an empty one brings the automatic title back."""
@@ -113,7 +117,7 @@ class Keeper(QObject):
         self._edit(conversation, folder=unsteered(" ".join(folder.split())))
 
     def duplicate(self, conversation: int) -> None:
-        """Add a copy to the list, and show it."""
+        """Add a copy to the list, and show it, unless an answer would be stopped for it."""
         self.save()
         if record := self._records.get(conversation):
             self._archive.duplicate(record)
@@ -131,9 +135,9 @@ class Keeper(QObject):
         self.conversations_changed.emit(self.records)
 
     def restore(self, record: ConversationRecord) -> None:
-        """Bring back a conversation that was deleted."""
+        """Bring back a conversation that was deleted, and show it, unless an answer would be stopped for it."""
         self._archive.restore(record)
-        self._put(record)
+        self._put_and_open(record)
 
     def record(self, conversation: int) -> ConversationRecord | None:
         """What the list knows of it."""
@@ -170,8 +174,8 @@ class Keeper(QObject):
         self._records = {each.id: each for each in records} | self._records
         self.conversations_changed.emit(self.records)
 
-    def _on_duplicated(self, record: ConversationRecord) -> None:
-        """The copy is what a person wants to go on with, unless an answer would be stopped for it."""
+    def _put_and_open(self, record: ConversationRecord) -> None:
+        """It is what a person wants to go on with, unless an answer would be stopped for it."""
         self._put(record)
         if not self._chat.is_answering:
             self.open(record.id)

@@ -103,6 +103,22 @@ def test_what_comes_without_a_title_gets_one_of_its_question(
     assert titles(window) == ["Which tree?", "Whose tree?"]
 
 
+def test_what_comes_back_or_comes_in_stops_no_answer(
+    window: MainWindow, link: FakeLink, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "Three"}]))
+    converse(window, link, "One")
+    window.actions_.delete_chat.trigger()
+    ask(window, "Two")
+    notice_button(window, "Undo").click()
+    assert titles(window) == ["One", "Two"]
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(tmp_path / "chat.json")], ""))
+    window.actions_.import_chats.trigger()
+    qtbot.waitUntil(lambda: titles(window) == ["One", "Three", "Two"])
+    assert window.chat.is_answering
+    assert window.chat.conversation.messages[0].text == "Two"
+
+
 @pytest.mark.parametrize("ending", ["json", "md"])
 def test_a_system_prompt_goes_out_and_comes_back(
     window: MainWindow, link: FakeLink, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
