@@ -16,6 +16,7 @@ from app.settings import SettingsFile
 from app.telemetry.room import TelemetryRoom
 from app.translation import tr
 from app.tree.message import EMPTY, message_label
+from engine.messages import Event, Loaded
 
 if TYPE_CHECKING:
     from app.tree.panel import TreePanel
@@ -32,6 +33,7 @@ class TreeRoom(QObject):
         self._window = window
         self._panel: TreePanel | None = None
         self._connect: Callable[[TreePanel], None] = lambda _panel: None
+        self._loaded: list[Event] = []  # the pair, for a panel that is made after it was loaded
         self._dark: bool | None = None
         self.dock = QDockWidget(tr("Speculation tree"), window)
         self.dock.setObjectName("tree")
@@ -47,6 +49,7 @@ class TreeRoom(QObject):
             if self._dark is not None:
                 self._panel.set_theme(self._dark)
             self._connect(self._panel)
+            self._panel.on_events(self._loaded)
             words = self.dock.widget()
             self.dock.setWidget(self._panel)
             words.deleteLater()
@@ -54,7 +57,7 @@ class TreeRoom(QObject):
 
     def furnish(self) -> None:
         """Make the panel, if nobody has asked for it."""
-        assert self.panel
+        _ = self.panel
 
     def follow(
         self,
@@ -72,11 +75,16 @@ class TreeRoom(QObject):
             connect_rounds(panel, rounds, chat, view)
 
         self._connect = connect
+        link.events_arrived.connect(self._on_events)
         chat.asked.connect(self._on_asked)
         rounds.listed.connect(self._on_listed)
         rounds.origins_found.connect(view.restore_origins)
         reading.token_hovered.connect(self.glance_at)
         reading.token_chosen.connect(self.show_round_of)
+
+    def _on_events(self, events: list[Event]) -> None:
+        if self._panel is None:
+            self._loaded = [each for each in events if isinstance(each, Loaded)] or self._loaded
 
     def _on_asked(self, request: int) -> None:
         self.panel.follow(request)

@@ -3,19 +3,27 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app import afterwards
 from app.afterwards import LATER, Afterwards
+from app.paths import Folders
 from app.settings import SettingsFile
+from app.theme import Theme
+from app.tree.layer_strip import LayerStrip
+from app.tree.message import EMPTY
 from app.window import MainWindow
-from tests.app.conftest import OpenWindow
+from engine.options import LoadOptions
+from engine.watching import Passing
+from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink
 
 ROOT = Path(__file__).parents[2]
@@ -69,22 +77,38 @@ def test_the_first_paint_waits_for_nothing_heavy_and_the_rest_comes_by_itself(tm
     assert set(LATER) <= set(settled)
 
 
-def test_where_the_tree_will_be_is_said_until_it_is_there(open_window: OpenWindow, link: FakeLink) -> None:
-    window = open_window(link)
-    before = window.tree_dock.size()
-    assert window.tree_dock.widget() is window.tree_panel
-    assert window.tree_panel is window.tree.panel, "made once"
+@pytest.fixture
+def late(qtbot: QtBot, settings: SettingsFile, folders: Folders, theme: Theme, link: FakeLink) -> Iterator[MainWindow]:
+    """A window that was not painted yet: the panel of its tree is still to be made."""
+    made = MainWindow(link, settings, folders, theme, LoadOptions())
+    qtbot.addWidget(made)
+    assert made.tree._panel is None
+    yield made
+    made.models.close()
+
+
+def test_where_the_tree_will_be_is_said_until_it_is_there(late: MainWindow) -> None:
+    late.show()
+    words, before = late.tree_dock.widget(), late.tree_dock.size()
+    assert isinstance(words, QLabel)
+    assert words.text() == EMPTY
+    panel = late.tree_panel
+    assert late.tree_dock.widget() is panel
+    assert late.tree_panel is panel, "made once"
     QApplication.processEvents()
-    assert window.tree_dock.size() == before
+    assert late.tree_dock.size() == before
 
 
-def test_a_question_before_the_panel_is_made_is_seen_in_it(
-    qtbot: QtBot, settings: SettingsFile, window: MainWindow, link: FakeLink
-) -> None:
-    late = MainWindow(link, settings, window._folders, window._theme, window.library.wanted)
-    qtbot.addWidget(late)
+def test_a_pair_that_was_loaded_before_the_panel_is_made_is_known_in_it(late: MainWindow, link: FakeLink) -> None:
+    link.answer(replace(loaded(1, "big"), tiers=("ram", "ssd")))
+    late.tree_panel.follow(5)
+    link.answer(Passing(5, 0, waits=False, arriving=()))
+    (strip,) = late.tree_panel.findChildren(LayerStrip)
+    assert strip.words == "Computing layer 1 of 2"
+
+
+def test_a_question_before_the_panel_is_made_is_seen_in_it(late: MainWindow, link: FakeLink) -> None:
     link.become_ready()
-    assert late.tree._panel is None
     late.chat.ask("Hello?")
     link.say("Hi", " there")
     assert len(late.tree_panel.player.history) == 2
@@ -103,6 +127,19 @@ def test_each_work_has_a_turn_when_the_modules_are_read(qtbot: QtBot) -> None:
     late.do(lambda: done.append(3))
     assert done == [1, 2]
     qtbot.waitUntil(lambda: done == [1, 2, 3])
+
+
+def test_a_module_that_is_broken_holds_nothing_up(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(name: str) -> None:
+        raise AttributeError(name)
+
+    monkeypatch.setattr(afterwards, "import_module", read)
+    window = QWidget()
+    qtbot.addWidget(window)
+    late, done = Afterwards(window, ["broken"]), list[int]()
+    late.do(lambda: done.append(1))
+    window.show()
+    qtbot.waitUntil(lambda: done == [1])
 
 
 def test_a_window_that_is_never_painted_goes_on_too(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
