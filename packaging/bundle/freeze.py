@@ -93,7 +93,7 @@ def furnish(bundle: Path, carried: Path | None) -> None:
     shutil.rmtree(contents / "licenses", ignore_errors=True)
     count = notices.write(contents / "licenses", contents, window_packages(), version())
     if platform.system() == "Linux":
-        subprocess.run([bundle / "coppice", "--version"], check=True)  # every module that the window imports is there
+        subprocess.run([bundle / "coppice", "--version"], check=True)  # it starts; `verify.sh` opens its window
     print(f"{bundle}: {weight(bundle) / 1e6:,.0f} MB, {count} components")
     for name in ("source", "runtime", "licenses"):
         print(f"  {name}: {weight(contents / name) / 1e6:,.0f} MB")
