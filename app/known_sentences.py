@@ -7,6 +7,7 @@ from string import Formatter
 from app.engine_sentences import ENGINE_SENTENCES
 from app.failure_sentences import FAILURE_SENTENCES
 from app.model_sentences import MODEL_SENTENCES
+from app.number_text import localised
 from app.translation import tr
 
 _LONGEST = 400  # characters; whatever is longer is no sentence of ours, and would take long to compare
@@ -14,6 +15,9 @@ _BETWEEN = re.compile(r"(?<=[.?]) ")  # two sentences
 _NUMBER = r"\d[\d.,]*"
 _NUMBERS = ("count", "done", "kept", "rows", "seconds", "status", "streamed", "times", "tokens")
 _INSIDE = dict.fromkeys(_NUMBERS, _NUMBER) | dict.fromkeys(("gib", "gpu", "ram"), rf"{_NUMBER} [MG]iB")
+_COUNTING = {*_INSIDE, "all", "asked", "free", "least", "limit", "missing", "most", "needed", "number", "room", "size"}
+_COUNTING |= {"there", "wanted"}  # places of numbers, at times of other things; names are never in one of these
+_COUNTED = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?: (?:[kMGT]?B|[KMGT]iB|bytes))?")
 SENTENCES = ENGINE_SENTENCES + MODEL_SENTENCES + FAILURE_SENTENCES
 
 
@@ -39,7 +43,13 @@ def _whole(text: str) -> str | None:
 
 
 def _filled(template: str, found: "re.Match[str]") -> str:
-    return tr(template).format(**{name: _part(part) for name, part in found.groupdict().items()})
+    parts = found.groupdict().items()
+    return tr(template).format(**{name: _number(part) if name in _COUNTING else _part(part) for name, part in parts})
+
+
+def _number(text: str) -> str:
+    """What stands in a place of numbers; a number of a version, with two points, is none."""
+    return localised(text) if _COUNTED.fullmatch(text) else _part(text)
 
 
 def _part(text: str) -> str:

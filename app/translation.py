@@ -25,8 +25,9 @@ def language_of(wanted: str) -> str:
 
 
 def install(application: QCoreApplication, language: str) -> tuple[QTranslator, ...]:
-    """Show everything in a language from now on: our words, and those of Qt's own dialogs.
+    """Show everything in a language from now on: our words, those of Qt's own dialogs, and numbers.
 
+    Widgets take the way to write numbers when they are made, whatever the system's is.
     The returned translators belong to the application; tests take them off again.
     """
     ours, qts = QTranslator(application), QTranslator(application)
@@ -38,4 +39,5 @@ def install(application: QCoreApplication, language: str) -> tuple[QTranslator, 
     found = tuple(each for each, is_loaded in loaded if is_loaded)
     for each in found:
         application.installTranslator(each)
+    QLocale.setDefault(QLocale(language))
     return found

@@ -1,8 +1,8 @@
 """What is said about builds and progress, in the person's language."""
 
-from app.downloads.disk import size_text
 from app.downloads.durations import time_text
 from app.known_sentences import translated
+from app.number_text import size_text
 from app.runtime.builds import NAMES, Offer, Remark
 from app.runtime.progress import Progress, Stage
 from app.translation import tr

@@ -10,6 +10,7 @@ from app.chat.conversation import Ending, Message
 from app.chat.flow_layout import FlowLayout
 from app.chat.time_popup import TimePopup
 from app.known_sentences import translated
+from app.number_text import Number
 from app.theme import Colors
 from app.translation import tr
 from app.wording import mark
@@ -59,11 +60,11 @@ def _describe_ending(message: Message) -> Figure | None:
 def _measured(statistics: Statistics) -> list[Figure]:
     figures = [
         Figure(
-            tr("{rate:.1f} tokens/s").format(rate=statistics.tokens_per_second),
+            tr("{rate:.1f} tokens/s").format(rate=Number(statistics.tokens_per_second)),
             tr("Tokens of the answer per second of decoding; reading the question is not counted"),
         ),
         Figure(
-            tr("{rate:.1f} tokens per pass").format(rate=statistics.tokens_per_pass),
+            tr("{rate:.1f} tokens per pass").format(rate=Number(statistics.tokens_per_pass)),
             tr(
                 "Tokens of the answer per pass of the target model. Without speculation this is 1; "
                 "the more the draft guesses right, the higher it is."
@@ -78,7 +79,7 @@ def _measured(statistics: Statistics) -> list[Figure]:
     if statistics.first_token_seconds > 0:
         figures.append(
             Figure(
-                tr("first token {seconds:.2f} s").format(seconds=statistics.first_token_seconds),
+                tr("first token {seconds:.2f} s").format(seconds=Number(statistics.first_token_seconds)),
                 tr("Time from the request to the first token, with reading the question"),
             )
         )

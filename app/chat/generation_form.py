@@ -5,7 +5,6 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDoubleSpinBox,
     QFormLayout,
     QLabel,
     QLineEdit,
@@ -14,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.number_fields import give_room
+from app.number_fields import DecimalField, give_room
 from app.settings import DROP, RANDOM_SEED, STOP, SUMMARISE, GenerationSettings
 from app.translation import tr
 from app.wording import mark
@@ -196,7 +195,7 @@ class _Whole(QSpinBox):
         event.ignore()
 
 
-class _Decimal(QDoubleSpinBox):
+class _Decimal(DecimalField):
     """A number with two decimals. The wheel is left to the page."""
 
     def __init__(self, smallest: float, largest: float, step: float) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.known_sentences import translated
 from app.labels import label
+from app.number_text import Number, share_text
 from app.theme import Colors
 from app.translation import tr
 from engine.messages import Seconds, Statistics
@@ -100,8 +101,8 @@ class TimePopup(QFrame):
             swatch.setStyleSheet(f"background: {part.color}; border-radius: 2px")
             grid.addWidget(swatch, row, 0)
             grid.addWidget(QLabel(part.name, self), row, 1)
-            took = QLabel(f"{part.seconds:.2f} s", self)
-            share = QLabel(f"{part.seconds / whole:.0%}", self)
+            took = QLabel(f"{Number(part.seconds):.2f} s", self)
+            share = QLabel(share_text(part.seconds / whole), self)
             for column, number in ((2, took), (3, share)):
                 number.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
                 grid.addWidget(number, row, column)

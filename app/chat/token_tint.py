@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QTextCharFormat
 
 from app.chat.chances import UNKNOWN, Chances, probability
 from app.chat.token_origins import TokenOrigins
+from app.number_text import Number
 from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.theme import Colors
 from app.translation import tr
@@ -138,4 +139,4 @@ def _class_of(level: int) -> int:
 def _percent(chance: float) -> str:
     if chance >= 0.995:
         return tr("more than 99 %")
-    return tr("less than 0.1 %") if chance < 0.001 else f"{chance * 100:.{1 if chance < 0.1 else 0}f} %"
+    return tr("less than 0.1 %") if chance < 0.001 else f"{Number(chance * 100):.{1 if chance < 0.1 else 0}f} %"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from app.known_sentences import translated
+from app.number_text import Number
 from app.translation import tr
 from engine.messages import Appraised
 from engine.options import LoadOptions, Place
@@ -66,7 +67,7 @@ def in_words(found: Appraised) -> str:
 def rate_text(tokens_per_second: float) -> str:
     """A speed with as many digits as an estimate deserves."""
     if tokens_per_second >= 9.5:
-        return tr("{rate:.0f} tokens/s").format(rate=tokens_per_second)
+        return tr("{rate:.0f} tokens/s").format(rate=Number(tokens_per_second))
     if tokens_per_second >= 0.095:
-        return tr("{rate:.1f} tokens/s").format(rate=tokens_per_second)
-    return tr("{rate:.2f} tokens/s").format(rate=tokens_per_second)
+        return tr("{rate:.1f} tokens/s").format(rate=Number(tokens_per_second))
+    return tr("{rate:.2f} tokens/s").format(rate=Number(tokens_per_second))

@@ -55,7 +55,7 @@ class Preferences:
             smallest=70,
             largest=250,
             step=10,
-            unit="%",
+            unit=mark("%"),
         ),
     )
     language: str = option(

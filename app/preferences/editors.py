@@ -5,9 +5,9 @@ from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QLineEdit, QSpinBox, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLineEdit, QSpinBox, QWidget
 
-from app.number_fields import give_room
+from app.number_fields import DecimalField, give_room
 from app.options.kinds import Choice, Decimal, Name, Switch, Text, Whole
 from app.translation import tr
 
@@ -186,7 +186,7 @@ class _WholeNumber(QSpinBox):
         event.ignore()
 
 
-class _DecimalNumber(QDoubleSpinBox):
+class _DecimalNumber(DecimalField):
     """The same for a number with a decimal."""
 
     def __init__(self) -> None:

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from app.labels import label
+from app.number_text import Number
 from app.options.kinds import Choice, Decimal, Folder, Folders, Name, Option, Switch, Text, Whole
 from app.preferences.editors import (
     ChoiceEditor,
@@ -93,7 +94,7 @@ def refusal(option: Option, value: Any) -> str:
             return tr("This cannot be used. Give the folder's full path.")
         case Whole() | Decimal():
             return tr("Give a number from {smallest} to {largest}.").format(
-                smallest=option.smallest, largest=option.largest
+                smallest=Number(option.smallest), largest=Number(option.largest)
             )
         case _:
             return tr("This cannot be used.")

@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QMouseEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
+from app.number_text import Number
 from app.telemetry.acceptance import BUCKETS, EDGES, Acceptance, bucket_of
 from app.telemetry.axis import round_step
 from app.telemetry.chart import Chart
@@ -65,7 +66,7 @@ class CalibrationChart(Chart):
 
     def entries(self, _row: int) -> tuple[Entry, ...]:
         """What the marks are, with how many nodes there are."""
-        total = f"{int(self._acceptance.tried.sum()):,}"
+        total = f"{Number(int(self._acceptance.tried.sum())):,}"
         return tuple(Entry(mark, total if mark is self._marks[-1] else "", "") for mark in self._marks)
 
     def words_at(self, probability: float) -> str:
@@ -76,7 +77,10 @@ class CalibrationChart(Chart):
         tried, taken = self._acceptance.tried[bucket], self._acceptance.taken[bucket]
         words = tr("Draft probability {low} to {high}: {taken} of {tried} nodes accepted")
         told = words.format(
-            low=percent(EDGES[bucket]), high=percent(EDGES[bucket + 1]), taken=f"{taken:,}", tried=f"{tried:,}"
+            low=percent(EDGES[bucket]),
+            high=percent(EDGES[bucket + 1]),
+            taken=f"{Number(taken):,}",
+            tried=f"{Number(tried):,}",
         )
         return f"{told}, {percent(taken / tried)}" if tried else told
 

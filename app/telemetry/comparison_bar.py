@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from app.known_sentences import translated
+from app.number_text import Number
 from app.telemetry.comparison import Comparison, Outcome, Stage
 from app.throttle import Throttle
 from app.translation import tr
@@ -113,10 +114,10 @@ def describe(outcome: Outcome) -> str:
             "Slower, {ratio} times the speed: {fast} tokens/s with {method}, {slow} tokens/s without speculation."
         )
     shown = words.format(
-        ratio=f"{outcome.speed_up:.2f}",
-        fast=f"{fast.tokens_per_second:.1f}",
+        ratio=f"{Number(outcome.speed_up):.2f}",
+        fast=f"{Number(fast.tokens_per_second):.1f}",
         method=fast.method,
-        slow=f"{slow.tokens_per_second:.1f}",
+        slow=f"{Number(slow.tokens_per_second):.1f}",
     )
     return f"{shown} {_about_texts(outcome)}" if outcome.speed_up else shown
 
@@ -130,5 +131,5 @@ def _about_texts(outcome: Outcome) -> str:
             "The texts differ, as they may at temperature {temperature}: tokens are drawn at random, from the same "
             "probabilities."
         )
-        return words.format(temperature=f"{outcome.temperature:g}")
+        return words.format(temperature=f"{Number(outcome.temperature):g}")
     return tr("The texts differ where two tokens were about equally likely: sums are rounded in another order.")

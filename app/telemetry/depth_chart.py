@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QMouseEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
+from app.number_text import Number
 from app.telemetry.acceptance import Acceptance
 from app.telemetry.axis import whole_step
 from app.telemetry.chart import Chart
@@ -66,8 +67,8 @@ class DepthChart(Chart):
         words = tr("Depth {depth}: {accepted} of {reached} rounds went on ({share})")
         return words.format(
             depth=depth,
-            accepted=f"{accepted:,}",
-            reached=f"{reached:,}",
+            accepted=f"{Number(accepted):,}",
+            reached=f"{Number(reached):,}",
             share=percent(accepted / reached) if reached else tr("never reached"),
         )
 

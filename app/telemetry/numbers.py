@@ -1,18 +1,21 @@
 """Numbers as people read them."""
 
+from app.number_text import Number
+
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def count(number: float) -> str:
     """A number with at most one decimal, none where it is large or whole."""
-    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.1f}"
+    form = ",.0f" if number >= 100 or number == int(number) else ".1f"
+    return format(Number(number), form)
 
 
 def milliseconds(seconds: float) -> str:
     """Such as `3.4 ms` or `1.20 s`."""
     if seconds >= 1:
-        return f"{seconds:.2f} s"
-    return f"{seconds * 1000:.0f} ms" if seconds >= 0.1 else f"{seconds * 1000:.1f} ms"
+        return f"{Number(seconds):.2f} s"
+    return f"{seconds * 1000:.0f} ms" if seconds >= 0.1 else f"{Number(seconds * 1000):.1f} ms"
 
 
 def size(nbytes: float) -> str:
@@ -22,7 +25,7 @@ def size(nbytes: float) -> str:
         nbytes /= 1000
         unit += 1
     decimals = 0 if unit == 0 or nbytes >= 100 else 1 if nbytes >= 10 else 2
-    return f"{nbytes:.{decimals}f} {_UNITS[unit]}"
+    return f"{Number(nbytes):.{decimals}f} {_UNITS[unit]}"
 
 
 def rate(bytes_per_second: float) -> str:
@@ -38,7 +41,7 @@ def percent(share: float) -> str:
 def clock(seconds: float) -> str:
     """Such as `0:07` or `1:02:33`; parts of a second below ten, such as `3.4 s`."""
     if seconds < 10 and seconds != int(seconds):
-        return f"{seconds:.3g} s"
+        return f"{Number(seconds):.3g} s"
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -4,6 +4,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPalette, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
+from app.number_text import Number
 from app.telemetry.card import Card
 from app.telemetry.card_grid import CardGrid
 from app.telemetry.cards import MEASURED, build_cards
@@ -107,7 +108,7 @@ class TelemetryPanel(QWidget):
         self._scope.take(self._history.rows, self._history.first)
         if not self.isVisible():
             return
-        reading = tr(_READING).format(count=f"{self._left:,}") if self._left else ""
+        reading = tr(_READING).format(count=f"{Number(self._left):,}") if self._left else ""
         known = self._describe_round() if len(self._history.rows) or not reading else ""
         self._caption.setText(" · ".join(filter(None, (known, reading))))
         for card in self.cards:
@@ -138,8 +139,8 @@ class TelemetryPanel(QWidget):
         pointed = tr("Round {number} of {count}, {clock} into answering: {tokens} new tokens")
         newest = tr("Round {number}, the newest, {clock} into answering: {tokens} new tokens")
         return (pointed if self._scope.is_pointed else newest).format(
-            number=f"{number:,}",
-            count=f"{self._history.count:,}",
+            number=f"{Number(number):,}",
+            count=f"{Number(self._history.count):,}",
             clock=clock(float(values["begin"])),
             tokens=f"{values['tokens']:.0f}",
         )

@@ -6,6 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
+from app.number_text import Number
 from app.translation import tr
 from app.tree.snapshot import Snapshot
 
@@ -43,7 +44,7 @@ def _state(tree: Snapshot) -> tuple[Figure, ...]:
     if not further:
         return (checked,)
     ahead = Figure(
-        tr("{count} guessed ahead").format(count=f"{further:,}"),
+        tr("{count} guessed ahead").format(count=f"{Number(further):,}"),
         tr(
             "While the weights of the target model are on their way, the draft model guesses on: nodes with dotted "
             "lines. Those behind the bonus token are where the next round begins."
@@ -61,7 +62,7 @@ def _nothing_drafted() -> Figure:
 
 def _round(tree: Snapshot) -> Figure:
     return Figure(
-        tr("Round {number}").format(number=f"{tree.number:,}"),
+        tr("Round {number}").format(number=f"{Number(tree.number):,}"),
         tr(
             "Rounds of this answer so far. In a round the draft model guesses a tree of continuations, "
             "then one pass of the target model checks them all."
@@ -73,7 +74,7 @@ def _tokens(tree: Snapshot) -> Figure:
     one, more = tr("{accepted} accepted + 1 bonus = 1 token"), tr("{accepted} accepted + 1 bonus = {count} tokens")
     words = one if tree.new_tokens == 1 else more
     return Figure(
-        words.format(accepted=len(tree.accepted) - 1, count=f"{tree.new_tokens:,}"),
+        words.format(accepted=len(tree.accepted) - 1, count=f"{Number(tree.new_tokens):,}"),
         tr(
             "What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose "
             "too, one behind the other from the root. Bonus: one more token, the target's own choice where no drafted "
@@ -84,9 +85,9 @@ def _tokens(tree: Snapshot) -> Figure:
 
 def _nodes(tree: Snapshot, shown: int) -> Figure:
     words = tr("1 node") if tree.drafted == 1 else tr("{count} nodes")
-    hidden = tr(", {count} shown").format(count=f"{shown:,}") if shown < tree.drafted else ""
+    hidden = tr(", {count} shown").format(count=f"{Number(shown):,}") if shown < tree.drafted else ""
     return Figure(
-        words.format(count=f"{tree.drafted:,}") + hidden,
+        words.format(count=f"{Number(tree.drafted):,}") + hidden,
         tr(
             "Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the "
             "answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: zoom in."

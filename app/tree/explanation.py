@@ -3,6 +3,7 @@
 import math
 from html import escape
 
+from app.number_text import Number
 from app.translation import tr
 from app.tree.pieces import visible
 from app.tree.snapshot import Snapshot
@@ -23,7 +24,7 @@ def explain_node(tree: Snapshot, node: int, folded: int, alternatives: Inspected
         facts.append((tr("Draft"), both))
         facts += _target(tree, node)
     if folded:
-        words = tr("{count} behind it (zoom in to see them)").format(count=f"{folded:,}")
+        words = tr("{count} behind it (zoom in to see them)").format(count=f"{Number(folded):,}")
         facts.append((tr("Folded"), words))
     head = _head(tree.pieces[node], int(tree.tokens[node]))
     return _card(head, _fate(tree, node), facts, _choices(alternatives, int(tree.tokens[node])) if node else "")
@@ -91,14 +92,14 @@ def _token(piece: str, token: int) -> str:
 def _percent(probability: float) -> str:
     if 0.0 < probability < 0.0001:
         return tr("below 0.01 %")
-    return f"{probability * 100:.3g} %"
+    return f"{Number(probability * 100):.3g} %"
 
 
 def _ordinal(number: int) -> str:
     teens = 10 < number % 100 < 20
     endings = {1: tr("{number}st"), 2: tr("{number}nd"), 3: tr("{number}rd")}
     words = tr("{number}th") if teens else endings.get(number % 10, tr("{number}th"))
-    return words.format(number=f"{number:,}")
+    return words.format(number=f"{Number(number):,}")
 
 
 def _card(head: str, fate: str, facts: list[tuple[str, str]], choices: str) -> str:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QPoint, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.number_text import Number
 from app.translation import tr
 from app.tree.history import History
 from app.tree.outline import as_text
@@ -143,7 +144,9 @@ class Exports(QObject):
         self._reading = None
 
     def _on_saving_progressed(self, done: int, count: int) -> None:
-        self.told.emit(tr("Saving: {done} of {count} rounds…").format(done=f"{done:,}", count=f"{count:,}"))
+        self.told.emit(
+            tr("Saving: {done} of {count} rounds…").format(done=f"{Number(done):,}", count=f"{Number(count):,}")
+        )
 
 
 def _filter() -> str:

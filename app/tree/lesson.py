@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.number_text import Number
 from app.translation import tr
 from app.tree.growth import stages
 from app.tree.pieces import visible
@@ -42,7 +43,7 @@ def _check(count: int) -> str:
         "Now the target, the model that counts, checks all {count} tokens at once. One pass over them takes hardly "
         "longer than one pass over a single token."
     )
-    return words.format(count=f"{count:,}")
+    return words.format(count=f"{Number(count):,}")
 
 
 def _bonus(tree: Snapshot) -> str:
@@ -76,11 +77,11 @@ def _guesses(tree: Snapshot) -> list[Step]:
     )
     still = tr("It guesses on behind its likeliest guesses, several at a time. By now it has {count} tokens.")
     for place, end in enumerate(ends[1:-1][:: max(1, len(ends) // 3)]):
-        steps.append(Step((still if place else on).format(count=f"{end - 1:,}"), partial(tree, end)))
+        steps.append(Step((still if place else on).format(count=f"{Number(end - 1):,}"), partial(tree, end)))
     if len(ends) > 1:
         all_of_it = tr("Now it has {count} tokens, up to {depth} deep.")
         steps.append(
-            Step(all_of_it.format(count=f"{tree.drafted:,}", depth=tree.depth), partial(tree, len(tree.pieces)))
+            Step(all_of_it.format(count=f"{Number(tree.drafted):,}", depth=tree.depth), partial(tree, len(tree.pieces)))
         )
     return steps
 
@@ -92,7 +93,7 @@ def _first(others: int) -> str:
     if others == 1:
         return tr("The draft, a small and fast model, guesses {token} and one more.")
     words = tr("The draft, a small and fast model, guesses {token} and {count} others.")
-    return words.replace("{count}", f"{others:,}")
+    return words.replace("{count}", f"{Number(others):,}")
 
 
 def _acceptance(tree: Snapshot) -> list[Step]:

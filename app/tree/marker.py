@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
+from app.number_text import Number
 from app.translation import tr
 from app.tree.grid import MARGIN, Point
 from app.tree.lettering import Lettering
@@ -28,7 +29,7 @@ class Marker:
             tr("The path begins 1 token to the left: drag, or press Home"),
             tr("The path begins {count} tokens to the left: drag, or press Home"),
         )
-        return f"<qt>{(one if self.hidden == 1 else more).format(count=f'{self.hidden:,}')}</qt>"
+        return f"<qt>{(one if self.hidden == 1 else more).format(count=f'{Number(self.hidden):,}')}</qt>"
 
 
 def marker(picture: Picture, origin: Point, letters: Lettering) -> Marker | None:

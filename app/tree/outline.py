@@ -1,5 +1,6 @@
 """A round as text that can be pasted anywhere: the tree by indentation, the accepted path marked."""
 
+from app.number_text import Number
 from app.translation import tr
 from app.tree.pieces import visible
 from app.tree.snapshot import Snapshot
@@ -21,7 +22,7 @@ def as_text(tree: Snapshot) -> str:
         indent = "  " * int(tree.depths[node])
         mark = "*" if node in accepted else " "
         text = visible(tree.pieces[node], int(tree.tokens[node]))
-        lines.append(f"{mark} {indent}{text}  {tree.draft_probability(node):.3f}")
+        lines.append(f"{mark} {indent}{text}  {Number(tree.draft_probability(node)):.3f}")
         if tree.has_bonus and node == tree.tip:
             lines.append(f"+ {indent}  {visible(tree.bonus_piece, tree.bonus)}")
         waiting += reversed(children.get(node, []))

@@ -11,6 +11,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
 
+from app.number_text import Number
 from app.translation import tr
 from app.tree.snapshot import MalformedTreeError, snapshot
 from app.wording import mark
@@ -91,7 +92,7 @@ def _checked(line: Any, place: int) -> Round:
         raise TypeError(tr("it is not an object"))
     tokens, parents, log_probs = line["tokens"], line["parents"], line["log_probs"]
     if not isinstance(tokens, list) or not len(tokens) <= _MOST_NODES:
-        raise ValueError(tr("it has more than {count} nodes, or none").format(count=f"{_MOST_NODES:,}"))
+        raise ValueError(tr("it has more than {count} nodes, or none").format(count=f"{Number(_MOST_NODES):,}"))
     pieces = line.get("pieces") or [""] * len(tokens)
     read = Round(
         id=int(line.get("request", 0)),

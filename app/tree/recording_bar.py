@@ -3,6 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
+from app.number_text import Number
 from app.translation import tr
 from app.tree.tool_button import tool_button
 
@@ -33,5 +34,5 @@ class RecordingBar(QWidget):
         words = (
             tr("Recording “{name}”: {count} rounds") if is_whole else tr("Recording “{name}”: {count} rounds so far…")
         )
-        self.words.setText(words.format(name=name, count=f"{rounds:,}"))
+        self.words.setText(words.format(name=name, count=f"{Number(rounds):,}"))
         self.show()

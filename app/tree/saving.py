@@ -7,6 +7,7 @@ from typing import TextIO
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.number_text import Number
 from app.translation import tr
 from app.tree.player import Player
 from app.tree.recording import recording_line
@@ -86,9 +87,11 @@ class Saving(QObject):
         self._file = None
         self._part.replace(self._path)
         lost = self._count - self._written
-        words = tr("{count} rounds were saved in {name}.").format(count=f"{self._written:,}", name=self._path.name)
+        words = tr("{count} rounds were saved in {name}.").format(
+            count=f"{Number(self._written):,}", name=self._path.name
+        )
         if lost:
-            words += " " + tr("{count} are not kept any more.").format(count=f"{lost:,}")
+            words += " " + tr("{count} are not kept any more.").format(count=f"{Number(lost):,}")
         self.ended.emit(words)
 
     def _fail(self, error: OSError) -> None:

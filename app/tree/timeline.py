@@ -3,6 +3,7 @@
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QWidget
 
+from app.number_text import Number
 from app.translation import tr
 from app.tree.player import SPEEDS, Player
 from app.tree.tool_button import tool_button
@@ -30,7 +31,7 @@ class Timeline(QWidget):
         self.speed.setToolTip(tr("How fast rounds are played, of the speed at which they were computed"))
         self.speed.setAccessibleName(tr("Speed"))
         for speed in SPEEDS:
-            self.speed.addItem(f"{speed:g}×", speed)
+            self.speed.addItem(f"{Number(speed):g}×", speed)
         self.speed.setCurrentIndex(SPEEDS.index(1.0))
         self.live = tool_button(tr("Live"), tr("Show the newest round as it comes (L)"), self, checkable=True)
         self._lay_out()
@@ -44,7 +45,7 @@ class Timeline(QWidget):
         with QSignalBlocker(self.slider):
             self.slider.setMaximum(max(0, count - 1))
             self.slider.setValue(max(0, player.shown_place))
-        self.place.setText(f"{player.shown_place + 1:,} / {count:,}")
+        self.place.setText(f"{Number(player.shown_place + 1):,} / {Number(count):,}")
         self.play.setText(tr("Pause") if player.follows_newest or player.is_playing else tr("Play"))
         self.live.setChecked(player.follows_newest)
         self.back.setEnabled(player.shown_place > 0)

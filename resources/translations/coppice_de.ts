@@ -5387,6 +5387,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Diesen Hinweis ausblenden</translation>
         </message>
         <message>
+            <location filename="../../app/number_text.py" />
+            <source>{percent:.0f}%</source>
+            <translation>{percent:.0f} %</translation>
+        </message>
+        <message>
             <location filename="../../app/options/generation.py" />
             <source>A preset holds every generation setting, so it comes before the options of this and the other pages.</source>
             <translation>Eine Vorlage enthält alle Antworteinstellungen; sie geht den Optionen dieser und der anderen Seiten vor.</translation>
@@ -5425,6 +5430,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/options/kinds.py" />
             <source>Used in new chats.</source>
             <translation>Gilt für neue Chats.</translation>
+        </message>
+        <message>
+            <location filename="../../app/options/preferences.py" />
+            <source>%</source>
+            <translation> %</translation>
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
@@ -6689,7 +6699,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/explanation.py" />
             <source>below 0.01 %</source>
-            <translation>unter 0.01 %</translation>
+            <translation>unter 0,01 %</translation>
         </message>
         <message>
             <location filename="../../app/tree/explanation.py" />

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtCore import QLocale
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from pytestqt.wait_signal import SignalBlocker
@@ -15,6 +16,7 @@ from app.engine_link import EngineLink
 from app.paths import Folders, folders_below
 from app.settings import SettingsFile
 from app.theme import Theme
+from app.translation import install
 from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink
@@ -53,6 +55,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             )
             # Processes and threads of a busy machine: the summary names what passed only when it was run again.
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.fixture(autouse=True)
+def english_numbers() -> None:
+    """As English writes them, whatever this system and the test before have as their language."""
+    QLocale.setDefault(QLocale("en"))
+
+
+@pytest.fixture
+def german(qapp: QApplication) -> Iterator[None]:
+    """The window in German, until the test is over."""
+    installed = install(qapp, "de")
+    yield
+    for each in installed:
+        qapp.removeTranslator(each)
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
-from PySide6.QtCore import QTranslator
-from PySide6.QtWidgets import QApplication
 
 from app.downloads.failures import RefusalError
 from app.downloads.responses import failure
@@ -18,7 +16,7 @@ from app.failure_sentences import FAILURE_SENTENCES
 from app.known_sentences import SENTENCES, translated
 from app.model_sentences import WRITTEN_OF_MODELS
 from app.paths import ROOT
-from app.translation import install, tr
+from app.translation import tr
 
 NOTE = (
     "A tree does not pay here: the best, 3 nodes, 1 level deep (specexec), would give 1.5 tokens in 2.1 times the time"
@@ -33,15 +31,6 @@ PIECES = {"'{}' {} {}{}.", "Give {}.", "{} Sequoia takes a usual one.", "{}{} pr
 BY_HAND = {"error: engine.process is started by the application.", "Use `coppice-engine` on a terminal."}
 
 
-@pytest.fixture
-def german(qapp: QApplication) -> Iterator[None]:
-    """The window in German, until the test is over."""
-    installed: tuple[QTranslator, ...] = install(qapp, "de")
-    yield
-    for each in installed:
-        qapp.removeTranslator(each)
-
-
 @pytest.mark.usefixtures("german")
 @pytest.mark.parametrize(
     ("said", "shown"),
@@ -53,8 +42,8 @@ def german(qapp: QApplication) -> Iterator[None]:
         ("Loading {odd} name", "Lädt {odd} name"),
         (
             NOTE,
-            "Ein Baum lohnt sich hier nicht: Der beste, 3 Knoten in 1 Ebene (specexec), gäbe 1.5 Token in der "
-            "2.1-fachen Zeit von einem; also ein Token je Durchlauf.",
+            "Ein Baum lohnt sich hier nicht: Der beste, 3 Knoten in 1 Ebene (specexec), gäbe 1,5 Token in der "
+            "2,1-fachen Zeit von einem; also ein Token je Durchlauf.",
         ),
         (
             "Memory ran out with bigger trees before. Something new. Trees have at most 8 nodes.",
@@ -68,8 +57,8 @@ def german(qapp: QApplication) -> Iterator[None]:
         (
             "Memory ran out during 'Loading big', step 3 of 8: 2.1 GiB of GPU memory were asked for; 1.0 GiB of GPU "
             "memory and 3.0 GiB of RAM were free.",
-            "Der Speicher reichte nicht („Lädt big“, Schritt 3 von 8): verlangt: 2.1 GiB Grafikspeicher; frei: 1.0 GiB "
-            "Grafikspeicher und 3.0 GiB RAM.",
+            "Der Speicher reichte nicht („Lädt big“, Schritt 3 von 8): verlangt: 2,1 GiB Grafikspeicher; frei: 1,0 GiB "
+            "Grafikspeicher und 3,0 GiB RAM.",
         ),
         (
             "org/m is only for those who have accepted its licence, and you are not logged in.",
@@ -89,6 +78,9 @@ def german(qapp: QApplication) -> Iterator[None]:
             "/m/config.json cannot be read: Permission denied.",
             "/m/config.json kann nicht gelesen werden: keine Berechtigung.",
         ),
+        ("7.4 GB more are needed on the disk of /m/2.13.0.", "Auf der Platte von /m/2.13.0 fehlen 7,4 GB."),
+        ("Temperature 2.5 is out of range.", "Temperatur 2,5: nicht im erlaubten Bereich."),
+        ("/m/1.5 has 1,024 bytes and not 2.13.0.", "/m/1.5 hat 1.024 Bytes und nicht 2.13.0."),
         (
             "The hub is overloaded (429), 5 times in a row. Something new.",
             "Der Hub ist überlastet (429), 5-mal hintereinander. Something new.",
@@ -164,7 +156,7 @@ def test_every_sentence_that_can_reach_the_window_is_known(folder: str) -> None:
 @pytest.mark.usefixtures("german")
 def test_no_sentence_is_taken_for_another() -> None:
     values = dict.fromkeys(("count", "done", "kept", "rows", "seconds", "status", "streamed", "times", "tokens"), "3")
-    values |= dict.fromkeys(("gib", "gpu", "ram"), "1.5 GiB")
+    values |= dict.fromkeys(("gib", "gpu", "ram"), "3 GiB")
     for template in SENTENCES:
         names = {name: values.get(name, "xyz") for _, name, _, _ in Formatter().parse(template) if name}
         assert translated(template.format(**names)) == tr(template).format(**names)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
 from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.reader import AttachmentReader
 from app.chat.flow_layout import FlowLayout
+from app.number_text import Number
 from app.plain_text import tip, unsteered
 from app.translation import tr
 
@@ -145,12 +146,12 @@ class AttachmentChip(QFrame):
     def show_attachment(self, attachment: Attachment) -> None:
         """The file was read."""
         self.attachment = attachment
-        self._show(tr("{count:,} characters").format(count=len(attachment.text)))
+        self._show(tr("{count:,} characters").format(count=Number(len(attachment.text))))
 
     def show_tokens(self, tokens: int) -> None:
         """The engine has counted it; 0 where there was none to count."""
         if tokens:
-            self._show(tr("{count:,} tokens").format(count=tokens))
+            self._show(tr("{count:,} tokens").format(count=Number(tokens)))
 
     def _show(self, size: str) -> None:
         note = self.attachment.note if self.attachment else ""

@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QWidget
 
 from app.chat.context.use import ContextUse
+from app.number_text import Number
 from app.translation import tr
 
 _WIDTH = 40
@@ -45,7 +46,7 @@ class ContextMeter(QWidget):
             tr(
                 "What the model reads of this chat, the message above included, has {tokens:,} tokens.\n"
                 "Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer."
-            ).format(tokens=use.tokens, context_tokens=use.context_tokens, room=use.room)
+            ).format(tokens=Number(use.tokens), context_tokens=Number(use.context_tokens), room=Number(use.room))
         )
         tone = "error" if use.is_full else "warning" if use.is_scarce else ""
         for widget in (self.words, self.bar):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from app.number_text import Number
 from app.settings import DROP, STOP, SUMMARISE
 from app.translation import tr
 from app.wording import mark
@@ -42,7 +43,8 @@ class ContextUse:
         """Such as `1,200 of 4,096 tokens`, with what is about to happen; empty without a model."""
         if not self.context_tokens:
             return ""
-        counted = tr("{tokens:,} of {context:,} tokens").format(tokens=self.tokens, context=self.context_tokens)
+        words = tr("{tokens:,} of {context:,} tokens")
+        counted = words.format(tokens=Number(self.tokens), context=Number(self.context_tokens))
         nearly, full = _CONSEQUENCES[self.when_full]
         if self.is_full:
             return f"{counted} · {tr(full)}"

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from app.number_text import Number
 from app.translation import tr
 
 _BEST_RATIO = 15.0
@@ -83,7 +84,7 @@ def _remark(ratio: float | None) -> str:
     if ratio is None:
         return tr("It has the same vocabulary.")
     same = tr("It has the same vocabulary, and is {ratio:.0f} times smaller")
-    size = same.format(ratio=ratio) if ratio >= 2 else tr("It is hardly smaller")
+    size = same.format(ratio=Number(ratio)) if ratio >= 2 else tr("It is hardly smaller")
     if ratio < _SMALLEST_GAIN:
         return tr("{size}: guessing would take about as long as it saves.").format(size=size)
     if ratio > _MOST_RATIO:

@@ -3,7 +3,6 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QStackedLayout, QVBoxLayout, QWidget
 
-from app.downloads.disk import size_text
 from app.labels import label
 from app.library.estimates import Terms
 from app.library.picker.access_box import AccessBox
@@ -14,6 +13,7 @@ from app.library.picker.entry_list import describe
 from app.library.picker.offer import Deed
 from app.library.picker.terms_form import TermsForm
 from app.library.picker.verdict import Tone, Verdict, asking, priced
+from app.number_text import Number, size_text
 from app.theme import Colors
 from app.translation import tr
 from app.wording import mark
@@ -171,7 +171,11 @@ def describe_tiers(price: Appraised) -> str:
         if each.bytes
     ]
     passes = (
-        tr("about {count:.1f} tokens per pass").format(count=price.tokens_per_pass) if price.tokens_per_pass else ""
+        tr("about {count:.1f} tokens per pass").format(count=Number(price.tokens_per_pass))
+        if price.tokens_per_pass
+        else ""
     )
-    context = tr("context of {count:,} tokens").format(count=price.context_tokens) if price.context_tokens else ""
+    context = (
+        tr("context of {count:,} tokens").format(count=Number(price.context_tokens)) if price.context_tokens else ""
+    )
     return "\n".join(filter(None, ("  ·  ".join(tiers), "  ·  ".join(filter(None, (context, passes))))))

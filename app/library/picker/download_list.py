@@ -7,12 +7,12 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
-from app.downloads.disk import size_text
 from app.downloads.durations import time_text
 from app.downloads.progress import Progress, State
 from app.known_sentences import translated
 from app.library.picker.entry_delegate import tone_color
 from app.library.picker.verdict import Tone
+from app.number_text import share_text, size_text
 from app.theme import Colors
 from app.translation import tr
 from app.wording import mark
@@ -142,8 +142,8 @@ class DownloadDelegate(QStyledItemDelegate):
         bold = QFont(plain)
         bold.setWeight(QFont.Weight.DemiBold)
         painter.setFont(bold)
-        share = f"{progress.fraction:.0%}" if progress.bytes_total else ""
-        width = painter.fontMetrics().horizontalAdvance("100%") + 8
+        share = share_text(progress.fraction) if progress.bytes_total else ""
+        width = painter.fontMetrics().horizontalAdvance(share_text(1)) + 8
         self._write(painter, line.adjusted(0, 0, -width, 0), progress.request.repo_id, self.colors.text)
         painter.drawText(line, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, share)
 

@@ -4,8 +4,8 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from app.downloads.disk import size_text
 from app.library.pairing.drafts import DraftChoice, Origin
+from app.number_text import size_text
 from app.theme import Colors
 from app.translation import tr
 from app.wording import mark

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
-from app.downloads.disk import size_text
 from app.library.hub.rows import ModelRow
 from app.library.local.models import Home, LocalModel
 from app.library.local.prepared import PreparedCopy
 from app.library.suggestions import Suggestion
+from app.number_text import Number, size_text
 from app.translation import tr
 from app.wording import mark
 from engine.options import EMBEDDED
@@ -101,7 +101,7 @@ def parameters_text(parameters: int) -> str:
     for unit, size in (("B", 10**9), ("M", 10**6), ("K", 10**3)):
         if parameters >= size:
             count = parameters / size
-            return f"{count:.0f} {unit}" if count >= 99.95 else f"{count:.1f} {unit}"
+            return f"{count:.0f} {unit}" if count >= 99.95 else f"{Number(count):.1f} {unit}"
     return str(parameters)
 
 

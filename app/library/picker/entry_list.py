@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from app.downloads.disk import size_text
 from app.library.picker.entry import Entry, parameters_text
 from app.library.picker.filters import Filter
 from app.library.picker.verdict import UNKNOWN, Verdict
+from app.number_text import size_text
 from app.translation import tr
 
 ENTRY = Qt.ItemDataRole.UserRole

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.downloads.disk import size_text
 from app.labels import label
 from app.library.local.models import Home
 from app.library.local.removal import Removed
@@ -28,6 +27,7 @@ from app.library.picker.entry_view import EntryView
 from app.library.picker.filters import Filter
 from app.library.shelf import Shelf
 from app.notices import Notice, NoticeStack, Tone
+from app.number_text import share_text, size_text
 from app.settings import SettingsFile
 from app.theme import Colors
 from app.translation import tr
@@ -218,7 +218,7 @@ class LocalPage(QWidget):
     def _on_verifying(self, key: str, now: Verifying) -> None:
         if self._verifying is None or self._verifying.key != key:
             return
-        share = f"{now.done_bytes / now.total_bytes:.0%}" if now.total_bytes else tr("begins")
+        share = share_text(now.done_bytes / now.total_bytes) if now.total_bytes else tr("begins")
         words = tr("Verifying {name}: {share}, {size} read.").format(
             name=self._verifying.name, share=share, size=size_text(now.done_bytes)
         )

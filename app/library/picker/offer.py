@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from app.downloads.disk import size_text
 from app.downloads.progress import Progress, State
 from app.library.hub.trouble import HubError, Trouble
+from app.number_text import size_text
 from app.translation import tr
 from app.wording import mark
 from engine.errors import CoppiceError

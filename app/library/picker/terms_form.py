@@ -1,10 +1,10 @@
 """How a model is to be loaded: weights, context, place, tree budget and limits of memory."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QGridLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QSpinBox, QWidget
 
 from app.library.estimates import Terms
-from app.number_fields import give_room
+from app.number_fields import DecimalField, give_room
 from app.translation import tr
 from app.wording import mark
 from engine.options import LARGEST_BUDGET
@@ -106,8 +106,8 @@ class TermsForm(QWidget):
         field.valueChanged.connect(self._on_edited)
         return field
 
-    def _limit(self) -> QDoubleSpinBox:
-        field = QDoubleSpinBox(self, maximum=4096.0, decimals=1, suffix=" GB")
+    def _limit(self) -> DecimalField:
+        field = DecimalField(self, maximum=4096.0, decimals=1, suffix=" GB")
         field.setSpecialValueText(tr("Automatic"))
         give_room(field)
         field.setKeyboardTracking(False)

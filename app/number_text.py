@@ -1,0 +1,32 @@
+"""Numbers as the language that is shown writes them; `app.translation.install` makes it Qt's default locale."""
+
+from PySide6.QtCore import QLocale
+
+from app.downloads import disk
+from app.translation import tr
+
+
+class Number:
+    """A number in an f-string or a translated sentence: `f"{Number(1024.5):,}"` is `1,024.5`, in German `1.024,5`."""
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    def __format__(self, form: str) -> str:
+        return localised(format(self._value, form))
+
+
+def localised(number: str) -> str:
+    """A number as English and Python write it, such as `1,024.5 GB`, with the separators of the language."""
+    locale = QLocale()
+    return number.translate({ord(","): locale.groupSeparator(), ord("."): locale.decimalPoint()})
+
+
+def share_text(share: float) -> str:
+    """A part of 1, such as `84%`, in German `84 %`."""
+    return tr("{percent:.0f}%").format(percent=Number(share * 100))
+
+
+def size_text(count: float) -> str:
+    """A number of bytes, such as `1.6 GB`, in German `1,6 GB`."""
+    return localised(disk.size_text(count))

@@ -1,0 +1,165 @@
+"""Numbers in the window: written, and read again, as the language that is shown has them; stored as ever."""
+
+import json
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QDoubleSpinBox, QLabel
+from pytestqt.qtbot import QtBot
+
+from app.chat.context.meter import ContextMeter
+from app.chat.context.use import ContextUse
+from app.chat.conversation import Ending, Message
+from app.chat.figures import FiguresRow
+from app.chat.generation_form import GenerationForm
+from app.chat.time_popup import TimePopup
+from app.colors import LIGHT
+from app.downloads import disk
+from app.library.estimates import Terms
+from app.library.picker.entry import parameters_text
+from app.library.picker.terms_form import TermsForm
+from app.number_text import Number, localised, share_text, size_text
+from app.options.kinds import Decimal
+from app.options.preferences import APPEARANCE, MEMORY
+from app.paths import Folders
+from app.preferences.row import OptionRow, refusal
+from app.preferences.values import options_on
+from app.settings import GenerationSettings, Settings, SettingsFile
+from app.telemetry import numbers
+from app.telemetry.axis import ValueAxis
+from app.translation import tr
+from engine.messages import Seconds, Statistics
+
+STATISTICS = Statistics(
+    method="specexec",
+    new_tokens=398,
+    passes=120,
+    first_token_seconds=0.123,
+    seconds=Seconds(prefill=1.6, decode=10.0, draft=2.4, target=7.6),
+)
+ANSWER = Message("assistant", "a", Ending.COMPLETE, STATISTICS)
+
+
+def test_in_english_a_number_is_written_as_python_does() -> None:
+    for number, form in ((39.84, ".1f"), (32768, ","), (1234567.5, ",.1f"), (0.84, ".0%"), (2.0, "g"), (7, "")):
+        assert f"{Number(number):{form}}" == f"{number:{form}}"
+    assert (share_text(0.843), size_text(6.64e9), size_text(12)) == ("84%", "6.6 GB", "12 bytes")
+
+
+@pytest.mark.usefixtures("german")
+@pytest.mark.parametrize(
+    ("number", "form", "shown"),
+    [
+        (39.84, ".1f", "39,8"),
+        (32768, ",", "32.768"),
+        (np.int64(1234567), ",", "1.234.567"),
+        (1234567.5, ",.1f", "1.234.567,5"),
+        (0.25, "g", "0,25"),
+        (-0.5, ".2f", "-0,50"),
+        (7, "", "7"),
+    ],
+)
+def test_in_german_points_and_commas_are_exchanged(number: float, form: str, shown: str) -> None:
+    assert f"{Number(number):{form}}" == shown
+    assert localised(f"{number:{form}}") == shown
+
+
+@pytest.mark.usefixtures("german")
+def test_translated_sentences_and_units_are_german() -> None:
+    assert tr("{rate:.1f} tokens/s").format(rate=Number(39.84)) == "39,8 Token/s"
+    assert (share_text(0.843), size_text(6.64e9)) == ("84 %", "6,6 GB")
+    assert parameters_text(7_500_000) == "7,5 M"
+    assert disk.size_text(6.64e9) == "6.6 GB", "a command line speaks English"
+
+
+@pytest.mark.usefixtures("german")
+def test_telemetry_is_german() -> None:
+    assert numbers.count(1234.0) == "1.234"
+    assert (numbers.milliseconds(0.0034), numbers.clock(3.42)) == ("3,4 ms", "3,42 s")
+    assert (numbers.rate(12.34e9), numbers.percent(0.5)) == ("12,3 GB/s", "50 %")
+    axis = ValueAxis(numbers.count)
+    assert axis.tickStrings([0.0, 2.5, 5000.0], 1.0, 2.5) == ["0", "2,5", "5.000"]
+
+
+@pytest.mark.usefixtures("german")
+def test_the_figures_of_an_answer_are_german(qtbot: QtBot) -> None:
+    row = FiguresRow(LIGHT)
+    qtbot.addWidget(row)
+    row.show()
+    row.show_message(ANSWER)
+    assert row.text == "39,8 Token/s · 3,3 Token je Durchlauf · 120 Durchläufe · 398 Token · erstes Token 0,12 s"
+    popup = TimePopup(STATISTICS, LIGHT, row)
+    shown = [each.text() for each in popup.findChildren(QLabel)]
+    assert {"1,60 s", "14 %", "7,60 s", "66 %"} <= set(shown)
+
+
+@pytest.mark.usefixtures("german")
+def test_the_context_meter_is_german(qtbot: QtBot) -> None:
+    meter = ContextMeter()
+    qtbot.addWidget(meter)
+    meter.show_use(ContextUse(1200, 32768, 2048))
+    assert meter.words.text() == "1.200 von 32.768 Token"
+    assert "32.768; " in meter.toolTip()
+    assert "2.048" in meter.toolTip()
+
+
+def _type(field: QDoubleSpinBox, text: str) -> None:
+    field.selectAll()
+    QTest.keyClicks(field, text)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+
+
+@pytest.mark.usefixtures("german")
+@pytest.mark.parametrize("typed", ["0,6", "0.6", ",6", ".6"])
+def test_a_german_decimal_is_read_with_a_comma_or_a_point(qtbot: QtBot, typed: str) -> None:
+    form = GenerationForm()
+    qtbot.addWidget(form)
+    form.show_settings(GenerationSettings(temperature=1.25))
+    assert form.temperature.text() == "1,25"
+    _type(form.temperature, typed)
+    assert form.temperature.text() == "0,60"
+    assert form.read().temperature == 0.6
+
+
+def test_an_english_decimal_has_a_point(qtbot: QtBot) -> None:
+    form = GenerationForm()
+    qtbot.addWidget(form)
+    _type(form.temperature, "0.6")
+    assert (form.temperature.text(), form.read().temperature) == ("0.60", 0.6)
+
+
+@pytest.mark.usefixtures("german")
+def test_how_a_model_is_loaded_is_shown_and_read_in_german(qtbot: QtBot) -> None:
+    form = TermsForm()
+    qtbot.addWidget(form)
+    form.show_terms(Terms(context_tokens=32768, vram_limit_bytes=6_600_000_000))
+    assert (form.context.text(), form.vram.text()) == ("32.768 Token", "6,6 GB")
+    assert form.terms == Terms(context_tokens=32768, vram_limit_bytes=6_600_000_000)
+    _type(form.vram, "7.5")
+    assert form.terms.vram_limit_bytes == 7_500_000_000
+
+
+@pytest.mark.usefixtures("german")
+def test_preferences_are_shown_and_read_in_german(qtbot: QtBot) -> None:
+    row = OptionRow(options_on(MEMORY)["vram_limit_gb"])
+    qtbot.addWidget(row)
+    row.load(Settings(), 6.5)
+    assert (row.editor.field.property("text"), row.editor.value()) == ("6,5 GB", 6.5)
+    assert refusal(Decimal(page="", title="", help="", smallest=0.5, largest=2.5), 3.0).count(",5") == 2
+    size = OptionRow(options_on(APPEARANCE)["text_size"])
+    qtbot.addWidget(size)
+    size.load(Settings(), 110)
+    assert size.editor.field.property("text") == "110 %"
+
+
+@pytest.mark.usefixtures("german")
+def test_what_is_stored_knows_no_language(qtbot: QtBot, settings: SettingsFile, folders: Folders) -> None:
+    form = GenerationForm()
+    qtbot.addWidget(form)
+    _type(form.temperature, "0,6")
+    settings.change(presets={"calm": form.read()})
+    stored = json.loads(folders.settings_file.read_text(encoding="utf-8"))
+    assert stored["presets"]["calm"]["temperature"] == 0.6
+    assert SettingsFile(folders.settings_file).current.presets["calm"].temperature == 0.6
