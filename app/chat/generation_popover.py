@@ -35,7 +35,7 @@ class GenerationPopover(QFrame):
         foot = QHBoxLayout()
         foot.addWidget(label("quiet-text", tr("For this chat, from the next answer on."), self), 1)
         foot.addWidget(self.reset)
-        column = QVBoxLayout(self)
+        self._column = column = QVBoxLayout(self)
         column.setContentsMargins(_MARGIN, 16, _MARGIN, 16)
         column.setSpacing(12)
         column.addWidget(label("popover-title", tr("Generation settings"), self))
@@ -55,8 +55,7 @@ class GenerationPopover(QFrame):
         self._show_error("")
         self.setFixedWidth(max(_WIDTH, self.form.sizeHint().width() + 2 * _MARGIN))  # words differ with the language
         screen = button.screen().availableGeometry()
-        # Not `adjustSize`, which leaves a third of the screen free and squeezes everything on a low one.
-        self.resize(self.width(), min(self.sizeHint().height(), screen.height()))
+        self._fit(screen.height())
         corner = button.mapToGlobal(QPoint(button.width(), button.height() + 6))
         left = max(screen.left(), min(corner.x() - self.width(), screen.right() - self.width()))
         top = max(screen.top(), min(corner.y(), screen.bottom() - self.height()))
@@ -82,4 +81,9 @@ class GenerationPopover(QFrame):
     def _show_error(self, text: str) -> None:
         self.error.setText(translated(text))
         self.error.setVisible(bool(text))
-        self.adjustSize()
+        self._fit(self.screen().availableGeometry().height())
+
+    def _fit(self, most: int) -> None:
+        """Not `adjustSize`, which leaves a third of the screen free and squeezes everything on a low one."""
+        self._column.activate()  # what is hidden now does not count any more
+        self.resize(self.width(), min(self.sizeHint().height(), most))

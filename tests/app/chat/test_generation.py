@@ -10,6 +10,7 @@ from app.chat.controller import ChatController
 from app.chat.generation_popover import GenerationPopover
 from app.chat.presets import Presets
 from app.settings import GenerationSettings, SettingsFile
+from app.theme import Theme
 from tests.app.fake_link import FakeLink
 
 FULL = GenerationSettings("specexec", 128, 0.8, 0.95, 40, 0.05, 1.1, 7, 64, "Be brief.", 0.5, False, "drop")
@@ -108,3 +109,20 @@ def test_scrolling_over_a_number_leaves_it(popover: GenerationPopover) -> None:
     where = popover.form.temperature.mapTo(popover, QPoint(5, 5))
     QTest.wheelEvent(popover.windowHandle(), where, QPoint(0, 240))
     assert popover.form.temperature.value() == before
+
+
+def test_it_stays_as_high_as_its_fields_want_when_one_is_changed(
+    theme: Theme, settings: SettingsFile, popover: GenerationPopover, qtbot: QtBot
+) -> None:
+    theme.follow(settings.current)
+    button = QPushButton("Settings")
+    qtbot.addWidget(button)
+    popover.open_below(button)
+    before = popover.height()
+    popover.form.budget.setValue(128)
+    assert popover.height() == before
+    popover.form.seed.setText("none")
+    assert popover.error.isVisible()
+    assert popover.height() > before
+    popover.form.seed.setText("1")
+    assert popover.height() == before
