@@ -165,11 +165,11 @@ class Conversation:
     def answer_differently(self, message: int, text: str) -> Message:
         """Put an answer in a person's own words beside one of the path, and show it; what followed stays behind.
 
-        What an answer to the question is to begin with stays the same; one that was cut off can still be continued.
+        What an answer to the question is to begin with stays the same; one that ended early can still be continued.
         """
         before = self._all[message]
         assert before.role == "assistant", "only an answer can be given differently"
-        ending = before.ending if before.ending.is_early else Ending.COMPLETE
+        ending = Ending.STOPPED if before.ending.is_early else Ending.COMPLETE
         return self._show_new(Message("assistant", text, ending, parent=before.parent, beginning=before.beginning))
 
     def show_version(self, message: int, index: int) -> Message:

@@ -5,6 +5,7 @@ import pytest
 from app.chat.attachments.attachment import Attachment
 from app.chat.controller import FAILED_NOTICE
 from app.chat.conversation import Conversation, Ending
+from app.chat.figures import figures_of
 from app.chat.sums import added
 from app.engine_state import EngineState, Phase
 from app.settings import DROP, STOP, GenerationSettings, SettingsFile
@@ -139,6 +140,7 @@ def test_a_cut_off_answer_goes_on_from_a_person_s_words(room: Room) -> None:
     cut_off(room)
     room.controller.edit(room.answer.id, "Once over")
     assert room.controller.can_continue
+    assert [each.text for each in figures_of(room.answer)] == ["Stopped"], "of these words no token was cut off"
     room.controller.continue_answer()
     assert [each.content for each in room.link.last_question.chat] == ["Tell me", "Once over"]
     room.link.say(" a time")
