@@ -2,7 +2,7 @@
 
 _SHOWN, _SHOWN_LINES = 8_000, 80
 _WRITTEN, _WRITTEN_LINE, _WRITTEN_LINES = 200_000, 20_000, 4_000
-_ODD = 8  # letters that other alphabets' letters count for, which can need a layout of their own each
+_ODD = 8  # usual letters that one of another alphabet counts for, which can need a layout of its own
 
 
 def is_long(text: str) -> bool:
@@ -18,4 +18,7 @@ def is_writable(text: str, lines_before: int = 0) -> bool:
 
 
 def _letters(text: str) -> int:
-    return len(text) * (1 if text.isascii() else _ODD)
+    if text.isascii():
+        return len(text)
+    usual = len(text.encode("latin-1", "ignore"))
+    return usual + _ODD * (len(text) - usual)

@@ -145,6 +145,8 @@ def test_a_short_question_is_one_document(qtbot: QtBot) -> None:
         ("x = 1\n" * 5_000, True, False),
         (("x" * 999 + "\n") * 300, True, False),
         ("\u0627" * 5_000, True, False),
+        ("a\u0627" * 5_000, True, False),
+        ("Größe, Übung – „Mühe“. " * 150, False, True),
     ],
 )
 def test_what_is_long_and_what_nobody_can_write_in(text: str, long: bool, writable: bool) -> None:
