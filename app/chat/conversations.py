@@ -175,7 +175,8 @@ class Conversations(QObject):
     def _on_opened(self, record: ConversationRecord, messages: list[MessageRecord]) -> None:
         """A conversation was read: to be written elsewhere, or to be shown."""
         if self._exporting is None or self._exporting[1] != record.id:
-            self.keeper.show(record, messages)
+            if self.keeper.record(record.id) is not None:  # else it was deleted meanwhile
+                self.keeper.show(record, messages)
             return
         (path, _), self._exporting = self._exporting, None
         shown = conversation_of(record, messages)

@@ -92,6 +92,20 @@ def test_deleted_ones_come_back_one_after_the_other(window: MainWindow, link: Fa
     assert not window.notices.notices
 
 
+def test_what_is_deleted_while_it_is_read_is_not_opened(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    for question in ("One", "Two"):
+        converse(window, link, question)
+    window.actions_.new_chat.trigger()
+    choose(window, "One")
+    keeper = window.conversations.keeper
+    keeper.open(window.conversations.chosen)
+    window.actions_.delete_chat.trigger()
+    with qtbot.waitSignal(window.conversations.archive.listed):
+        window.conversations.archive.list_all()
+    assert window.chat.conversation.is_empty
+    assert titles(window) == ["Two"]
+
+
 def test_what_comes_without_a_title_gets_one_of_its_question(
     window: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
