@@ -163,13 +163,17 @@ class Actions:
             tr("&Help"): [self.palette, self.shortcuts, None, self.copy_diagnostics, self.log_folder, None, self.about],
         }
         for title, actions in menus.items():
-            menu = self._window.menuBar().addMenu(title)
-            for action in actions:
-                if action is None:
-                    menu.addSeparator()
-                else:
-                    menu.addAction(action)
-                    self._menus[action] = plain(title)
+            self._add_menu(title, actions)
+
+    def _add_menu(self, title: str, actions: list[QAction | None]) -> None:
+        """None stands for a line between two groups."""
+        menu = self._window.menuBar().addMenu(title)
+        for action in actions:
+            if action is None:
+                menu.addSeparator()
+            else:
+                menu.addAction(action)
+                self._menus[action] = plain(title)
 
 
 def plain(text: str) -> str:
