@@ -181,7 +181,7 @@ class Conversations(QObject):
         (path, _), self._exporting = self._exporting, None
         shown = conversation_of(record, messages)
         prompt = shown.settings.system_prompt if shown.settings else ""
-        write = as_json if path.suffix == ".json" else as_markdown
+        write = as_json if path.suffix.casefold() == ".json" else as_markdown
         try:
             path.write_text(write(record.shown_title, shown.messages, prompt), encoding="utf-8")
         except OSError as error:
