@@ -1,12 +1,12 @@
 """`auto` against every fixed budget, replayed: the pair's real trees and texts, on machines that are known exactly.
 
-python -m tests.bench.auto_replay [--prompt-count 6] [--max-new-tokens 96] [--starts 8] [--temperatures 0,0.6] [--json]
+python -m tests.bench.auto_replay [--prompt-count 16] [--max-new-tokens 96] [--starts 8] [--temperatures 0,0.6] [--json]
 
 On a real machine a few percent drown in noise. Here the embedded pair drafts a tree at every place of every answer
 once; what any budget and depth would have drafted there, and what the target would have accepted, is read off it. Only
 the seconds are a model's: of a machine that streams from a disk, of one with half the disk's rate, and of one with
 all weights in memory, each with noise. `auto` starts cold; its first 20 rounds are left out. Every start takes the
-answers in another order, three times over.
+answers in another order, twice.
 """
 
 import argparse
@@ -65,8 +65,8 @@ class Pace:
 
 PACES = (
     Pace("resident", lambda rows: 0.0075 + 0.0002 * rows, 0.0027, 0.0005, 0.004),
-    Pace("ssd", lambda rows: max(0.3, 0.08 + 0.0021 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
-    Pace("half", lambda rows: max(0.6, 0.08 + 0.0021 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
+    Pace("ssd", lambda rows: max(0.3, 0.165 + 0.00125 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
+    Pace("half", lambda rows: max(0.6, 0.165 + 0.00125 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
 )
 
 
@@ -162,10 +162,10 @@ def fixed_rate(texts: Sequence[Text], budget: int, pace: Pace) -> float:
     return tokens / seconds
 
 
-def auto_over_best(texts: Sequence[Text], pace: Pace, seed: int) -> float:
-    """The rate of `auto` over that of the best fixed budget, on the texts after its first rounds."""
+def auto_over_best(texts: Sequence[Text], pace: Pace, best_budget: int, seed: int) -> float:
+    """The rate of `auto` over that of the budget that is best for all texts, on the texts after its first rounds."""
     chance = random.Random(seed)
-    order = list(texts) * 3
+    order = list(texts) * 2
     chance.shuffle(order)
     auto = Auto([Named("specexec")], Named("none"), Prospects(), WIDEST, DEEPEST, clock=lambda: 0.0)
     auto.prefill([0])
@@ -178,14 +178,13 @@ def auto_over_best(texts: Sequence[Text], pace: Pace, seed: int) -> float:
             rounds, place = rounds + 1, place + len(result.tokens)
             seconds += played(text, place - len(result.tokens), result.choice, pace, None).seconds * is_counted
         counted += [text] * is_counted
-    best = max(fixed_rate(counted, budget, pace) for budget in (0, *BUDGETS))
-    return sum(len(answer) for answer, _ in counted) / seconds / best
+    return sum(len(answer) for answer, _ in counted) / seconds / fixed_rate(counted, best_budget, pace)
 
 
 def main() -> None:
     """Record, replay, and print a line per machine and temperature, or one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--prompt-count", type=int, default=6)
+    parser.add_argument("--prompt-count", type=int, default=16)
     parser.add_argument("--max-new-tokens", type=int, default=96)
     parser.add_argument("--starts", type=int, default=8)
     parser.add_argument("--temperatures", default="0,0.6")
@@ -196,7 +195,7 @@ def main() -> None:
         texts = recorded(temperature, arguments)
         for pace in PACES:
             best = max((0, *BUDGETS), key=lambda budget: fixed_rate(texts, budget, pace))
-            found = sorted(auto_over_best(texts, pace, seed) for seed in range(arguments.starts))
+            found = sorted(auto_over_best(texts, pace, best, seed) for seed in range(arguments.starts))
             row = {"machine": pace.name, "temperature": temperature, "best_budget": best}
             rows.append({**row, "over_best": mean(found), "least": found[0], "most": found[-1]})
             say("{machine:<9} T = {temperature:g}: {over_best:.3f} ({least:.2f} to {most:.2f})".format(**rows[-1]))
