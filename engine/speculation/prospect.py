@@ -148,8 +148,7 @@ class Prospects:
         self.rounds += 1
         self.allowance += CURIOSITY * result.seconds
         drafted_seconds = max(0.0, result.draft_seconds - once_seconds)
-        if self.passes.is_known_at(rows):
-            self.hiding.observe(drafted_seconds, result.target_seconds, self.passes.at(rows))
+        self.hiding.observe(rows, drafted_seconds, result.target_seconds)
         self.passes.observe(rows, result.target_seconds + self.hiding.share * drafted_seconds)
         self.rests.observe(rows, max(0.0, result.seconds - result.draft_seconds - result.target_seconds))
         if result.tree.drafted:
