@@ -65,7 +65,7 @@ class Record:
         self.pace.observe(max(result.tree.depths), result.tree.drafted, draft_seconds)
 
     def earn(self, tokens: int, promised: float) -> None:
-        """A tree that sized itself gave so many tokens, where one of a fixed size promised others in the same time."""
+        """A tree that sized itself gave so many tokens; one of a fixed size promised others in the same time."""
         self._earned = self._earned * EARNING + tokens
         self._promised = self._promised * EARNING + promised
 
@@ -190,9 +190,14 @@ class Prospects:
         return Plan(method, 0, 0, 1.0, self.passes.at(1) + self.rests.at(1))
 
     def earn(self, plan: Plan, result: RoundResult) -> None:
-        """A tree sized itself where this plan was the best of a fixed size."""
-        record = self.drafting[plan.method]
-        record.earn(len(result.tokens), plan.rate / record.gain * result.seconds)
+        """A tree sized itself where this plan was the best of a fixed size.
+
+        It is held against what that promised in the time that such trees usually take: a busy minute is no fault.
+        """
+        record, rows = self.drafting[plan.method], len(result.tree)
+        seconds = self.passes.at(rows) + self.rests.at(rows)
+        seconds += self._waited(record.pace.seconds(max(result.tree.depths), result.tree.drafted))
+        record.earn(len(result.tokens), plan.rate / record.gain * seconds)
 
     def price(self, plan: Plan, most: int) -> Price:
         """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted."""

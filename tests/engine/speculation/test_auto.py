@@ -71,24 +71,21 @@ def test_a_disk_of_half_the_rate_is_followed() -> None:
 
 
 def test_a_busy_minute_is_forgotten() -> None:
-    trial = Trial(resident())
-    trial.run(40)
-    calm = trial.machine
-    trial.machine = Machine(lambda rows: 4 * calm.pass_seconds(rows), 0.008, 0.0004, 0.004)
-    trial.run(10)
-    trial.machine = calm
-    trial.run(2 * LEARNING)  # it waits until it is sure, and then looks around again for ten rounds
-    assert trial.rate(trial.run(40)) > 0.93 * calm.best_rate()
-
-
-def test_where_trees_promise_a_little_more_than_they_give_none_is_taken() -> None:
     reached = []
     for seed in range(6):
-        even = Machine(lambda rows: 0.003 + 0.0014 * (rows - 1), 0.0012, 0.0, 0.0004, chance=random.Random(seed))
-        trial = Trial(even)
-        trial.run(140)
-        reached.append(trial.rate(trial.run(100)) / even.rate(0, 0))
-    assert min(reached) > 0.95
+        calm = resident()
+        calm.chance = random.Random(seed)
+        trial = Trial(calm)
+        trial.run(40)
+        gain = trial.prospects.drafting["specexec"].gain
+        trial.machine = Machine(lambda rows: 4 * resident().pass_seconds(rows), 0.008, 0.0004, 0.004)
+        trial.run(10)
+        assert trial.prospects.drafting["specexec"].gain == pytest.approx(gain, rel=0.3), "it is no fault of the trees"
+        trial.machine = calm
+        trial.run(2 * LEARNING)  # it waits until it is sure, and then looks around again for ten rounds
+        reached.append(trial.rate(trial.run(40)) / calm.best_rate())
+    assert sum(reached) / len(reached) > 0.93
+    assert min(reached) > 0.85
 
 
 def test_what_trees_give_that_size_themselves_is_compared_with_what_was_promised() -> None:
