@@ -228,6 +228,10 @@ main() {
     done
     if [ -z "$deb" ] || [ -z "$wheels" ]; then usage >&2 && exit 2; fi
     [ "$(id -u)" = 0 ] || fail "only root can make a chroot"
+    local tool
+    for tool in debootstrap Xvfb xdotool import sqlite3; do
+        command -v "$tool" >/dev/null || fail "there is no $tool; see the first lines of this script"
+    done
     mkdir -p "$out"
     trap clean_up EXIT
     mkdir -p /tmp/.X11-unix
