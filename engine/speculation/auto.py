@@ -121,7 +121,9 @@ class Auto:
             return self._unknown(plans, best) or self._freed(best)
         others = self._others(plans, best, known.looks)
         look = next((other for other in others if known.may_look(other, best)), best)
-        return look if look.method == best.method and look is not best else self._freed(look)
+        # Of another method's trees every second one may size itself: at a wrong price that could be none, for ever.
+        is_free = look is best or (look.method != best.method and known.looks % 2 == 0)
+        return self._freed(look) if is_free else look
 
     def _freed(self, plan: Plan) -> Plan:
         """The same, and its tree may size itself."""
@@ -167,9 +169,15 @@ class Auto:
         return max(same_size, key=lambda plan: plan.depth)
 
     def _others(self, plans: Sequence[Plan], best: Plan, turn: int) -> list[Plan]:
-        """In turn: the best of every other method; larger and smaller trees, as deep as may be."""
-        methods = {plan.method for plan in plans} - {best.method}
-        others = [max((plan for plan in plans if plan.method == name), key=_rate) for name in sorted(methods)]
+        """In turn: the best of every other method, and smaller ones; larger and smaller trees, as deep as may be."""
+        others = []
+        for name in sorted({plan.method for plan in plans} - {best.method}):
+            its = [plan for plan in plans if plan.method == name]
+            most = max(its, key=_rate)
+            others += [
+                most,
+                *(plan for plan in its if 0 < plan.budget == most.budget // 4 and plan.depth == most.depth),
+            ]
         for budget in (best.budget * 2, best.budget, best.budget // 2, best.budget * 4):
             same_size = [plan for plan in plans if plan.method == best.method and plan.budget == budget]
             others += [max(same_size, key=lambda plan: plan.depth)] if same_size else []
