@@ -18,7 +18,7 @@ from engine.speculation.calibration import Calibration
 from engine.speculation.prospect import Prospects
 from engine.weights.atomic_file import replaced_atomically
 
-VERSION = 2
+VERSION = 3
 LARGEST_FILE = 1 << 20  # bytes; one of ours has some 20,000
 ANEW = "It is learnt anew."
 

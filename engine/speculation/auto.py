@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from engine.speculation.curiosity import Look
 from engine.speculation.method import Method
+from engine.speculation.plan import Plan
 from engine.speculation.price import Price
-from engine.speculation.prospect import Plan, Prospects
+from engine.speculation.prospect import Prospects
 from engine.speculation.strategy import Choice, RoundResult
 
 FIRST_BUDGET = 64  # in the middle of what may be best, on a scale of doublings
@@ -117,13 +119,12 @@ class Auto:
         plans = self._plans()
         best = self._used = self._best(plans)
         if known.is_learning:
-            known.allowance = 0.0
+            known.curiosity.forget()
             return self._unknown(plans, best) or self._freed(best)
-        others = self._others(plans, best, known.looks)
-        look = next((other for other in others if known.may_look(other, best)), best)
-        # Of another method's trees every second one may size itself: at a wrong price that could be none, for ever.
-        is_free = look is best or (look.method != best.method and known.looks % 2 == 0)
-        return self._freed(look) if is_free else look
+        look = known.curiosity.choose(self._looks(plans, best), best)
+        if look is None:
+            return self._freed(best)
+        return self._freed(look.plan) if look.is_free else look.plan
 
     def _freed(self, plan: Plan) -> Plan:
         """The same, and its tree may size itself."""
@@ -168,21 +169,22 @@ class Auto:
         same_size = [plan for plan in plans if (plan.method, plan.budget) == (likeliest.method, likeliest.budget)]
         return max(same_size, key=lambda plan: plan.depth)
 
-    def _others(self, plans: Sequence[Plan], best: Plan, turn: int) -> list[Plan]:
-        """In turn: the best of every other method, and smaller ones; larger and smaller trees, as deep as may be."""
-        others = []
+    def _looks(self, plans: Sequence[Plan], best: Plan) -> list[Look]:
+        """The best of every other method, and a smaller one; larger and smaller trees than `best`, as deep as may be.
+
+        Another method's best tree may size itself: at a wrong price that could be none, for ever, but for the smaller.
+        """
+        looks = []
         for name in sorted({plan.method for plan in plans} - {best.method}):
             its = [plan for plan in plans if plan.method == name]
             most = max(its, key=_rate)
-            others += [
-                most,
-                *(plan for plan in its if 0 < plan.budget == most.budget // 4 and plan.depth == most.depth),
-            ]
-        for budget in (best.budget * 2, best.budget, best.budget // 2, best.budget * 4):
-            same_size = [plan for plan in plans if plan.method == best.method and plan.budget == budget]
-            others += [max(same_size, key=lambda plan: plan.depth)] if same_size else []
-        first = turn % len(others)
-        return [*others[first:], *others[:first]]
+            looks.append(Look(name, most, is_free=True))
+            smaller = [plan for plan in its if 0 < plan.budget == max(1, most.budget // 4) and plan.depth == most.depth]
+            looks += [Look(f"{name}, smaller", plan) for plan in smaller]
+        for times in (2.0, 1.0, 0.5, 4.0) if best.budget else ():
+            its = [plan for plan in plans if plan.method == best.method and plan.budget == int(best.budget * times)]
+            looks += [Look(f"{times} times", max(its, key=lambda plan: plan.depth))] if its else []
+        return looks
 
     def _method(self, plan: Plan) -> Method:
         if plan.method in self._methods:

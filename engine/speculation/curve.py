@@ -14,6 +14,7 @@ FIRST = 0.5  # what a first measurement counts for: it includes whatever is done
 ONCE = 2.0  # and that may double it
 SPIKE = 1.5  # a measurement farther off, by this factor, counts only up to there
 FAMILIAR = 2.0  # measurements of a size before it tells that all sizes have changed
+IMPOSSIBLE = 1.5  # so many times what a larger size takes
 NOISE = 0.15  # a deviation, as a logarithm, that means nothing
 CALMER, BUSIER = 1.5, 0.6  # how much more, or less, one that is shorter or longer than the first ones counts
 SLOWER, FASTER, ABOUT = 0.25, 0.6, 0.05  # how far the level follows one deviation: other work makes slow, nothing fast
@@ -48,6 +49,7 @@ class Curve:
         if FIRST < weight < FAMILIAR:
             share = min(share * (CALMER if shape < old else BUSIER), 1.0)
         self._bins[place] = (old_size + (size - old_size) * share, old + (shape - old) * share, weight + 1.0)
+        self._refute(place)
         self._fit = None
 
     @property
@@ -119,6 +121,15 @@ class Curve:
             self.is_settled = abs(off) < NOISE
             gain = ABOUT if self.is_settled else SLOWER if off > 0 else FASTER
             self.level *= math.exp(gain * off)
+
+    def _refute(self, place: int) -> None:
+        """Smaller sizes that are remembered as far dearer than this one were measured on a machine that was slower."""
+        value = self._bins[place][1]
+        dearer = [other for other in self._bins if other < place and self._bins[other][1] > IMPOSSIBLE * value > 0]
+        slower = max((self._bins[other][1] / value for other in dearer), default=1.0)
+        for other in dearer:
+            size, remembered, weight = self._bins[other]
+            self._bins[other] = size, remembered / slower, weight
 
     def _fitted(self) -> tuple[list[float], list[float]]:
         sizes, values, weights = zip(*(self._bins[place] for place in sorted(self._bins)), strict=True)

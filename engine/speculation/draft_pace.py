@@ -1,4 +1,6 @@
-"""How long drafting takes: so much for every level, so much for every node, learnt online from noisy measurements."""
+"""How long drafting takes: so much for a tree, a level and a node, learnt online from noisy measurements."""
+
+from itertools import combinations
 
 import numpy as np
 
@@ -7,20 +9,25 @@ from engine.speculation.figures import State, figure, figures, shortened
 FADING = 0.96  # what an old measurement counts for when the next one arrives
 SPIKE = 1.5  # a measurement farther off, by this factor, counts only up to there
 KNOWN = 3.0  # measurements before anything is taken for a spike
-CALM = 1e-3  # how far to believe, as long as little is known, that a node costs nothing
+CALM = 1.0 + np.diag([0.02, 0.0, 0.001])  # how far to believe, while little is known, that trees and nodes cost nothing
 LEAST_SECONDS = 1e-6  # what can be told from nothing
+CAUSES = [cause for count in (1, 2, 3) for cause in combinations(range(3), count)]  # that may not be 0, together
 
 
 class DraftPace:
-    """Seconds = a levels + b nodes, a and b from 0 on: a level is a pass of the draft, and wider ones take longer.
+    """Seconds = a + b levels + c nodes, none below 0: a level is a pass of the draft, and wider ones take longer.
+
+    What a tree takes whatever its size, such as reading what was written meanwhile, must not be laid to its levels:
+    where only small trees are seen now and then, deep ones would be thought far too dear, and never tried.
 
     Least squares of relative errors, so that small trees tell as much as large ones.
     """
 
     def __init__(self) -> None:
         self._seen = 0.0
-        self._products = np.zeros((2, 2))  # of (levels, nodes) with each other, and with the seconds
-        self._seconds = np.zeros(2)
+        self._products = np.zeros((3, 3))  # of (1, levels, nodes) with each other, and with the seconds
+        self._seconds = np.zeros(3)
+        self._costs: tuple[float, float, float] | None = None
 
     @property
     def state(self) -> State:
@@ -36,7 +43,7 @@ class DraftPace:
         """As it was kept; raises for what is no state."""
         pace = cls()
         pace._seen = figure(state["seen"], 0.0)
-        pace._products, pace._seconds = figures(state["products"], (2, 2), 0.0), figures(state["seconds"], (2,), 0.0)
+        pace._products, pace._seconds = figures(state["products"], (3, 3), 0.0), figures(state["seconds"], (3,), 0.0)
         return pace
 
     def observe(self, levels: int, nodes: int, seconds: float) -> None:
@@ -44,27 +51,31 @@ class DraftPace:
         expected = self.seconds(levels, nodes)
         if self._seen > KNOWN:
             seconds = min(max(seconds, expected / SPIKE), expected * SPIKE)
-        size = np.array([levels, nodes]) / max(expected or seconds, LEAST_SECONDS)
+        size = np.array([1, levels, nodes]) / max(expected or seconds, LEAST_SECONDS)
         self._products = self._products * FADING + np.outer(size, size)
         self._seconds = self._seconds * FADING + size * seconds / max(expected or seconds, LEAST_SECONDS)
         self._seen = self._seen * FADING + 1.0
+        self._costs = None
 
     def seconds(self, levels: float, nodes: float) -> float:
         """Of drafting such a tree; 0 if nothing was measured."""
-        level, node = self.costs
-        return level * levels + node * nodes
+        tree, level, node = self.costs
+        return tree + level * levels + node * nodes
 
     @property
-    def costs(self) -> tuple[float, float]:
-        """Seconds of a level and of a node; 0 if nothing was measured."""
-        (levels, both), (_, nodes) = self._products
-        if not levels:
-            return 0.0, 0.0
-        by_levels, by_nodes = self._seconds
-        nodes *= 1.0 + CALM
-        determinant = levels * nodes - both**2
-        node = (by_nodes * levels - by_levels * both) / determinant
-        if node <= 0.0:
-            return float(by_levels / levels), 0.0
-        level = (by_levels * nodes - by_nodes * both) / determinant
-        return (float(level), float(node)) if level > 0.0 else (0.0, float(by_nodes / nodes))
+    def costs(self) -> tuple[float, float, float]:
+        """Seconds of a tree, of a level and of a node; 0 if nothing was measured."""
+        self._costs = self._costs or self._fitted()
+        return self._costs
+
+    def _fitted(self) -> tuple[float, float, float]:
+        """The best of all that some of the three explain, if none of these comes out below 0."""
+        products, best, least = self._products * CALM, np.zeros(3), 0.0
+        for causes in map(list, CAUSES if self._products.any() else ()):
+            found = np.linalg.solve(products[np.ix_(causes, causes)], self._seconds[causes])
+            error = -float(found @ self._seconds[causes])  # up to what is the same for all
+            if (found >= 0.0).all() and error < least:
+                best, least = np.zeros(3), error
+                best[causes] = found
+        tree, level, node = best.tolist()
+        return tree, level, node

@@ -6,50 +6,21 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from engine.speculation.curiosity import Curiosity
 from engine.speculation.curve import Curve
 from engine.speculation.draft_pace import DraftPace
 from engine.speculation.expectation import BUDGETS, DEPTHS, Expectation
 from engine.speculation.figures import State, figure, shortened
 from engine.speculation.hiding import Hiding
+from engine.speculation.plan import Plan
 from engine.speculation.price import Price
 from engine.speculation.strategy import RoundResult
 
 LEARNING_ROUNDS, RELEARNING_ROUNDS = 18, 10  # so long the unknown is tried where it promises nearly as much
 OTHER_MACHINE = 1.3  # passes that take so many times as long, or as short, are another machine's
-CHAIN = 1.25  # nodes a level, at most, of what is rather a chain than a tree
-PRESCRIBED = 0.1  # the part of a round that is lost at least where the tree's size is not left to itself
-UNSURE = 0.02  # the same for another method, whose trees size themselves
 TELLING = 8  # nodes that a tree has at least to tell how chances go on from level to level
 EARNING = 0.98  # what a tree that sized itself counts for when the next one is seen
 HOPED_GAIN, TOKENS_TO_HOPE = 1.08, 60.0  # what its freedom is hoped to gain, and what that counts for against tokens
-CURIOSITY = 0.015  # the part of all time that may be lost by looking at what is not the best
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A choice with what is expected of it: tokens and seconds of a round, and the levels of the tree."""
-
-    method: str
-    budget: int
-    depth: int
-    tokens: float
-    seconds: float
-    levels: float = 0.0
-
-    @property
-    def is_chain(self) -> bool:
-        """Whether nearly every node is expected on a level of its own."""
-        return self.budget < CHAIN * self.levels
-
-    @property
-    def choice(self) -> tuple[str, int, int]:
-        """Without what is expected of it."""
-        return self.method, self.budget, self.depth
-
-    @property
-    def rate(self) -> float:
-        """Tokens per second."""
-        return self.tokens / self.seconds if self.seconds > 0 else 0.0
 
 
 class Record:
@@ -109,8 +80,7 @@ class Prospects:
     rests: Curve = field(default_factory=Curve)
     hiding: Hiding = field(default_factory=Hiding)
     drafting: dict[str, Record] = field(default_factory=dict)
-    allowance: float = 0.0  # seconds that may be lost by looking
-    looks: int = 0
+    curiosity: Curiosity = field(default_factory=Curiosity)
     learning_until: int = LEARNING_ROUNDS
     level: float = 1.0  # of the passes, when the learning began
 
@@ -119,7 +89,6 @@ class Prospects:
         """What was learnt, to be kept."""
         return {
             "rounds": self.rounds,
-            "looks": self.looks,
             "learning_until": self.learning_until,
             "level": shortened(self.level),
             "passes": self.passes.state,
@@ -133,7 +102,6 @@ class Prospects:
         """As it was kept; raises `ValueError`, `TypeError`, `KeyError` or `AttributeError` for what is no state."""
         return cls(
             rounds=int(figure(state["rounds"], 0)),
-            looks=int(figure(state["looks"], 0)),
             learning_until=int(figure(state["learning_until"], 0)),
             level=figure(state["level"], 1e-6, 1e6),
             passes=Curve.restored(state["passes"]),
@@ -146,7 +114,7 @@ class Prospects:
         """One round; `once_seconds`: of its drafting, what a change of method took; `is_studied`: its tree, too."""
         rows = len(result.tree)
         self.rounds += 1
-        self.allowance += CURIOSITY * result.seconds
+        self.curiosity.earn(result.seconds)
         drafted_seconds = max(0.0, result.draft_seconds - once_seconds)
         self.hiding.observe(rows, drafted_seconds, result.target_seconds)
         self.passes.observe(rows, result.target_seconds + self.hiding.share * drafted_seconds)
@@ -171,16 +139,6 @@ class Prospects:
         """Whether so little is known that the unknown is worth a try."""
         return self.rounds < self.learning_until
 
-    def may_look(self, plan: Plan, best: Plan) -> bool:
-        """Whether there is time for a round that is not expected to be the best; if so, it is spent."""
-        least = PRESCRIBED if plan.method == best.method else UNSURE
-        loss = max(least * plan.seconds, plan.seconds - plan.tokens / best.rate)
-        if loss > self.allowance:
-            return False
-        self.allowance -= loss
-        self.looks += 1
-        return True
-
     def is_drafted(self, method: str) -> bool:
         """Whether this method has grown a tree yet."""
         return method in self.drafting
@@ -203,7 +161,7 @@ class Prospects:
         """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted."""
         drafting = self.drafting[plan.method]
         rate = plan.rate / drafting.gain / drafting.expectation.honesty
-        level, node = (rate * self._waited(seconds) for seconds in drafting.pace.costs)
+        _, level, node = (rate * self._waited(seconds) for seconds in drafting.pace.costs)
         rows = np.arange(1.0, most + 2)
         passes = rate * (self.passes.over(rows) + self.rests.over(rows)) + node * (rows - 1)
         entry = passes[min(int(self.passes.after(1.0)) - 1, most)]

@@ -1,11 +1,8 @@
 """What a tree tells of other sizes and depths: smaller ones exactly, larger ones by how it would have gone on."""
 
-import random
-
 import numpy as np
 import pytest
 
-from engine.speculation.draft_pace import DraftPace
 from engine.speculation.expectation import BUDGETS, DEPTHS, Expectation
 from engine.speculation.tree import Path, Tree
 from tests.engine.speculation.simulation import grow
@@ -72,30 +69,3 @@ def test_an_answer_that_ends_in_the_tree_says_nothing_against_it() -> None:
     found = Expectation()
     found.observe(tree, Path((0,), bonus=tree.tokens[1]), 16, 8)
     assert found.tokens()[BUDGETS.index(16), DEPTHS.index(8)] == pytest.approx(np.exp(tree.log_probs).sum())
-
-
-def test_drafting_is_so_much_a_level_and_so_much_a_node() -> None:
-    chance, pace = random.Random(1), DraftPace()
-    assert pace.seconds(5, 50) == 0.0
-    for number in range(60):
-        levels, nodes = chance.randint(1, 32), chance.choice((8, 32, 128))
-        spike = 5.0 if number % 10 == 9 else 1.0
-        pace.observe(levels, nodes, (0.003 * levels + 0.0002 * nodes) * chance.lognormvariate(0, 0.05) * spike)
-    assert pace.seconds(10, 64) == pytest.approx(0.03 + 0.0128, rel=0.2)
-    assert pace.seconds(30, 8) == pytest.approx(0.09 + 0.0016, rel=0.2)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (6, 6), (20, 64)])
-def test_trees_that_are_all_alike_tell_only_of_their_like(shape: tuple[int, int]) -> None:
-    pace = DraftPace()
-    for _ in range(30):
-        pace.observe(*shape, 0.05)
-    assert pace.seconds(*shape) == pytest.approx(0.05, rel=0.01)
-    assert pace.seconds(2 * shape[0], 2 * shape[1]) == pytest.approx(0.1, rel=0.01)
-
-
-def test_drafting_that_takes_no_time_is_no_error() -> None:
-    pace = DraftPace()
-    for _ in range(5):
-        pace.observe(3, 8, 0.0)
-    assert pace.seconds(3, 8) == pytest.approx(0.0, abs=1e-9)
