@@ -120,7 +120,7 @@ class Auto:
         best = self._used = self._best(plans)
         if known.is_learning:
             known.curiosity.forget()
-            return self._unknown(plans, best) or self._freed(best)
+            return self._unknown(plans, best) or self._freed(self._hopeful(plans, best))
         look = known.curiosity.choose(self._looks(plans, best), best)
         if look is None:
             return self._freed(best)
@@ -154,6 +154,8 @@ class Auto:
         if not (used and same):
             return best
         margin = TO_STAY if used.method == best.method else TO_KEEP_METHOD
+        if used.budget and not best.budget:
+            margin += self._prospects.drafting[used.method].error / 2  # one token per pass tells nothing of trees
         return same[0] if best.rate < margin * same[0].rate else best
 
     def _unknown(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
@@ -169,6 +171,18 @@ class Auto:
         same_size = [plan for plan in plans if (plan.method, plan.budget) == (likeliest.method, likeliest.budget)]
         return max(same_size, key=lambda plan: plan.depth)
 
+    def _hopeful(self, plans: Sequence[Plan], best: Plan) -> Plan:
+        """Not one token per pass, as long as a tree may be better: the best of the method that least is known of."""
+        likeliest = [max((plan for plan in plans if plan.method == name), key=_rate) for name in self._methods]
+        hopeful = [plan for plan in likeliest if self._hope(plan) * plan.rate > best.rate]
+        if best.budget or not hopeful:
+            return best
+        return min(hopeful, key=lambda plan: self._prospects.drafting[plan.method].rounds)
+
+    def _hope(self, plan: Plan) -> float:
+        """How many times as much this may well give as it promises: few trees must not have the last word."""
+        return 1.0 + self._prospects.drafting[plan.method].error if plan.budget else 1.0
+
     def _looks(self, plans: Sequence[Plan], best: Plan) -> list[Look]:
         """The best of every other method, and a smaller one; larger and smaller trees than `best`, as deep as may be.
 
@@ -178,9 +192,10 @@ class Auto:
         for name in sorted({plan.method for plan in plans} - {best.method}):
             its = [plan for plan in plans if plan.method == name]
             most = max(its, key=_rate)
-            looks.append(Look(name, most, is_free=True))
+            hope = 1.0 if best.budget else self._hope(most)
+            looks.append(Look(name, most, is_free=True, hope=hope))
             smaller = [plan for plan in its if 0 < plan.budget == max(1, most.budget // 4) and plan.depth == most.depth]
-            looks += [Look(f"{name}, smaller", plan) for plan in smaller]
+            looks += [Look(f"{name}, smaller", plan, hope=hope) for plan in smaller]
         for times in (2.0, 1.0, 0.5, 4.0) if best.budget else ():
             its = [plan for plan in plans if plan.method == best.method and plan.budget == int(best.budget * times)]
             looks += [Look(f"{times} times", max(its, key=lambda plan: plan.depth))] if its else []

@@ -12,17 +12,21 @@ LOST_BY_FIXED = 0.1  # and if it may not
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A plan to try, under a name that stays the same while the plan changes; `is_free`: its tree may size itself."""
+    """A plan to try, under a name that stays the same while the plan changes.
+
+    `is_free`: its tree may size itself; `hope`: how many times as much it may give as it promises.
+    """
 
     name: str
     plan: Plan
     is_free: bool = False
+    hope: float = 1.0
 
     def loss(self, best: Plan) -> float:
         """Seconds that are expected to be lost by it."""
         plan = self.plan
         least = LOST_BY_FREE if self.is_free else LOST_BY_FIXED
-        return max(least * plan.seconds, plan.seconds - plan.tokens / best.rate, 1e-9)
+        return max(least * plan.seconds, plan.seconds - self.hope * plan.tokens / best.rate, 1e-9)
 
 
 class Curiosity:
@@ -45,12 +49,12 @@ class Curiosity:
         self._purses, self._names = {}, ()
 
     def choose(self, looks: Sequence[Look], best: Plan) -> Look | None:
-        """What has waited longest of those that can be paid for, if any; it is paid."""
+        """What least was lost by so far of those that can be paid for, if any; it is paid."""
         for look in looks:
             self._purses.setdefault(look.name, 0.0)
         self._names = [look.name for look in looks]
-        due = max(looks, key=lambda look: self._purses[look.name] / look.loss(best))
-        if self._purses[due.name] < due.loss(best):
-            return None
-        self._purses[due.name] -= due.loss(best)
+        affordable = [look for look in looks if self._purses[look.name] >= look.loss(best)]
+        due = max(affordable, key=lambda look: self._purses[look.name], default=None)
+        if due:
+            self._purses[due.name] -= due.loss(best)
         return due

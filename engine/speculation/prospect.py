@@ -1,5 +1,6 @@
 """What each way of speculating costs and gives on this machine, as far as it is known by now."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -29,21 +30,27 @@ class Record:
     def __init__(self) -> None:
         self.expectation = Expectation()
         self.pace = DraftPace()
+        self.rounds = 0
         self._earned = self._promised = 0.0
 
     def observe(self, result: RoundResult, draft_seconds: float) -> None:
         """One round by this method; `draft_seconds`: of its tree alone, nothing that is done only once."""
         self.pace.observe(max(result.tree.depths), result.tree.drafted, draft_seconds)
 
-    def earn(self, tokens: int, promised: float) -> None:
-        """A tree that sized itself gave so many tokens; one of a fixed size promised others in the same time."""
+    def earn(self, tokens: float, promised: float) -> None:
+        """A tree that sized itself promises so many tokens; one of a fixed size promised others in the same time."""
         self._earned = self._earned * EARNING + tokens
         self._promised = self._promised * EARNING + promised
 
     @property
     def gain(self) -> float:
-        """What trees that size themselves give over what the best fixed size promises."""
+        """What trees that size themselves promise over what the best fixed size does; neither is luck."""
         return (TOKENS_TO_HOPE * HOPED_GAIN + self._earned) / (TOKENS_TO_HOPE + self._promised)
+
+    @property
+    def error(self) -> float:
+        """Standard error of what its trees give, as a part of that: they differ by about as much as they give."""
+        return 1.0 / math.sqrt(max(self.rounds, 1))
 
     @property
     def state(self) -> State:
@@ -51,6 +58,7 @@ class Record:
         return {
             "expectation": self.expectation.state,
             "pace": self.pace.state,
+            "rounds": self.rounds,
             "earned": shortened(self._earned),
             "promised": shortened(self._promised),
         }
@@ -61,6 +69,7 @@ class Record:
         record = cls()
         record.expectation = Expectation.restored(state["expectation"])
         record.pace = DraftPace.restored(state["pace"])
+        record.rounds = int(figure(state["rounds"], 0))
         record._earned, record._promised = (figure(state[name], 0.0) for name in ("earned", "promised"))
         return record
 
@@ -125,6 +134,8 @@ class Prospects:
             self._notice_change(rows)
             if is_studied:
                 drafting.expectation.observe(result.tree, result.path, result.budget, result.depth)
+        if record := self.drafting.get(result.choice.method.name):
+            record.rounds += 1
 
     def _notice_change(self, rows: int) -> None:
         """If all passes take longer or shorter now, larger trees may have become free, or dear: learn again."""
@@ -155,7 +166,7 @@ class Prospects:
         record, rows = self.drafting[plan.method], len(result.tree)
         seconds = self.passes.at(rows) + self.rests.at(rows)
         seconds += self._waited(record.pace.seconds(max(result.tree.depths), result.tree.drafted))
-        record.earn(len(result.tokens), plan.rate / record.gain * seconds)
+        record.earn(record.expectation.tokens_of(result.tree), plan.rate / record.gain * seconds)
 
     def price(self, plan: Plan, most: int) -> Price:
         """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted."""

@@ -98,7 +98,7 @@ def test_where_a_tree_begins_to_pay_it_is_found_out() -> None:
         trial.run(60)
         assert trial.auto.reason.startswith("A tree does not pay here: ")
         trial.machine = good
-        trial.run(150)
+        trial.run(100)
         found.append(sum(result.choice.budget == 0 for result in trial.run(20)) < 5)
     assert all(found)
 

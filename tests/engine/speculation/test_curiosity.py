@@ -39,6 +39,14 @@ def test_a_fixed_size_is_taken_to_lose_something_even_where_it_promises_as_much_
     assert 0 < Look("free", BEST, is_free=True).loss(BEST) < Look("fixed", BEST).loss(BEST) < BEST.seconds / 2
 
 
+def test_what_little_is_known_of_is_cheaper_to_look_at() -> None:
+    plan = Plan("specexec", 64, 8, tokens=5.0, seconds=1.0)
+    certain, likely, hopeful = (Look("", plan, is_free=True, hope=hope).loss(BEST) for hope in (1.0, 1.5, 3.0))
+    assert certain == pytest.approx(0.5)
+    assert likely == pytest.approx(0.25)
+    assert 0 < hopeful < 0.05
+
+
 def test_empty_purses_buy_nothing() -> None:
     curiosity = Curiosity()
     assert curiosity.choose([CHEAP], BEST) is None
