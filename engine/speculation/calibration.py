@@ -1,6 +1,7 @@
 """How often a drafted token is really accepted, learnt online from the draft's probability for it."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -67,23 +68,29 @@ class Calibration:
         log_probs = log_probs.double()
         return torch.nn.functional.logsigmoid(self._mapped(_log_odds(log_probs))) if self.is_proven else log_probs
 
-    def observe(self, log_probs: Tensor, taken: int | None) -> None:
-        """What the target took of one accepted node's candidates.
+    def observe(self, log_probs: Tensor, taken: Sequence[int | None]) -> None:
+        """What the target took of the candidates of some accepted nodes, all of one round.
 
-        log_probs: [width], conditional, the likeliest first; `taken`: its number, None if the token was not listed.
+        log_probs: [nodes, width], conditional, the likeliest first in every row; `taken`: of every row in turn its
+        number, None if the token was not listed.
         """
         log_probs = log_probs.double()
-        choice, left, part = _choices(len(log_probs)), *_place(_log_odds(log_probs))
+        odds = _log_odds(log_probs)
+        choice, (left, part) = _choices(log_probs.shape[-1]).expand_as(log_probs), _place(odds)
         hits = torch.zeros_like(log_probs)
-        if taken is not None:
-            hits[taken] = 1.0
-        self._prove(_log_odds(log_probs), hits)
+        for row, number in enumerate(taken):
+            if number is not None:
+                hits[row, number] = 1.0
+        self._prove(odds, hits)
+        fading = torch.zeros(2, BUCKETS, dtype=torch.float64)
+        for row in range(len(taken)):
+            fading[choice[row], left[row]] += 1.0  # once for each bucket, however many of a row fall into it
         for sums in (self._seen, self._taken, self._promised):
-            sums[choice, left] *= math.exp(-1 / MEMORY)  # once for each bucket, however many fall into it
+            sums.mul_((-fading / MEMORY).exp())
         for bucket, share in ((left, 1.0 - part), (left + 1, part)):  # what lies between two centres counts for both
             for sums, values in ((self._seen, 1.0), (self._taken, hits), (self._promised, log_probs.exp())):
                 sums.index_put_((choice, bucket), share * values, accumulate=True)
-        self.observations += 1
+        self.observations += len(taken)
         self._curve = None
 
     def _mapped(self, odds: Tensor) -> Tensor:
@@ -96,7 +103,7 @@ class Calibration:
         """Score both forecasts of an outcome that neither has seen."""
         loss = torch.nn.functional.binary_cross_entropy_with_logits
         gained = loss(odds, hits, reduction="sum") - loss(self._mapped(odds), hits, reduction="sum")
-        self._gain = self._gain * math.exp(-1 / MEMORY) + float(gained)
+        self._gain = self._gain * math.exp(-len(hits) / MEMORY) + float(gained)
 
     def _shifts(self) -> Tensor:
         """[2, BUCKETS]: what is added to the log-odds at every bucket's centre; kept until more is observed."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from engine.options import SpeculationOptions
@@ -165,10 +166,16 @@ class SpecExec:
 
     def _learn(self, calibration: Calibration, nodes: Sequence[int], followers: Sequence[int]) -> None:
         """Of what the draft proposed behind every accepted node: which did the target say?"""
-        for node, token in zip(nodes, followers, strict=True):
-            if read := self._pending.get(node):
-                found = (read.tokens[read.row] == token).nonzero()
-                calibration.observe(read.log_probs[read.row], int(found[0, 0]) if len(found) else None)
+        reads = [
+            (read, token) for node, token in zip(nodes, followers, strict=True) if (read := self._pending.get(node))
+        ]
+        if not reads:
+            return
+        listed = torch.stack([read.tokens[read.row] for read, _ in reads])
+        found = (listed == torch.tensor([[token] for _, token in reads])).nonzero().tolist()
+        taken = dict(found)
+        log_probs = torch.stack([read.log_probs[read.row] for read, _ in reads])
+        calibration.observe(log_probs, [taken.get(row) for row in range(len(reads))])
 
 
 def _promising(chances: Tensor, budget: int, price: Price | None) -> int:

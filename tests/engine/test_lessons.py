@@ -39,7 +39,7 @@ def taught(rounds: int = 40) -> Lessons:
     lessons = Lessons(prospects=trial.prospects)
     chance = random.Random(1)
     for _ in range(30):
-        lessons.calibration.observe(torch.tensor([0.9, 0.05]).log(), 0 if chance.random() < 0.5 else None)
+        lessons.calibration.observe(torch.tensor([[0.9, 0.05]]).log(), [0 if chance.random() < 0.5 else None])
     return lessons
 
 

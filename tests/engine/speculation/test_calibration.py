@@ -25,7 +25,7 @@ def taught(temperature: float, count: int = 4000, seed: int = 0) -> Calibration:
         said = int(torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator))
         listed = logits.log_softmax(-1).topk(6)
         found = (listed.indices == said).nonzero()
-        calibration.observe(listed.values, int(found[0, 0]) if len(found) else None)
+        calibration.observe(listed.values[None], [int(found[0, 0]) if len(found) else None])
     return calibration
 
 
@@ -79,7 +79,7 @@ def test_what_is_new_counts_for_more_than_what_is_old() -> None:
     sure = torch.tensor([math.log(0.9), math.log(0.05)])
     for taken in (0, 1):
         for _ in range(3000):
-            calibration.observe(sure, taken)
+            calibration.observe(sure[None], [taken])
     scores = calibration.log_acceptance(sure[None])[0].exp()
     assert float(scores[0]) < 0.3
     assert float(scores[1]) > 0.7
@@ -90,7 +90,7 @@ def test_the_tree_holds_what_is_likely_accepted_not_what_is_likely_drafted() -> 
     calibration = Calibration()
     listed = torch.tensor([[math.log(0.97), math.log(0.02)]])
     for number in range(2000):
-        calibration.observe(listed[0], number % 2)
+        calibration.observe(listed[:1], [number % 2])
     trees = []
     for scorer in (None, calibration):
         search = BestFirst(9, 0.95)
