@@ -1,12 +1,20 @@
-"""The K best draft prefixes, found by a batched best-first search; plain arithmetic on the host."""
+"""The K best draft prefixes, found by a batched best-first search; plain arithmetic on the host.
+
+In numpy, whose calls take a third of torch's: there are dozens for every pass of a draft that may take a millisecond.
+"""
 
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.speculation.tree import Tree
+
+Integers = NDArray[np.int64]
+Numbers = NDArray[np.float64]
 
 
 class BestFirst:
@@ -23,14 +31,14 @@ class BestFirst:
 
     def __init__(self, root_token: int, decay: float) -> None:
         self._log_decay = math.log(decay)
-        self._tokens = torch.tensor([root_token])
-        self._parents = torch.tensor([-1])
-        self._depths = torch.tensor([0])
-        self._log_probs = torch.zeros(1, dtype=torch.float64)  # cumulative, like the scores
-        self._scores = torch.zeros(1, dtype=torch.float64)
-        self._expanded = torch.zeros(1, dtype=torch.bool)
+        self._tokens: Integers = np.array([root_token], dtype=np.int64)
+        self._parents: Integers = np.array([-1], dtype=np.int64)
+        self._depths: Integers = np.array([0], dtype=np.int64)
+        self._log_probs: Numbers = np.zeros(1)  # cumulative, like the scores
+        self._scores: Numbers = np.zeros(1)
+        self._expanded = np.zeros(1, dtype=np.bool_)
         # Children too low for the budget of the moment: parent, token, cumulative log-probability, cumulative score.
-        self._spare: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+        self._spare: list[tuple[Integers, Integers, Numbers, Numbers]] = []
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -38,31 +46,32 @@ class BestFirst:
     def frontier(self, batch: int, budget: int, depth: int) -> Tensor:
         """int64 [n <= batch]: the best nodes worth expanding, in the order of their numbers; empty when done."""
         worthwhile = ~self._expanded & (self._depths < depth) & (self._scores >= self._threshold(budget))
-        candidates = worthwhile.nonzero()[:, 0]
-        priority = self._scores[candidates] + self._depths[candidates] * self._log_decay
-        chosen = priority.topk(min(batch, len(candidates))).indices
-        return candidates[chosen].sort().values
+        candidates = worthwhile.nonzero()[0]
+        if len(candidates) > batch:
+            priority = self._scores[candidates] + self._depths[candidates] * self._log_decay
+            candidates = np.sort(candidates[np.argsort(-priority, kind="stable")[:batch]])
+        return torch.from_numpy(candidates)
 
     def chances(self, depth: int) -> Tensor:
         """float64 [n]: how likely each node at most `depth` deep is to be accepted, the likeliest first; no root."""
-        return self._scores[1:][self._depths[1:] <= depth].exp().sort(descending=True).values
+        return torch.from_numpy(np.exp(-np.sort(-self._scores[1:][self._depths[1:] <= depth])))
 
     def chances_of(self, nodes: Tensor) -> Tensor:
         """float64 [len(nodes)]: how likely each of these nodes is to be accepted."""
-        return self._scores[nodes].exp()
+        return torch.from_numpy(np.exp(self._scores[nodes.numpy()]))
 
     def tokens_of(self, nodes: Tensor | Sequence[int]) -> list[int]:
         """The tokens of these nodes."""
-        return [int(token) for token in self._tokens[nodes]]
+        return _listed(self._tokens[np.asarray(nodes, dtype=np.int64)])
 
     def parents_of(self, nodes: Tensor) -> list[int]:
         """The parents of these nodes; -1 for the root."""
-        return [int(parent) for parent in self._parents[nodes]]
+        return _listed(self._parents[nodes.numpy()])
 
     def child(self, node: int, token: int) -> int | None:
         """The child of `node` that carries `token` and is expanded, or None."""
-        found = ((self._parents == node) & (self._tokens == token) & self._expanded).nonzero()
-        return int(found[0, 0]) if len(found) else None
+        found = ((self._parents == node) & (self._tokens == token) & self._expanded).nonzero()[0]
+        return int(found[0]) if len(found) else None
 
     def expand(
         self, nodes: Tensor, log_probs: Tensor, tokens: Tensor, budget: int, scores: Tensor | None = None
@@ -71,33 +80,33 @@ class BestFirst:
 
         Scores are at most 0; None: the log-probabilities are the scores.
         """
-        self._expanded[nodes] = True
-        parents = nodes.repeat_interleave(log_probs.shape[1])
-        cumulative = (self._log_probs[nodes, None] + log_probs.double()).flatten()
-        best = (self._scores[nodes, None] + (log_probs if scores is None else scores).double()).flatten()
+        above = nodes.numpy()
+        self._expanded[above] = True
+        parents = above.repeat(log_probs.shape[1])
+        cumulative = (self._log_probs[above, None] + log_probs.double().numpy()).ravel()
+        best = (self._scores[above, None] + (log_probs if scores is None else scores).double().numpy()).ravel()
+        said = tokens.numpy().ravel()
         # No child below the K-th best of all nodes known with it can be among the K best in the end.
         hopeful = best >= self._threshold(budget, best)
         low = ~hopeful
-        self._append(parents[hopeful], tokens.flatten()[hopeful], cumulative[hopeful], best[hopeful])
-        self._spare.append((parents[low], tokens.flatten()[low], cumulative[low], best[low]))
+        self._append(parents[hopeful], said[hopeful], cumulative[hopeful], best[hopeful])
+        self._spare.append((parents[low], said[low], cumulative[low], best[low]))
 
     def best(self, budget: int, depth: int) -> Tensor:
         """int64: the root and the `budget` best nodes at most `depth` deep, in the order of their numbers.
 
         A child never scores more than its parent and stands behind it, so a stable sort keeps ancestors in.
         """
-        ranked = self._scores[1:].masked_fill(self._depths[1:] > depth, -torch.inf)
-        order = ranked.sort(descending=True, stable=True).indices[: min(budget, int(ranked.isfinite().sum()))] + 1
-        return torch.cat([torch.tensor([0]), order.sort().values])
+        reached = ((self._depths[1:] <= depth) & np.isfinite(self._scores[1:])).nonzero()[0] + 1
+        order = reached[np.argsort(-self._scores[reached], kind="stable")[:budget]]
+        return torch.from_numpy(np.concatenate([np.zeros(1, dtype=np.int64), np.sort(order)]))
 
     def tree(self, nodes: Tensor) -> Tree:
         """The `Tree` of these nodes, an ancestor-closed set that begins with the root."""
-        place = self._places(nodes)
-        parents = [-1, *place[self._parents[nodes[1:]]].tolist()]
-        tokens, log_probs, scores = (
-            tuple(values[nodes].tolist()) for values in (self._tokens, self._log_probs, self._scores)
-        )
-        return Tree(tokens, tuple(parents), log_probs, scores)
+        kept = nodes.numpy()
+        parents = (-1, *_listed(self._places(kept)[self._parents[kept[1:]]]))
+        log_probs, scores = (tuple(values[kept].tolist()) for values in (self._log_probs, self._scores))
+        return Tree(tuple(_listed(self._tokens[kept])), parents, log_probs, scores)
 
     def reconsider(self) -> None:
         """Take back every child that was too low: the budget is about to grow."""
@@ -108,34 +117,38 @@ class BestFirst:
     def reroot(self, root: int) -> Tensor:
         """Forget all but `root` and what is below it; returns the old numbers of the nodes that stay, ascending."""
         self.reconsider()
-        below = torch.zeros(len(self), dtype=torch.bool)
+        below = np.zeros(len(self), dtype=np.bool_)
         below[root] = True
         for _ in range(int(self._depths.max()) - int(self._depths[root])):  # a level deeper each time
             below[1:] |= below[self._parents[1:]]
-        stay = below.nonzero()[:, 0]
-        place = self._places(stay)
-        self._parents = torch.cat([torch.tensor([-1]), place[self._parents[stay[1:]]]])
+        stay = below.nonzero()[0]
+        self._parents = np.concatenate([self._parents[:1], self._places(stay)[self._parents[stay[1:]]]])
         self._tokens, self._expanded = self._tokens[stay], self._expanded[stay]
         self._depths = self._depths[stay] - self._depths[root]
         self._log_probs = self._log_probs[stay] - self._log_probs[root]
         self._scores = self._scores[stay] - self._scores[root]
-        return stay
+        return torch.from_numpy(stay)
 
-    def _append(self, parents: Tensor, tokens: Tensor, log_probs: Tensor, scores: Tensor) -> None:
-        self._tokens = torch.cat([self._tokens, tokens])
-        self._parents = torch.cat([self._parents, parents])
-        self._depths = torch.cat([self._depths, self._depths[parents] + 1])
-        self._log_probs = torch.cat([self._log_probs, log_probs])
-        self._scores = torch.cat([self._scores, scores])
-        self._expanded = torch.cat([self._expanded, torch.zeros(len(parents), dtype=torch.bool)])
+    def _append(self, parents: Integers, tokens: Integers, log_probs: Numbers, scores: Numbers) -> None:
+        self._tokens = np.concatenate([self._tokens, tokens])
+        self._parents = np.concatenate([self._parents, parents])
+        self._depths = np.concatenate([self._depths, self._depths[parents] + 1])
+        self._log_probs = np.concatenate([self._log_probs, log_probs])
+        self._scores = np.concatenate([self._scores, scores])
+        self._expanded = np.concatenate([self._expanded, np.zeros(len(parents), dtype=np.bool_)])
 
-    def _places(self, nodes: Tensor) -> Tensor:
-        place = torch.full((len(self),), -1)
-        place[nodes] = torch.arange(len(nodes))
+    def _places(self, nodes: Integers) -> Integers:
+        place = np.full(len(self), -1, dtype=np.int64)
+        place[nodes] = np.arange(len(nodes))
         return place
 
-    def _threshold(self, budget: int, joining: Tensor | None = None) -> float:
-        known = self._scores[1:] if joining is None else torch.cat([self._scores[1:], joining])
+    def _threshold(self, budget: int, joining: Numbers | None = None) -> float:
+        known = self._scores[1:] if joining is None else np.concatenate([self._scores[1:], joining])
         if len(known) < budget:
             return -math.inf
-        return float(known.kthvalue(len(known) - budget + 1).values)
+        return float(np.partition(known, len(known) - budget)[len(known) - budget])
+
+
+def _listed(values: Integers) -> list[int]:
+    found: list[int] = values.tolist()
+    return found
