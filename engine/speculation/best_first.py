@@ -1,6 +1,6 @@
 """The K best draft prefixes, found by a batched best-first search; plain arithmetic on the host.
 
-In numpy, whose calls take a third of torch's: there are dozens for every pass of a draft that may take a millisecond.
+In numpy, whose calls cost less than torch's: there are dozens for every pass of a draft that may take a millisecond.
 """
 
 import math
