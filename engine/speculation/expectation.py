@@ -71,10 +71,6 @@ class Expectation:
         """[len(BUDGETS), len(DEPTHS)]: expected tokens of a pass, the bonus token included."""
         return 1.0 + self.honesty * self._sums
 
-    def tokens_of(self, tree: Tree) -> float:
-        """Of a pass over this very tree, the bonus token included."""
-        return 1.0 + self.honesty * float(_chances(tree)[1:].sum())
-
     @property
     def honesty(self) -> float:
         """Tokens that were accepted for every one that the scores promised."""

@@ -37,14 +37,14 @@ class Record:
         """One round by this method; `draft_seconds`: of its tree alone, nothing that is done only once."""
         self.pace.observe(max(result.tree.depths), result.tree.drafted, draft_seconds)
 
-    def earn(self, tokens: float, promised: float) -> None:
-        """A tree that sized itself promises so many tokens; one of a fixed size promised others in the same time."""
+    def earn(self, tokens: int, promised: float) -> None:
+        """A tree that sized itself gave so many tokens; one of a fixed size promised others in the same time."""
         self._earned = self._earned * EARNING + tokens
         self._promised = self._promised * EARNING + promised
 
     @property
     def gain(self) -> float:
-        """What trees that size themselves promise over what the best fixed size does; neither is luck."""
+        """What trees that size themselves give over what the best fixed size promises."""
         return (TOKENS_TO_HOPE * HOPED_GAIN + self._earned) / (TOKENS_TO_HOPE + self._promised)
 
     @property
@@ -166,7 +166,7 @@ class Prospects:
         record, rows = self.drafting[plan.method], len(result.tree)
         seconds = self.passes.at(rows) + self.rests.at(rows)
         seconds += self._waited(record.pace.seconds(max(result.tree.depths), result.tree.drafted))
-        record.earn(record.expectation.tokens_of(result.tree), plan.rate / record.gain * seconds)
+        record.earn(len(result.tokens), plan.rate / record.gain * seconds)
 
     def price(self, plan: Plan, most: int) -> Price:
         """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted."""

@@ -88,6 +88,16 @@ def test_a_busy_minute_is_forgotten() -> None:
     assert min(reached) > 0.8
 
 
+def test_where_trees_promise_a_little_more_than_they_give_none_is_taken() -> None:
+    reached = []
+    for seed in range(6):
+        even = Machine(lambda rows: 0.003 + 0.0014 * (rows - 1), 0.0012, 0.0, 0.0004, chance=random.Random(seed))
+        trial = Trial(even)
+        trial.run(140)
+        reached.append(trial.rate(trial.run(100)) / even.rate(0, 0))
+    assert min(reached) > 0.95
+
+
 def test_where_a_tree_begins_to_pay_it_is_found_out() -> None:
     """One token per pass was best for a minute: what is looked at now and then must be able to change that."""
     found = []

@@ -1,7 +1,5 @@
 """What a tree tells of other sizes and depths: smaller ones exactly, larger ones by how it would have gone on."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -71,12 +69,3 @@ def test_an_answer_that_ends_in_the_tree_says_nothing_against_it() -> None:
     found = Expectation()
     found.observe(tree, Path((0,), bonus=tree.tokens[1]), 16, 8)
     assert found.tokens()[BUDGETS.index(16), DEPTHS.index(8)] == pytest.approx(np.exp(tree.log_probs).sum())
-
-
-def test_a_tree_s_own_tokens_are_what_its_scores_promise_as_far_as_these_were_true_before() -> None:
-    found, tree = Expectation(), grow(16, 8, 0.9, 1)
-    promised = found.tokens_of(tree)
-    assert promised == pytest.approx(sum(map(math.exp, tree.log_probs)))
-    for _ in range(20):
-        found.observe(tree, STOPPED, 16, 8)
-    assert 1.0 < found.tokens_of(tree) < 0.5 * promised
