@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,7 +13,7 @@ class PendingTree:
     def __init__(self) -> None:
         self.tokens: list[int] = []
         self._depths: list[int] = []
-        self._visible = torch.zeros(0, 0, dtype=torch.bool)  # [capacity, capacity]: row may see column
+        self._visible = np.zeros((0, 0), dtype=np.bool_)  # [capacity, capacity]: row may see column
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -32,24 +33,26 @@ class PendingTree:
         """
         begin, end = len(self.tokens), len(self.tokens) + len(tokens)
         self._reserve(end)
-        by_depth: dict[int, list[int]] = {}
+        self._visible[begin:end] = False
+        generations: list[list[int]] = [[]]  # of the new nodes: those below old ones, then their children, and so on
+        generation_of: dict[int, int] = {}
         for node, parent in enumerate(parents, start=begin):
             assert parent < node, "a parent must be appended before its children"
-            depth = 0 if parent < 0 else self._depths[parent] + 1
-            self._depths.append(depth)
-            by_depth.setdefault(depth, []).append(node)
+            self._depths.append(0 if parent < 0 else self._depths[parent] + 1)
+            generation = generation_of[node] = generation_of.get(parent, -1) + 1
+            if generation == len(generations):
+                generations.append([])
+            generations[generation].append(node)
         self.tokens.extend(tokens)
-        self._visible[begin:end] = False
-        for depth in sorted(by_depth):  # a level at a time: every parent's row is complete before it is copied
-            nodes = torch.tensor(by_depth[depth])
-            if depth:
-                self._visible[nodes] = self._visible[torch.tensor([parents[n - begin] for n in by_depth[depth]])]
+        for nodes in generations:  # one at a time: every parent's row is complete before it is copied
+            below = [node for node in nodes if parents[node - begin] >= 0]
+            self._visible[below] = self._visible[[parents[node - begin] for node in below]]
             self._visible[nodes, nodes] = True
-        return self._visible[begin:end, :end]
+        return torch.from_numpy(self._visible[begin:end, :end])
 
     def retain(self, nodes: Sequence[int], above: int) -> None:
         """Keep only these nodes, ascending, with their ancestors but for the `above` levels that are committed now."""
-        index = torch.tensor(nodes, dtype=torch.int64)
+        index = np.array(nodes, dtype=np.int64)
         self._visible[: len(nodes), : len(nodes)] = self._visible[index][:, index]
         self.tokens = [self.tokens[node] for node in nodes]
         self._depths = [self._depths[node] - above for node in nodes]
@@ -69,6 +72,6 @@ class PendingTree:
         capacity = len(self._visible)
         if count <= capacity:
             return
-        grown = torch.zeros(2 * (max(count, 2 * capacity, 256),), dtype=torch.bool)
+        grown = np.zeros(2 * (max(count, 2 * capacity, 256),), dtype=np.bool_)
         grown[:capacity, :capacity] = self._visible
         self._visible = grown

@@ -1,20 +1,15 @@
 """The K best draft prefixes, found by a batched best-first search; plain arithmetic on the host.
 
-In numpy, whose calls cost less than torch's: there are dozens for every pass of a draft that may take a millisecond.
+There are dozens of calls for every pass of a draft that may take a millisecond, so each of them counts.
 """
 
 import math
 from collections.abc import Sequence
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
+from engine.speculation.arrays import Flags, Integers, Numbers
 from engine.speculation.tree import Tree
-
-Integers = NDArray[np.int64]
-Numbers = NDArray[np.float64]
 
 
 class BestFirst:
@@ -37,36 +32,39 @@ class BestFirst:
         self._log_probs: Numbers = np.zeros(1)  # cumulative, like the scores
         self._scores: Numbers = np.zeros(1)
         self._expanded = np.zeros(1, dtype=np.bool_)
-        # Children too low for the budget of the moment: parent, token, cumulative log-probability, cumulative score.
-        self._spare: list[tuple[Integers, Integers, Numbers, Numbers]] = []
+        # Children too low for the budget of the moment: of each expansion the parents, and [parents, width] their
+        # cumulative log-probabilities, tokens, cumulative scores, and which of them are too low.
+        self._spare: list[tuple[Integers, Numbers, Integers, Numbers, Flags]] = []
 
     def __len__(self) -> int:
         return len(self._tokens)
 
-    def frontier(self, batch: int, budget: int, depth: int) -> Tensor:
+    def frontier(self, batch: int, budget: int, depth: int) -> Integers:
         """int64 [n <= batch]: the best nodes worth expanding, in the order of their numbers; empty when done."""
         worthwhile = ~self._expanded & (self._depths < depth) & (self._scores >= self._threshold(budget))
         candidates = worthwhile.nonzero()[0]
         if len(candidates) > batch:
             priority = self._scores[candidates] + self._depths[candidates] * self._log_decay
             candidates = np.sort(candidates[np.argsort(-priority, kind="stable")[:batch]])
-        return torch.from_numpy(candidates)
+        return candidates
 
-    def chances(self, depth: int) -> Tensor:
+    def chances(self, depth: int) -> Numbers:
         """float64 [n]: how likely each node at most `depth` deep is to be accepted, the likeliest first; no root."""
-        return torch.from_numpy(np.exp(-np.sort(-self._scores[1:][self._depths[1:] <= depth])))
+        chances: Numbers = np.exp(-np.sort(-self._scores[1:][self._depths[1:] <= depth]))
+        return chances
 
-    def chances_of(self, nodes: Tensor) -> Tensor:
+    def chances_of(self, nodes: Integers) -> Numbers:
         """float64 [len(nodes)]: how likely each of these nodes is to be accepted."""
-        return torch.from_numpy(np.exp(self._scores[nodes.numpy()]))
+        chances: Numbers = np.exp(self._scores[nodes])
+        return chances
 
-    def tokens_of(self, nodes: Tensor | Sequence[int]) -> list[int]:
+    def tokens_of(self, nodes: Integers | Sequence[int]) -> list[int]:
         """The tokens of these nodes."""
         return _listed(self._tokens[np.asarray(nodes, dtype=np.int64)])
 
-    def parents_of(self, nodes: Tensor) -> list[int]:
+    def parents_of(self, nodes: Integers) -> list[int]:
         """The parents of these nodes; -1 for the root."""
-        return _listed(self._parents[nodes.numpy()])
+        return _listed(self._parents[nodes])
 
     def child(self, node: int, token: int) -> int | None:
         """The child of `node` that carries `token` and is expanded, or None."""
@@ -74,47 +72,42 @@ class BestFirst:
         return int(found[0]) if len(found) else None
 
     def expand(
-        self, nodes: Tensor, log_probs: Tensor, tokens: Tensor, budget: int, scores: Tensor | None = None
+        self, nodes: Integers, log_probs: Numbers, tokens: Integers, budget: int, scores: Numbers | None = None
     ) -> None:
         """Take in the children of `nodes`: conditional log-probabilities, tokens and scores, all [len(nodes), width].
 
         Scores are at most 0; None: the log-probabilities are the scores.
         """
-        above = nodes.numpy()
-        self._expanded[above] = True
-        parents = above.repeat(log_probs.shape[1])
-        cumulative = (self._log_probs[above, None] + log_probs.double().numpy()).ravel()
-        best = (self._scores[above, None] + (log_probs if scores is None else scores).double().numpy()).ravel()
-        said = tokens.numpy().ravel()
+        self._expanded[nodes] = True
+        cumulative = self._log_probs[nodes, None] + log_probs
+        best = self._scores[nodes, None] + (log_probs if scores is None else scores)
         # No child below the K-th best of all nodes known with it can be among the K best in the end.
         hopeful = best >= self._threshold(budget, best)
-        low = ~hopeful
-        self._append(parents[hopeful], said[hopeful], cumulative[hopeful], best[hopeful])
-        self._spare.append((parents[low], said[low], cumulative[low], best[low]))
+        self._append(nodes, cumulative, tokens, best, hopeful)
+        self._spare.append((nodes, cumulative, tokens, best, ~hopeful))
 
-    def best(self, budget: int, depth: int) -> Tensor:
+    def best(self, budget: int, depth: int) -> Integers:
         """int64: the root and the `budget` best nodes at most `depth` deep, in the order of their numbers.
 
         A child never scores more than its parent and stands behind it, so a stable sort keeps ancestors in.
         """
         reached = ((self._depths[1:] <= depth) & np.isfinite(self._scores[1:])).nonzero()[0] + 1
         order = reached[np.argsort(-self._scores[reached], kind="stable")[:budget]]
-        return torch.from_numpy(np.concatenate([np.zeros(1, dtype=np.int64), np.sort(order)]))
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.sort(order)])
 
-    def tree(self, nodes: Tensor) -> Tree:
+    def tree(self, nodes: Integers) -> Tree:
         """The `Tree` of these nodes, an ancestor-closed set that begins with the root."""
-        kept = nodes.numpy()
-        parents = (-1, *_listed(self._places(kept)[self._parents[kept[1:]]]))
-        log_probs, scores = (tuple(values[kept].tolist()) for values in (self._log_probs, self._scores))
-        return Tree(tuple(_listed(self._tokens[kept])), parents, log_probs, scores)
+        parents = (-1, *_listed(self._places(nodes)[self._parents[nodes[1:]]]))
+        log_probs, scores = (tuple(values[nodes].tolist()) for values in (self._log_probs, self._scores))
+        return Tree(tuple(_listed(self._tokens[nodes])), parents, log_probs, scores)
 
     def reconsider(self) -> None:
         """Take back every child that was too low: the budget is about to grow."""
-        for parents, tokens, log_probs, scores in self._spare:
-            self._append(parents, tokens, log_probs, scores)
+        for low in self._spare:
+            self._append(*low)
         self._spare.clear()
 
-    def reroot(self, root: int) -> Tensor:
+    def reroot(self, root: int) -> Integers:
         """Forget all but `root` and what is below it; returns the old numbers of the nodes that stay, ascending."""
         self.reconsider()
         below = np.zeros(len(self), dtype=np.bool_)
@@ -127,14 +120,16 @@ class BestFirst:
         self._depths = self._depths[stay] - self._depths[root]
         self._log_probs = self._log_probs[stay] - self._log_probs[root]
         self._scores = self._scores[stay] - self._scores[root]
-        return torch.from_numpy(stay)
+        return stay
 
-    def _append(self, parents: Integers, tokens: Integers, log_probs: Numbers, scores: Numbers) -> None:
-        self._tokens = np.concatenate([self._tokens, tokens])
+    def _append(self, nodes: Integers, log_probs: Numbers, tokens: Integers, scores: Numbers, chosen: Flags) -> None:
+        """The chosen children of `nodes`; all but these are [len(nodes), width]."""
+        parents = nodes[chosen.nonzero()[0]]
+        self._tokens = np.concatenate([self._tokens, tokens[chosen]])
         self._parents = np.concatenate([self._parents, parents])
         self._depths = np.concatenate([self._depths, self._depths[parents] + 1])
-        self._log_probs = np.concatenate([self._log_probs, log_probs])
-        self._scores = np.concatenate([self._scores, scores])
+        self._log_probs = np.concatenate([self._log_probs, log_probs[chosen]])
+        self._scores = np.concatenate([self._scores, scores[chosen]])
         self._expanded = np.concatenate([self._expanded, np.zeros(len(parents), dtype=np.bool_)])
 
     def _places(self, nodes: Integers) -> Integers:
@@ -143,7 +138,7 @@ class BestFirst:
         return place
 
     def _threshold(self, budget: int, joining: Numbers | None = None) -> float:
-        known = self._scores[1:] if joining is None else np.concatenate([self._scores[1:], joining])
+        known = self._scores[1:] if joining is None else np.concatenate([self._scores[1:], joining.ravel()])
         if len(known) < budget:
             return -math.inf
         return float(np.partition(known, len(known) - budget)[len(known) - budget])

@@ -4,8 +4,8 @@ import math
 from bisect import bisect_right
 
 import numpy as np
-from numpy.typing import NDArray
 
+from engine.speculation.arrays import Numbers
 from engine.speculation.figures import State, figure, shortened
 from engine.speculation.monotone import isotonic
 
@@ -18,8 +18,6 @@ IMPOSSIBLE = 1.5  # so many times what a larger size takes
 NOISE = 0.15  # a deviation, as a logarithm, that means nothing
 CALMER, BUSIER = 1.5, 0.6  # how much more, or less, one that is shorter or longer than the first ones counts
 SLOWER, FASTER, ABOUT = 0.25, 0.6, 0.05  # how far the level follows one deviation: other work makes slow, nothing fast
-
-Numbers = NDArray[np.float64]
 
 
 class Curve:

@@ -1,12 +1,10 @@
 """How many tokens a pass will give, for trees of every size and depth, from the scores of the trees seen so far."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from engine.speculation.arrays import Integers, Numbers
 from engine.speculation.figures import State, figure, figures, shortened
 from engine.speculation.tree import Path, Tree
-
-Numbers = NDArray[np.float64]
 
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -87,7 +85,7 @@ class Expectation:
         return self._levels
 
 
-def _continued(tree: Tree, budget: int, depth: int) -> tuple[Numbers, NDArray[np.int64]]:
+def _continued(tree: Tree, budget: int, depth: int) -> tuple[Numbers, Integers]:
     """Chances and depths of the drafted nodes and of those that would have followed, the likeliest first."""
     chances, depths = _chances(tree), np.asarray(tree.depths, dtype=np.int64)
     deeper = _deeper(chances, depths) if 0 < depth <= depths.max() < DEPTHS[-1] else None
@@ -98,7 +96,7 @@ def _continued(tree: Tree, budget: int, depth: int) -> tuple[Numbers, NDArray[np
     return every[order], at[order]
 
 
-def _deeper(chances: Numbers, depths: NDArray[np.int64]) -> tuple[Numbers, NDArray[np.int64]]:
+def _deeper(chances: Numbers, depths: Integers) -> tuple[Numbers, Integers]:
     """Where the depth cut a tree off: one more node a level, behind the best of the last one.
 
     To get a level farther is as likely as it was for the best nodes in the tree's lower half.
@@ -111,7 +109,7 @@ def _deeper(chances: Numbers, depths: NDArray[np.int64]) -> tuple[Numbers, NDArr
     return last * sure ** (levels - deepest), levels
 
 
-def _wider(chances: Numbers, depths: NDArray[np.int64], tree: Tree, depth: int) -> tuple[Numbers, NDArray[np.int64]]:
+def _wider(chances: Numbers, depths: Integers, tree: Tree, depth: int) -> tuple[Numbers, Integers]:
     """Where the budget cut a tree off: on all levels, chances fall on with a power of the rank, as those of words do.
 
     They begin with the least of the tree, and not above what its children leave of any node's own chance.

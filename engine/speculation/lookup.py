@@ -3,9 +3,10 @@
 import math
 from collections.abc import Sequence
 
-import torch
+import numpy as np
 from torch import Tensor
 
+from engine.speculation.arrays import Numbers
 from engine.speculation.merging import Merged, merge
 from engine.speculation.method import Ends, Method
 from engine.speculation.price import Price
@@ -67,7 +68,7 @@ class Lookup:
         self._method.keep(Path(tuple(own), path.bonus))
 
 
-def _chances(tree: Tree) -> Tensor:
+def _chances(tree: Tree) -> Numbers:
     """float64 [drafted]: of its nodes, the likeliest first."""
-    scores = torch.tensor((tree.scores or tree.log_probs)[1:], dtype=torch.float64)
-    return scores.exp().sort(descending=True).values
+    chances: Numbers = np.exp(-np.sort(-np.array((tree.scores or tree.log_probs)[1:], dtype=np.float64)))
+    return chances

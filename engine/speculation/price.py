@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from engine.speculation.arrays import Numbers
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -22,22 +23,22 @@ class Price:
     level: float
     node: float
     carried: float
-    rows: Tensor
+    rows: Numbers
     entry: float
 
-    def best_size(self, chances: Tensor) -> int:
+    def best_size(self, chances: Numbers) -> int:
         """How many of the likeliest nodes are worth a row of the target's pass; chances: float64 [n], descending."""
         return _most_worth(chances, self.rows)
 
-    def hopeful_size(self, chances: Tensor) -> int:
+    def hopeful_size(self, chances: Numbers) -> int:
         """The same while more nodes are to come: that any tree costs more than none must not end it early."""
-        return _most_worth(chances, self.rows.clamp(min=self.entry))
+        return _most_worth(chances, np.maximum(self.rows, self.entry))
 
-    def is_worth_reading(self, chances: Tensor) -> bool:
+    def is_worth_reading(self, chances: Numbers) -> bool:
         """Whether one more draft pass is expected to pay, over nodes that are reached with these chances."""
         return self.carried * float(chances.sum()) > self.level + self.node * len(chances)
 
 
-def _most_worth(chances: Tensor, rows: Tensor) -> int:
-    gains = torch.cat([chances.new_zeros(1), chances[: len(rows) - 1].cumsum(0)])
+def _most_worth(chances: Numbers, rows: Numbers) -> int:
+    gains = np.concatenate([[0.0], chances[: len(rows) - 1].cumsum()])
     return int((gains - rows[: len(gains)]).argmax())

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 
 from engine.speculation.curiosity import Curiosity
 from engine.speculation.curve import Curve
@@ -176,9 +175,7 @@ class Prospects:
         rows = np.arange(1.0, most + 2)
         passes = rate * (self.passes.over(rows) + self.rests.over(rows)) + node * (rows - 1)
         entry = passes[min(int(self.passes.after(1.0)) - 1, most)]
-        return Price(
-            level, node, drafting.expectation.carried(max(plan.budget, TELLING)), torch.from_numpy(passes), float(entry)
-        )
+        return Price(level, node, drafting.expectation.carried(max(plan.budget, TELLING)), passes, float(entry))
 
     def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
         """Every size and depth up to these limits, for a method that has drafted.

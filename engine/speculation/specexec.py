@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
+import numpy as np
 from torch import Tensor
 
 from engine.options import SpeculationOptions
 from engine.speculation.acceptance import accept
+from engine.speculation.arrays import Integers, Numbers
 from engine.speculation.best_first import BestFirst
 from engine.speculation.calibration import Calibration
 from engine.speculation.method import Ends, Sampling, Scorer
@@ -27,8 +28,8 @@ class Read:
 
     number: int
     row: int
-    log_probs: Tensor
-    tokens: Tensor
+    log_probs: Numbers
+    tokens: Integers
 
 
 class SpecExec:
@@ -143,7 +144,7 @@ class SpecExec:
         self._pending = {node: replace(read, number=number[read.number]) for node, read in below.items()}
         self._appended, self._unread = len(rest), 0
 
-    def _expand(self, search: BestFirst, frontier: Tensor, budget: int, tokens: Sequence[int]) -> None:
+    def _expand(self, search: BestFirst, frontier: Integers, budget: int, tokens: Sequence[int]) -> None:
         """One draft pass over the frontier, and its children into the search."""
         if not self._pending:  # the first frontier is the root; with it goes what the draft has not read yet
             unread = list(tokens[self._draft.length :])
@@ -154,7 +155,7 @@ class SpecExec:
             logits = self._draft.score(search.tokens_of(frontier), parents)
         known = logits.log_softmax(-1)[:, : self._vocabulary]
         probable = known.topk(min(self._options.width, known.shape[-1]))
-        log_probs, candidates = probable.values.cpu(), probable.indices.cpu()
+        log_probs, candidates = probable.values.cpu().double().numpy(), probable.indices.cpu().numpy()
         for row, node in enumerate(frontier.tolist()):
             self._pending[node] = Read(self._appended + row, row, log_probs, candidates)
         self._appended += len(frontier)
@@ -171,13 +172,13 @@ class SpecExec:
         ]
         if not reads:
             return
-        listed = torch.stack([read.tokens[read.row] for read, _ in reads])
-        found = (listed == torch.tensor([[token] for _, token in reads])).nonzero().tolist()
-        taken = dict(found)
-        log_probs = torch.stack([read.log_probs[read.row] for read, _ in reads])
+        listed = np.stack([read.tokens[read.row] for read, _ in reads])
+        found = (listed == np.array([[token] for _, token in reads])).nonzero()
+        taken = dict(zip(*(numbers.tolist() for numbers in found), strict=True))
+        log_probs = np.stack([read.log_probs[read.row] for read, _ in reads])
         calibration.observe(log_probs, [taken.get(row) for row in range(len(reads))])
 
 
-def _promising(chances: Tensor, budget: int, price: Price | None) -> int:
+def _promising(chances: Numbers, budget: int, price: Price | None) -> int:
     """How many of the nodes known so far a tree would have that may still grow."""
     return min(budget, price.hopeful_size(chances)) if price else budget

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
 
 from engine.cli.session import Session
 from engine.learned import Learned
@@ -39,7 +39,7 @@ def taught(rounds: int = 40) -> Lessons:
     lessons = Lessons(prospects=trial.prospects)
     chance = random.Random(1)
     for _ in range(30):
-        lessons.calibration.observe(torch.tensor([[0.9, 0.05]]).log(), [0 if chance.random() < 0.5 else None])
+        lessons.calibration.observe(np.log([[0.9, 0.05]]), [0 if chance.random() < 0.5 else None])
     return lessons
 
 
@@ -61,9 +61,9 @@ def test_calibration_comes_back(files: LessonsFiles) -> None:
     files.remember(OPTIONS, lessons)
     found, _ = files.recall(OPTIONS)
     assert found
-    asked = torch.tensor([[0.9, 0.05]]).log()
+    asked = np.log([[0.9, 0.05]])
     assert found.calibration.is_proven == lessons.calibration.is_proven
-    torch.testing.assert_close(
+    np.testing.assert_allclose(
         found.calibration.log_acceptance(asked), lessons.calibration.log_acceptance(asked), rtol=1e-3, atol=1e-3
     )
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from engine.speculation.arrays import Integers, Numbers
 from engine.speculation.auto import Auto
 from engine.speculation.expectation import BUDGETS, DEPTHS
 from engine.speculation.price import Price
@@ -49,22 +49,21 @@ def worthwhile(tree: Tree, price: Price, depth: int) -> tuple[list[int], int]:
     Also the levels that were drafted for it, some of which may not have been worth being kept.
     """
     order, chances, depths = _by_chance(tree)
-    last, known, levels = torch.ones(1), depths < 0, 0
+    last, known, levels = np.ones(1), depths < 0, 0
     while levels < min(depth, max(tree.depths)) and len(last) and (not levels or price.is_worth_reading(last)):
         levels += 1
         known = depths <= levels
         size = price.hopeful_size(chances[known])
         last = chances[known][:size][depths[known][:size] == levels]
-    return order[known][: price.best_size(chances[known])].sort().values.tolist(), levels
+    return np.sort(order[known][: price.best_size(chances[known])]).tolist(), levels
 
 
 @lru_cache(maxsize=256)
-def _by_chance(tree: Tree) -> tuple[Tensor, Tensor, Tensor]:
+def _by_chance(tree: Tree) -> tuple[Integers, Numbers, Integers]:
     """Of the drafted nodes, the likeliest first: numbers, chances and depths."""
-    chances, order = (
-        torch.tensor(tree.scores or tree.log_probs, dtype=torch.float64)[1:].exp().sort(descending=True, stable=True)
-    )
-    return order + 1, chances, torch.tensor(tree.depths)[1:][order]
+    chances = np.exp(np.array(tree.scores or tree.log_probs)[1:])
+    order = np.argsort(-chances, kind="stable")
+    return order + 1, chances[order], np.array(tree.depths)[1:][order]
 
 
 def cut(tree: Tree, nodes: Sequence[int]) -> Tree:

@@ -3,6 +3,7 @@
 import math
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -79,7 +80,7 @@ def test_every_tree_is_ancestor_closed_and_within_its_bounds(
         if certain:
             logits[:, 0] = 1000.0
         best = logits.log_softmax(-1).topk(width)
-        search.expand(frontier, best.values, best.indices, budget)
+        search.expand(frontier, best.values.double().numpy(), best.indices.numpy(), budget)
     tree = search.tree(search.best(budget, depth))  # Tree itself refuses a child before its parent
     assert tree.drafted <= budget
     assert max(tree.depths) <= depth
@@ -109,7 +110,7 @@ def test_the_search_ends_with_the_same_tree_whatever_the_batch() -> None:
                 known[node] = (*known[parent], token) if parent >= 0 else ()
                 paths.append(known[node])
             values, tokens = zip(*(children(path) for path in paths), strict=True)
-            search.expand(frontier, torch.stack(values), torch.stack(tokens), 40)
+            search.expand(frontier, torch.stack(values).double().numpy(), torch.stack(tokens).numpy(), 40)
         return prefixes_of(search.tree(search.best(40, 8)))
 
     assert grow(1) == grow(7) == grow(128)
@@ -133,8 +134,8 @@ def test_the_draft_is_asked_in_batches_and_its_cache_is_kept() -> None:
 
 def test_scores_are_cumulative_log_probabilities() -> None:
     search = BestFirst(9, 0.95)
-    search.expand(search.frontier(1, 3, 2), torch.tensor([[math.log(0.6), math.log(0.3)]]), torch.tensor([[4, 5]]), 3)
-    search.expand(torch.tensor([1]), torch.tensor([[math.log(0.9), math.log(0.05)]]), torch.tensor([[6, 7]]), 3)
+    search.expand(search.frontier(1, 3, 2), np.log([[0.6, 0.3]]), np.array([[4, 5]]), 3)
+    search.expand(np.array([1]), np.log([[0.9, 0.05]]), np.array([[6, 7]]), 3)
     tree = search.tree(search.best(3, 2))
     assert prefixes_of(tree) == pytest.approx(
         {(): 0.0, (4,): math.log(0.6), (4, 6): math.log(0.54), (5,): math.log(0.3)}

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +23,7 @@ NOTHING = 1e-9
 
 
 def priced(level: float, rows: Sequence[float], node: float = 0.0, carried: float = 1.0, entry: float = 0.0) -> Price:
-    return Price(level, node, carried, torch.tensor(rows, dtype=torch.float64), entry)
+    return Price(level, node, carried, np.array(rows), entry)
 
 
 def even(row: float, level: float = NOTHING, most: int = 64) -> Price:
@@ -38,14 +38,14 @@ def even(row: float, level: float = NOTHING, most: int = 64) -> Price:
 )
 def test_the_best_size_is_worth_most_of_all(chances: list[float], rows: list[float]) -> None:
     worth = [sum(chances[:size]) - rows[size] for size in range(min(len(chances) + 1, len(rows)))]
-    size = priced(1.0, rows).best_size(torch.tensor(chances, dtype=torch.float64))
+    size = priced(1.0, rows).best_size(np.array(chances))
     assert worth[size] == pytest.approx(max(worth))
 
 
 def test_what_any_tree_costs_more_than_none_is_paid_in_the_end_and_not_on_the_way() -> None:
     """A row beside the root costs 3 tokens, all others nothing: four sure nodes are worth it, two are not."""
     price = priced(0.1, [1.0, 4.0, 4.0, 4.0, 4.0], entry=4.0)
-    sure = torch.ones(4, dtype=torch.float64)
+    sure = np.ones(4)
     assert price.best_size(sure[:2]) == 0
     assert price.hopeful_size(sure[:2]) == 2
     assert price.best_size(sure) == 4
@@ -53,9 +53,9 @@ def test_what_any_tree_costs_more_than_none_is_paid_in_the_end_and_not_on_the_wa
 
 def test_a_draft_pass_is_worth_what_it_is_expected_to_find() -> None:
     price = priced(0.3, [1.0], node=0.1, carried=0.5)
-    assert price.is_worth_reading(torch.tensor([0.9]))
-    assert not price.is_worth_reading(torch.tensor([0.7]))
-    assert not price.is_worth_reading(torch.tensor([0.7, 0.1])), "a node more costs more than it may bring"
+    assert price.is_worth_reading(np.array([0.9]))
+    assert not price.is_worth_reading(np.array([0.7]))
+    assert not price.is_worth_reading(np.array([0.7, 0.1])), "a node more costs more than it may bring"
 
 
 def drafter() -> tuple[SpecExec, list[int], Sampler]:
