@@ -164,8 +164,9 @@ class Auto:
         The first tree of a size goes as deep as it may: that tells what every smaller depth gives, too.
         """
         passes = self._prospects.passes
-        unknown = [plan for plan in plans if not passes.is_sure_near(plan.budget + 1)]
-        likeliest = max(unknown, key=_rate, default=None)
+        sizes = {plan.budget for plan in plans}
+        unknown = {size for size in sizes if not passes.is_sure_near(size + 1)}
+        likeliest = max((plan for plan in plans if plan.budget in unknown), key=_rate, default=None)
         if likeliest is None or likeliest.rate < WORTH_A_TRY * best.rate:
             return None
         same_size = [plan for plan in plans if (plan.method, plan.budget) == (likeliest.method, likeliest.budget)]

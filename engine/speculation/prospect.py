@@ -183,16 +183,18 @@ class Prospects:
         What is expected of it is what a tree gives whose size is left to itself where this one would be the best.
         """
         drafting = self.drafting[method]
+        sizes = np.array(BUDGETS, dtype=np.float64)
         tokens, levels = drafting.gain * drafting.expectation.tokens(), drafting.expectation.levels()
-        for row, budget in enumerate(BUDGETS):
+        target = self.passes.over(sizes + 1.0) + self.rests.over(sizes + 1.0)
+        tree, level, node = (self._waited(seconds) for seconds in drafting.pace.costs)
+        seconds = (target + tree + node * sizes)[:, None] + level * levels
+        figures = zip(tokens.tolist(), seconds.tolist(), levels.tolist(), strict=True)
+        for budget, row in zip(BUDGETS, figures, strict=True):
             if budget > budgets:
                 return
-            target = self.passes.at(budget + 1) + self.rests.at(budget + 1)
-            for column, depth in enumerate(DEPTHS):
+            for depth, given, taken, deep in zip(DEPTHS, *row, strict=True):
                 if depth <= depths:
-                    deep = float(levels[row, column])
-                    seconds = target + self._waited(drafting.pace.seconds(deep, budget))
-                    yield Plan(method, budget, depth, float(tokens[row, column]), seconds, deep)
+                    yield Plan(method, budget, depth, given, taken, deep)
 
     def _waited(self, drafting: float) -> float:
         """What is left of some seconds of drafting once the pass behind it has become shorter."""
