@@ -132,29 +132,11 @@ class Curve:
     def _fitted(self) -> tuple[list[float], list[float]]:
         sizes, values, weights = zip(*(self._bins[place] for place in sorted(self._bins)), strict=True)
         hopeful = [value if weight > FIRST else value / ONCE for value, weight in zip(values, weights, strict=True)]
-        return _bent(list(sizes), isotonic(hopeful, weights))
+        return list(sizes), isotonic(hopeful, weights)
 
 
 def _bin(size: float) -> int:
     return round(2 * math.log2(size))
-
-
-def _bent(sizes: list[float], values: list[float]) -> tuple[list[float], list[float]]:
-    """The same with a corner between two sizes where the curve goes on flatter before them than behind them.
-
-    A pass takes as long as what is slower, the weights' way or the arithmetic, so it bends at once; a straight line
-    over the bend would make the last rows that cost nothing look dear, and they would never be tried.
-    """
-    points = list(zip(sizes, values, strict=True))
-    bent = points[:1]
-    for (x0, y0), (x1, y1), (x2, y2), (x3, y3) in zip([(0.0, values[0]), *points], points, points[1:], points[2:], strict=False):
-        before, across, behind = (y1 - y0) / (x1 - x0), (y2 - y1) / (x2 - x1), (y3 - y2) / (x3 - x2)
-        if before < across < behind:
-            corner = (y2 - y1 + before * x1 - behind * x2) / (before - behind)
-            bent.append((corner, y1 + before * (corner - x1)))
-        bent.append((x2, y2))
-    bent += points[len(points) - 1 :] if len(points) > 1 else []
-    return [size for size, _ in bent], [value for _, value in bent]
 
 
 def _slope(sizes: list[float], values: list[float]) -> float:

@@ -1,6 +1,6 @@
 """What drafting and verifying cost in tokens, so that a tree can tell by itself how large it is worth being."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,26 +17,45 @@ class Price:
 
     `level`: of one draft pass, and `node`: of a node in it; `carried`: how much of the chance of reaching a level is
     still found in the next one; `rows`: float64 [n + 1], rising, of a pass of the target over the root and 0 to n
-    nodes, with what drafting these nodes takes; `entry`: of the smallest tree that was ever measured.
+    nodes, with what drafting these nodes takes.
     """
 
     level: float
     node: float
     carried: float
     rows: Numbers
-    entry: float
+    _hull: Numbers = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hull", _below(self.rows))
 
     def best_size(self, chances: Numbers) -> int:
         """How many of the likeliest nodes are worth a row of the target's pass; chances: float64 [n], descending."""
         return _most_worth(chances, self.rows)
 
     def hopeful_size(self, chances: Numbers) -> int:
-        """The same while more nodes are to come: that any tree costs more than none must not end it early."""
-        return _most_worth(chances, np.maximum(self.rows, self.entry))
+        """The same while more nodes are to come: a row that is dear if it is the last must not end the tree early.
+
+        So what the first nodes cost more is shared by all that may follow.
+        """
+        return _most_worth(chances, self._hull)
 
     def is_worth_reading(self, chances: Numbers) -> bool:
         """Whether one more draft pass is expected to pay, over nodes that are reached with these chances."""
         return self.carried * float(chances.sum()) > self.level + self.node * len(chances)
+
+
+def _below(rows: Numbers) -> Numbers:
+    """The greatest convex curve that is nowhere above."""
+    prices, corners = rows.tolist(), list[int]()
+    for size, price in enumerate(prices):
+        while len(corners) > 1:
+            first, last = corners[-2:]
+            if (prices[last] - prices[first]) * (size - first) <= (price - prices[first]) * (last - first):
+                break
+            corners.pop()
+        corners.append(size)
+    return np.interp(np.arange(len(rows)), corners, rows[corners])
 
 
 def _most_worth(chances: Numbers, rows: Numbers) -> int:

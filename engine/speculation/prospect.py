@@ -174,8 +174,7 @@ class Prospects:
         _, level, node = (rate * self._waited(seconds) for seconds in drafting.pace.costs)
         rows = np.arange(1.0, most + 2)
         passes = rate * (self.passes.over(rows) + self.rests.over(rows)) + node * (rows - 1)
-        entry = passes[min(int(self.passes.after(1.0)) - 1, most)]
-        return Price(level, node, drafting.expectation.carried(max(plan.budget, TELLING)), passes, float(entry))
+        return Price(level, node, drafting.expectation.carried(max(plan.budget, TELLING)), passes)
 
     def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
         """Every size and depth up to these limits, for a method that has drafted.

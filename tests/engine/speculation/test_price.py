@@ -22,8 +22,8 @@ from tests.engine.speculation.simulation import grow, worthwhile
 NOTHING = 1e-9
 
 
-def priced(level: float, rows: Sequence[float], node: float = 0.0, carried: float = 1.0, entry: float = 0.0) -> Price:
-    return Price(level, node, carried, np.array(rows), entry)
+def priced(level: float, rows: Sequence[float], node: float = 0.0, carried: float = 1.0) -> Price:
+    return Price(level, node, carried, np.array(rows))
 
 
 def even(row: float, level: float = NOTHING, most: int = 64) -> Price:
@@ -44,7 +44,7 @@ def test_the_best_size_is_worth_most_of_all(chances: list[float], rows: list[flo
 
 def test_what_any_tree_costs_more_than_none_is_paid_in_the_end_and_not_on_the_way() -> None:
     """A row beside the root costs 3 tokens, all others nothing: four sure nodes are worth it, two are not."""
-    price = priced(0.1, [1.0, 4.0, 4.0, 4.0, 4.0], entry=4.0)
+    price = priced(0.1, [1.0, 4.0, 4.0, 4.0, 4.0])
     sure = np.ones(4)
     assert price.best_size(sure[:2]) == 0
     assert price.hopeful_size(sure[:2]) == 2
