@@ -8,16 +8,21 @@ import numpy as np
 from engine.speculation.arrays import Numbers
 from engine.speculation.figures import State, figure, shortened
 from engine.speculation.monotone import isotonic
+from engine.speculation.roofline import closest
 
 FADING = 0.93  # what an old measurement counts for when the next one at about the same size arrives
 FIRST = 0.5  # what a first measurement counts for: it includes whatever is done only once,
 ONCE = 2.0  # and that may double it
 SPIKE = 1.5  # a measurement farther off, by this factor, counts only up to there
 FAMILIAR = 2.0  # measurements of a size before it tells that all sizes have changed
+DOUBT = 1.5  # measurements that a roofline counts for against those of a size, if it fits the other sizes
 IMPOSSIBLE = 1.5  # so many times what a larger size takes
 NOISE = 0.15  # a deviation, as a logarithm, that means nothing
 CALMER, BUSIER = 1.5, 0.6  # how much more, or less, one that is shorter or longer than the first ones counts
 SLOWER, FASTER, ABOUT = 0.25, 0.6, 0.05  # how far the level follows one deviation: other work makes slow, nothing fast
+
+Points = tuple[list[float], list[float]]
+"""Sizes, ascending, and the values there."""
 
 
 class Curve:
@@ -31,7 +36,8 @@ class Curve:
         self.level = 1.0
         self.is_settled = True  # whether the last measurement of a size that is well known was as expected
         self._bins: dict[int, tuple[float, float, float]] = {}  # size, value at level 1, weight
-        self._fit: tuple[list[float], list[float]] | None = None
+        self._fit: Points | None = None
+        self._sober_fit: Points | None = None
 
     def observe(self, size: float, value: float) -> None:
         """One measurement; `size` from 1 on, `value` from 0 on."""
@@ -48,7 +54,7 @@ class Curve:
             share = min(share * (CALMER if shape < old else BUSIER), 1.0)
         self._bins[place] = (old_size + (size - old_size) * share, old + (shape - old) * share, weight + 1.0)
         self._refute(place)
-        self._fit = None
+        self._fit = self._sober_fit = None
 
     @property
     def state(self) -> State:
@@ -77,16 +83,12 @@ class Curve:
     def doubt(self, size: float) -> None:
         """The machine is another one: what was measured of larger sizes no longer holds, and the rest counts little."""
         self._bins = {place: (at, value, FIRST) for place, (at, value, _) in self._bins.items() if place <= _bin(size)}
-        self._fit = None
+        self._fit = self._sober_fit = None
 
     @property
     def largest(self) -> float:
         """The largest size measured; 0 if there is none."""
         return max((size for size, _, _ in self._bins.values()), default=0.0)
-
-    def after(self, size: float) -> float:
-        """The smallest size measured beyond this one, or the same again."""
-        return min((measured for measured, _, _ in self._bins.values() if measured > size), default=size)
 
     def at(self, size: float) -> float:
         """The expected value; below the smallest size measured as there, beyond the largest on along the last slope.
@@ -95,7 +97,7 @@ class Curve:
         """
         if not self._bins:
             return 0.0
-        sizes, values = self._fit = self._fit or self._fitted()
+        sizes, values = self._fit = self._fit or self._hopeful()
         right = bisect_right(sizes, size)
         if right == 0:
             return self.level * values[0]
@@ -106,9 +108,22 @@ class Curve:
 
     def over(self, sizes: Numbers) -> Numbers:
         """`at` for many sizes at once."""
-        if not self._bins:
+        self._fit = self._fit or self._hopeful()
+        return self._along(self._fit, sizes)
+
+    def soberly_over(self, sizes: Numbers) -> Numbers:
+        """The same without the hope that what was measured only once is better than it looked.
+
+        Between the sizes measured it goes as the closest roofline does where that lies lower than a straight line: over
+        the corner such a line would make the last rows that cost nothing look dear, and they would never be tried.
+        """
+        self._sober_fit = self._sober_fit or self._sober()
+        return self._along(self._sober_fit, sizes)
+
+    def _along(self, fit: Points, sizes: Numbers) -> Numbers:
+        known, values = fit
+        if not known:
             return np.zeros_like(sizes)
-        known, values = self._fit = self._fit or self._fitted()
         beyond = np.maximum(sizes - known[-1], 0.0) * _slope(known, values)
         return self.level * (np.interp(sizes, known, values) + beyond)
 
@@ -129,10 +144,28 @@ class Curve:
             size, remembered, weight = self._bins[other]
             self._bins[other] = size, remembered / slower, weight
 
-    def _fitted(self) -> tuple[list[float], list[float]]:
-        sizes, values, weights = zip(*(self._bins[place] for place in sorted(self._bins)), strict=True)
-        hopeful = [value if weight > FIRST else value / ONCE for value, weight in zip(values, weights, strict=True)]
-        return list(sizes), isotonic(hopeful, weights)
+    def _hopeful(self) -> Points:
+        sizes, values, weights = self._measured()
+        hoped = [value if weight > FIRST else value / ONCE for value, weight in zip(values, weights, strict=True)]
+        return sizes, isotonic(hoped, weights)
+
+    def _sober(self) -> Points:
+        sizes, values, weights = self._measured()
+        rising = isotonic(values, weights)
+        roofline = closest(sizes, rising, weights) if min(rising, default=0.0) > 0 else None
+        if roofline is None:
+            return sizes, rising
+        sure = np.array(weights) / (np.array(weights) + DOUBT)
+        off = 1.0 + sure * (np.array(rising) / roofline.over(np.array(sizes)) - 1.0)
+        corner = [roofline.corner] if sizes[0] < roofline.corner < sizes[-1] else []
+        points = np.array(sorted({*sizes, *corner}))
+        curved, straight = roofline.over(points) * np.interp(points, sizes, off), np.interp(points, sizes, rising)
+        return points.tolist(), isotonic(np.minimum(curved, straight).tolist(), [1.0] * len(points))
+
+    def _measured(self) -> tuple[list[float], list[float], list[float]]:
+        """Sizes, ascending, with their values at level 1 and the weights of these."""
+        bins = [self._bins[place] for place in sorted(self._bins)]
+        return [size for size, _, _ in bins], [value for _, value, _ in bins], [weight for _, _, weight in bins]
 
 
 def _bin(size: float) -> int:

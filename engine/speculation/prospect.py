@@ -173,7 +173,7 @@ class Prospects:
         rate = plan.rate / drafting.gain / drafting.expectation.honesty
         _, level, node = (rate * self._waited(seconds) for seconds in drafting.pace.costs)
         rows = np.arange(1.0, most + 2)
-        passes = rate * (self.passes.over(rows) + self.rests.over(rows)) + node * (rows - 1)
+        passes = rate * (self.passes.soberly_over(rows) + self.rests.over(rows)) + node * (rows - 1)
         return Price(level, node, drafting.expectation.carried(max(plan.budget, TELLING)), passes)
 
     def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:

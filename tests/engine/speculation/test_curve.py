@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from engine.speculation.curve import Curve
@@ -45,3 +46,39 @@ def test_a_machine_that_becomes_slower_is_followed_at_sizes_that_are_not_asked_f
         curve.observe(65, 2 * 0.018)
         curve.observe(33, 2 * 0.0116)
     assert curve.at(9) == pytest.approx(2 * 0.0068, rel=0.2)
+
+
+def bending(at: float, size: float) -> float:
+    """A pass that reads for a second, or computes so long."""
+    return max(1.0, size / at)
+
+
+@pytest.mark.parametrize("corner", [50, 83, 110])
+def test_the_corner_of_a_pass_is_found_between_the_sizes_measured(corner: float) -> None:
+    """A straight line from one size to the next is off there by far."""
+    curve = Curve()
+    for size in [1, 9, 33, 129, 257, 513] * 3:
+        curve.observe(size, bending(corner, size))
+    sizes = np.arange(1.0, 257.0)
+    true = np.array([bending(corner, size) for size in sizes])
+    assert np.abs(curve.over(sizes) / true - 1).max() > 0.1
+    assert np.abs(curve.soberly_over(sizes) / true - 1).max() < 0.03
+
+
+def test_what_was_measured_often_stands_against_any_roofline() -> None:
+    """Rows are computed in tiles of 64: a staircase."""
+    curve = Curve()
+    sizes = np.array([1.0, 32.0, 60.0, 90.0, 120.0, 180.0, 360.0])
+    stairs = np.ceil(sizes / 64)
+    for _ in range(20):
+        for size, value in zip(sizes.tolist(), stairs.tolist(), strict=True):
+            curve.observe(size, value)
+    assert curve.soberly_over(sizes) == pytest.approx(stairs, rel=0.06)
+
+
+def test_hope_is_for_what_was_measured_once() -> None:
+    curve = measured(range(1, 66, 8))
+    curve.observe(129, 0.06)  # with all that is done only once
+    size = np.array([129.0])
+    assert curve.soberly_over(size)[0] > 1.2 * curve.over(size)[0]
+    assert Curve().soberly_over(size) == 0.0

@@ -51,6 +51,15 @@ def test_what_any_tree_costs_more_than_none_is_paid_in_the_end_and_not_on_the_wa
     assert price.best_size(sure) == 4
 
 
+def test_a_row_that_is_dear_by_itself_does_not_end_a_tree_that_may_grow_beyond_it() -> None:
+    """The third node costs 2 tokens, by noise or by how rows are tiled, and the next 30 nothing."""
+    price = priced(0.1, [1.0, 1.0, 1.0] + [3.0] * 31)
+    likely = np.full(33, 0.5)
+    assert price.hopeful_size(likely[:4]) == 4
+    assert price.best_size(likely[:4]) == 2
+    assert price.best_size(likely) == 33
+
+
 def test_a_draft_pass_is_worth_what_it_is_expected_to_find() -> None:
     price = priced(0.3, [1.0], node=0.1, carried=0.5)
     assert price.is_worth_reading(np.array([0.9]))
