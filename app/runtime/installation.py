@@ -17,7 +17,6 @@ from app.downloads.progress import Progress as Fetched
 from app.downloads.progress import Request
 from app.downloads.tracker import Tracker
 from app.runtime.child import Ending, run_child
-from app.runtime.environment import clean_environment
 from app.runtime.failures import UnpackError
 from app.runtime.lock import Lock
 from app.runtime.place import Installed, Wanted
@@ -168,8 +167,9 @@ class Installation:
         except subprocess.SubprocessError as error:
             message = f"The engine's Python could not be made ({error})."
             raise UnpackError(message, "Try again, or install Coppice again.") from error
-        environment = clean_environment(os.environ) | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(staging))
-        command = self._shop.tools.install_command(python, [f"./wheels/{wheel.name}" for wheel in wheels])
+        tools = self._shop.tools
+        environment = tools.install_environment(os.environ) | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(staging))
+        command = tools.install_command(python, [f"./wheels/{wheel.name}" for wheel in wheels])
         ending = run_child(command, staging, environment, self._control, self._unpacking_watch(staging))
         if ending.code:
             raise self._unpack_failure(ending)

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,11 @@ class Tools:
         base = self.base or Path(sys.executable)
         options = ["--isolated", "--no-index", "--no-deps", "--no-cache-dir", "--disable-pip-version-check"]
         return [base, "-m", "pip", "--python", python, "install", *options, "--no-compile", "--no-input", *wheels]
+
+    def install_environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """What that command should see: the wheels are chosen already, and no settings of pip's or uv's may object."""
+        clean = {name: value for name, value in clean_environment(variables).items() if not name.startswith("UV_")}
+        return clean | {"PIP_CONFIG_FILE": os.devnull}
 
     def default_index(self) -> str:
         """The index that uv would ask, as its own settings and the person's mirrors have it."""

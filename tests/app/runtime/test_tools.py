@@ -25,7 +25,16 @@ UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).pare
 
 
 @pytest.mark.parametrize("uv", [None, pytest.param(UV, marks=pytest.mark.skipif(UV is None, reason="needs uv"))])
-def test_a_runtime_is_made_by_either(shop: Workshop, lock: Lock, tmp_path: Path, uv: str | None) -> None:
+def test_a_runtime_is_made_by_either(
+    shop: Workshop, lock: Lock, tmp_path: Path, uv: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the person has told pip and uv about other versions of the same packages."""
+    others = tmp_path / "constraints.txt"
+    others.write_text("torch==1.0\n")
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip" / "pip.conf").write_text(f"[global]\nconstraint = {others}\n")
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path))
+    monkeypatch.setenv("UV_CONSTRAINT", str(others))
     folder = tmp_path / "Räder, [viele] & mehr"
     folder.mkdir()
     for name, body in tiny_wheels().items():
