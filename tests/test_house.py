@@ -1,0 +1,48 @@
+"""What the figures of the structure are read from: a package made for it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.bench.house import cycles, forbidden_names, import_graph, measure, read_package
+
+FILES = {
+    "engine/__init__.py": '"""A package."""\n',
+    "engine/engine.py": '"""Composes."""\n\nfrom engine import trees\nfrom engine.rooms.door import open_door\n',
+    "engine/trees.py": "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    import engine.engine\n",
+    "engine/rooms/__init__.py": '"""Rooms."""\n',
+    "engine/rooms/door.py": (
+        '"""A door."""\n\n\ndef open_door(purse, wide: int) -> None:\n    """Open."""\n    import engine.rooms.wall\n'
+        "\n\ndef close() -> None:\n    pass\n"
+    ),
+    "engine/rooms/wall.py": '"""A wall."""\n\nfrom engine.rooms import door\n',
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with the package in it."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_imports_are_found_also_in_functions_but_not_those_for_types(root: Path) -> None:
+    graph = import_graph(read_package(root, "engine"))
+    assert graph["engine.engine"] == {"engine.trees", "engine.rooms.door"}
+    assert graph["engine.trees"] == set()
+    assert cycles(graph) == [["engine.rooms.door", "engine.rooms.wall"]]
+
+
+def test_the_figures_of_a_package(root: Path) -> None:
+    figures = measure(root, ["engine"])
+    assert figures["imports_of_engine"] == 2
+    assert figures["engine"]["files"] == 4
+    assert figures["engine"]["function_lines"] == {"median": 2, "p90": 3, "max": 3}
+    assert figures["engine"]["annotated"] == 0.5
+    assert figures["engine"]["documented"] == round(6 / 8, 3)
+
+
+def test_a_forbidden_word_is_found_wherever_something_is_named_with_it(root: Path) -> None:
+    assert forbidden_names(read_package(root, "engine").values()) == ["engine.rooms.door: purse"]
