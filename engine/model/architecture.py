@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families import attention_implementation, require_tree
 from engine.model.json_file import shown
+from engine.model.safe_config import safe_config
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -26,6 +26,8 @@ CONFIG_FAULTS = (
     TypeError,
     LookupError,
     AttributeError,
+    AssertionError,
+    MemoryError,
     ArithmeticError,
     ImportError,
     RuntimeError,
@@ -67,16 +69,22 @@ class Architecture:
 
 
 def open_architecture(checkpoint: Checkpoint) -> Architecture:
-    """Read the config; raises `ModelError` for unknown kinds, and for those that cannot hold a token tree."""
-    config = _open_config(checkpoint)
-    model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
-    if model_class is None:
-        raise ModelError(
-            f"'{checkpoint.name}' ({config.model_type}) is not a text-generation model.", "Choose another model."
-        )
-    require_tree(config, model_class, checkpoint.name)
-    attention = attention_implementation(config, model_class)
-    return Architecture(checkpoint.name, config, model_class, attention, _is_mxfp4(checkpoint, config))
+    """Build the config from what config.json says; opens no file, and runs no code of the model's.
+
+    Raises `ModelError` for numbers that no model has, for unknown kinds, and for those that cannot hold a token tree.
+    """
+    config = _make_config(checkpoint)
+    try:
+        model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+        if model_class is None:
+            raise ModelError(
+                f"'{checkpoint.name}' ({config.model_type}) is not a text-generation model.", "Choose another model."
+            )
+        require_tree(config, model_class, checkpoint.name)
+        attention = attention_implementation(config, model_class)
+        return Architecture(checkpoint.name, config, model_class, attention, _is_mxfp4(checkpoint, config))
+    except CONFIG_FAULTS as error:
+        raise unloadable(checkpoint.name, error) from error
 
 
 def require_complete(
@@ -107,7 +115,7 @@ def unloadable(name: str, error: BaseException) -> ModelError:
 
 def _is_mxfp4(checkpoint: Checkpoint, config: Any) -> bool:
     """Whether the weights are packed in MXFP4; raises `ModelError` if they are packed in any other way."""
-    packing = getattr(config, "quantization_config", None) or getattr(config, "compression_config", None)
+    packing = getattr(config, "quantization_config", None)
     if not packing:
         return False
     method = str(packing.get("quant_method") if isinstance(packing, dict) else packing)
@@ -119,15 +127,18 @@ def _is_mxfp4(checkpoint: Checkpoint, config: Any) -> bool:
     )
 
 
-def _open_config(checkpoint: Checkpoint) -> Any:
+def _make_config(checkpoint: Checkpoint) -> Any:
     kind = str(checkpoint.config.get("model_type"))
     if kind not in transformers.CONFIG_MAPPING:
         hint = "Models that bring their own code are not run." if "auto_map" in checkpoint.config else ""
         raise ModelError(
-            f"'{checkpoint.name}' has the architecture '{kind}', which this version of transformers does not know.",
+            f"'{checkpoint.name}' has the architecture {shown(kind)}, which this version of transformers does not know.",
             hint or "Choose another model, or update Coppice.",
         )
+    settings = safe_config(checkpoint.config, checkpoint.name, len(checkpoint.tensors))
+    if kind == "mistral" and "layer_types" in settings:
+        kind = settings["model_type"] = "ministral"  # as transformers' own loading has it
     try:
-        return transformers.AutoConfig.from_pretrained(Path(checkpoint.folder), local_files_only=True)
+        return transformers.CONFIG_MAPPING[kind].from_dict(settings)
     except CONFIG_FAULTS as error:
         raise unloadable(checkpoint.name, error) from error

@@ -5,6 +5,7 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.text.complaint import complaint_of
+from engine.text.tokenizer_stage import staged
 
 # Any of these is enough to make a tokenizer of; without one, transformers would say so in a page of text.
 FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
@@ -19,9 +20,12 @@ def load_tokenizer(folder: Path) -> Any:
     import transformers  # noqa: PLC0415 - takes seconds; nobody should wait for them to hear that a file is missing
 
     try:
-        library = transformers.AutoTokenizer.from_pretrained(
-            str(folder), local_files_only=True, trust_remote_code=False
-        )
+        with staged(folder) as stage:
+            library = transformers.AutoTokenizer.from_pretrained(
+                str(stage), local_files_only=True, trust_remote_code=False
+            )
+    except ModelError:
+        raise
     except Exception as error:  # damaged files raise anything here, the tokenizers library even a bare Exception
         hint = "Models that bring their own code are not run." if "trust_remote_code" in str(error) else DOWNLOAD_AGAIN
         raise ModelError(f"The tokenizer in {folder} cannot be opened: {complaint_of(error)}.", hint) from error

@@ -1,0 +1,169 @@
+"""config.json made safe to hand to transformers: its numbers are bounded, and it names no code, no file and no kernel.
+
+Config classes allocate and loop by these numbers, and look up by these names, before anything else could refuse them.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+from transformers import PreTrainedConfig
+
+from engine.errors import ModelError
+from engine.model.json_file import shown
+
+MOST_LAYERS = 2048
+MOST_PARTS = 16_384  # heads, groups or experts
+MOST_EXPERTS_IN_ALL = 1 << 17  # experts times layers: some networks make a module of each
+MOST_WIDTH = 1 << 25  # of a hidden size, a vocabulary, a kernel
+MOST = 1 << 40  # of any other number; positions, token ids
+MOST_ENTRIES = 1 << 18  # of all lists and objects together
+MOST_FACTOR = 1e9
+
+# What transformers follows to code, to a file or to a kernel on the hub, or what changes how it is called. Names that
+# begin with an underscore are the library's own and dropped as well.
+DROPPED = frozenset(
+    {
+        "adapter_config", "attn_implementation", "attn_implementation_internal", "auto_map", "configuration_files",
+        "custom_generate", "custom_pipelines", "dtype", "experts_implementation", "gguf_file", "gradient_checkpointing",
+        "id2label", "kernel_config", "label2id", "name_or_path", "num_labels", "output_attentions",
+        "output_hidden_states", "output_router_logits", "peft_config", "problem_type", "pruned_heads",
+        "pretrained_model_name_or_path", "return_dict", "torch_dtype", "torchscript", "transformers_weights",
+        "trust_remote_code", "use_cache", "use_kernels", "use_pretrained_backbone", "use_return_dict",
+    }
+)  # fmt: skip
+LAYERS = re.compile(r"num_\w*(layer|block|stage)s?|n_layers?|(?!.*window)\w*layers|depths?|\w+_depth")
+PARTS = re.compile(r"\w*(experts?|heads?|groups?|codebooks?)(_per_tok(en)?)?")
+WIDTHS = re.compile(r"\w*(_size|_dim|_rank|_width|_channels)")
+EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+ROPE = ("rope_parameters", "rope_scaling")
+POSITIVE = ("rope_theta", "factor", "rope_local_base_freq", "original_max_position_embeddings")
+GET_AGAIN = "The file is damaged or made to do harm: get the model again from where it was published."
+
+
+def safe_config(config: Mapping[str, object], name: str, tensors: int) -> dict[str, object]:
+    """A copy of a parsed config.json that transformers may see; `tensors`: how many the model's weight files hold.
+
+    Raises `ModelError` for a number that no model has, or for more layers than there are tensors.
+    """
+    _require_few_entries(config, name)
+    made = _cleaned(config)
+    quantisation = config.get("quantization_config") or config.get("compression_config")
+    made.pop("compression_config", None)
+    if quantisation:
+        made["quantization_config"] = quantisation
+    for path, key, value in _numbers(made):
+        _require_bounded(path, key, value, name)
+    _require_layers(made, name, tensors)
+    for part in (made, made.get("text_config")):
+        _require_sensible_attention(part if isinstance(part, dict) else {}, name)
+    return made
+
+
+def _cleaned(config: Mapping[str, object]) -> dict[str, object]:
+    """Without the names that are not for data: those of `DROPPED`, private ones, and those of the library's methods."""
+    return {
+        key: _cleaned_value(value)
+        for key, value in config.items()
+        if key not in DROPPED
+        and key != "quantization_config"
+        and not key.startswith("_")
+        and not callable(getattr(PreTrainedConfig, key, None))
+    }
+
+
+def _cleaned_value(value: object) -> object:
+    if isinstance(value, dict):
+        return _cleaned(value)
+    return [_cleaned_value(item) for item in value] if isinstance(value, list) else value
+
+
+def _numbers(value: object, path: str = "", key: str = "") -> Iterator[tuple[str, str, float]]:
+    """Every number, where it is, and the name of the entry that it belongs to."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _numbers(item, f"{path}.{name}" if path else name, name)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _numbers(item, path, key)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, key, value
+
+
+def _require_few_entries(config: Mapping[str, object], name: str) -> None:
+    pending: list[object] = [config]
+    count = 0
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Mapping | list):
+            count += len(value)
+            if count > MOST_ENTRIES:
+                raise ModelError(f"The config.json of '{name}' has more than {MOST_ENTRIES} entries.", GET_AGAIN)
+            pending.extend(value.values() if isinstance(value, Mapping) else value)
+
+
+def _require_bounded(path: str, key: str, value: float, name: str) -> None:
+    least: float = -MOST
+    most: float = MOST
+    if LAYERS.fullmatch(key):
+        most = MOST_LAYERS
+    elif PARTS.fullmatch(key):
+        most = MOST_PARTS
+    elif WIDTHS.fullmatch(key):
+        most = MOST_WIDTH
+    elif key == "partial_rotary_factor":
+        least, most = 0.0, 1.0
+    elif key.endswith("_factor"):
+        most = MOST_FACTOR
+    if not (least <= value <= most) and not (isinstance(value, float) and math.isinf(value) and most == MOST):
+        raise _refusal(name, path, value, f"at least {least:g}" if value < least else f"at most {most:g}")
+
+
+def _require_layers(config: Mapping[str, object], name: str, tensors: int) -> None:
+    """Every layer has a tensor at least, so that a model of few tensors cannot ask for many layers."""
+    text = config.get("text_config")
+    merged = {**config, **text} if isinstance(text, dict) else config
+    layers = next((merged[key] for key in ("num_hidden_layers", "n_layer", "num_layers") if key in merged), None)
+    if layers is None:
+        return
+    if type(layers) is not int or layers < 1:
+        raise _refusal(name, "num_hidden_layers", layers, "a whole number above 0")
+    if layers > tensors:
+        raise ModelError(
+            f"The config.json of '{name}' says {layers} layers, which its weights do not hold.",
+            "config.json and the weights do not belong together; get both again.",
+        )
+    experts = max((value for key in EXPERTS if type(value := merged.get(key)) is int), default=0)
+    if layers * experts > MOST_EXPERTS_IN_ALL:
+        raise _refusal(name, "num_experts", experts, f"at most {MOST_EXPERTS_IN_ALL // layers} in {layers} layers")
+
+
+def _require_sensible_attention(config: Mapping[str, object], name: str) -> None:
+    window = config.get("sliding_window")
+    if window is not None and (type(window) is not int or window < 1):
+        raise _refusal(name, "sliding_window", window, "a whole number above 0, or null")
+    positions = config.get("max_position_embeddings")
+    if positions is not None and (type(positions) is not int or positions < 1):
+        raise _refusal(name, "max_position_embeddings", positions, "a whole number above 0")
+    for rope in (config, *_ropes(config)):
+        for key in POSITIVE:
+            value = rope.get(key)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (is_number and 0 < float(str(value)) < math.inf):
+                raise _refusal(name, key, value, "a number above 0")
+
+
+def _ropes(config: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """The settings of the rotary embedding; some models have one for every kind of layer."""
+    for key in ROPE:
+        rope = config.get(key)
+        if isinstance(rope, dict):
+            yield rope
+            yield from (part for part in rope.values() if isinstance(part, dict))
+
+
+def _refusal(name: str, path: str, value: object, wanted: str) -> ModelError:
+    return ModelError(
+        f"The config.json of '{name}' says {shown(path)[1:-1]} = {shown(str(value))[1:-1]}; it must be {wanted}.",
+        GET_AGAIN,
+    )
