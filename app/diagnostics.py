@@ -19,7 +19,7 @@ from engine import __version__
 from engine.messages import ModelInfo
 
 _PACKAGES = ("torch", "transformers", "PySide6-Essentials", "huggingface-hub", "bitsandbytes")
-_NEVER = ("proxy", "endpoint")  # an address can hold a name and a password
+_NEVER = ("proxy", "endpoint", "news_address")  # an address can hold a name and a password
 
 
 def diagnostics(state: EngineState, settings: Settings, folders: Folders) -> str:

@@ -14,7 +14,7 @@ _WORDS_TO_KNOW = 3  # so many words in a row that also stand in a chat are taken
 
 _SECRETS = re.compile(
     r"(?i)\bhf_\w{6,}|\b(?:sk|ghp|gho|xox\w)[-_][\w-]{8,}|\bbearer\s+\S+|\beyJ[\w-]{10,}\.[\w.-]+"
-    r"|(?<=://)[^/\s@]+@|(?<=[?&])[^\s=&]*(?:token|signature|secret|key|password)[^\s=&]*=[^\s&]+"
+    r"|(?<=://)[^/\s]*@|(?<=[?&])[^\s=&]*(?:token|signature|secret|key|password)[^\s=&]*=[^\s&]+"
     r"|\b(?:token|password|secret|api[_-]?key)\b['\"]?\s*[:=]\s*\S+"
 )
 _QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)")

@@ -19,6 +19,7 @@ from app.lifecycle.ending import Ending
 from app.lifecycle.instance import Instance
 from app.lifecycle.refusal import refuse, unusable
 from app.paths import Folders, folders_below, platform_folders, portable_folder
+from app.private_files import become_private
 from app.runtime.manager import runtime_manager
 from app.theme import application_icon
 from engine import __version__
@@ -47,11 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("a model source is empty; give 'embedded', a model folder or a hub id")
     if options.recording and not options.recording.is_file():
         parser.error(f"there is no file {options.recording}; give a recording of rounds, or nothing")
+    become_private()
     folders = choose_folders(options)
     application = build_application()
     instance, crashes = Instance(folders.data), CrashWatch(folders)
     try:
         folders.create()
+        folders.tighten()
         if not instance.claim():
             instance.hand_over(str(options.recording.absolute()) if options.recording else "")
             return 0

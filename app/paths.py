@@ -7,6 +7,7 @@ from pathlib import Path
 import platformdirs
 
 from app.bundle import is_frozen, root
+from app.private_files import tighten, tighten_alone
 
 ROOT = root()
 RESOURCES = ROOT / "resources"
@@ -50,8 +51,20 @@ class Folders:
 
     def create(self) -> None:
         """Make the folders that are missing. Raises `OSError` where that is not allowed."""
-        for folder in (self.config, self.data, self.cache, self.logs):
-            folder.mkdir(parents=True, exist_ok=True)
+        for folder in self._all:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def tighten(self) -> None:
+        """Take what other users may do from files that are there already; earlier versions let them read."""
+        for folder in self._all:
+            tighten(folder)
+        for above in {folder.parent for folder in self._all}:
+            if above.name == _APP_NAME or all(each in self._all for each in above.iterdir()):
+                tighten_alone(above)  # it holds nothing else
+
+    @property
+    def _all(self) -> tuple[Path, ...]:
+        return self.config, self.data, self.cache, self.logs
 
 
 def folders_below(data_dir: Path) -> Folders:

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from app.downloads.disk import size_text
 from app.paths import Folders, folders_below, platform_folders, portable_folder
+from app.private_files import become_private
 from app.runtime.installation import Installation
 from app.runtime.manager import RuntimeManager, runtime_manager
 from app.runtime.place import Wanted
@@ -32,12 +33,14 @@ class _Parser(argparse.ArgumentParser):
 def run(arguments: Sequence[str]) -> int:
     """The exit code: 0 when it is as asked for, 1 where `status` finds no engine, 2 for a failure, 130 interrupted."""
     options = _build_parser().parse_args(arguments)
+    become_private()
     folders = _folders(options.data_dir)
     manager = runtime_manager(folders)
     if manager is None:
         return _fail("This Coppice uses the engine of its own Python; there is nothing to install.")
     try:
         folders.create()
+        folders.tighten()
         if options.action == "status":
             return _status(manager, folders)
         if options.action == "remove":

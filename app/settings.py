@@ -3,11 +3,12 @@
 import json
 import logging
 import secrets
-import shutil
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from app.addresses import split_password
+from app.downloads.disk import write_atomically
 from app.old_settings import renewed
 from app.options.generation import BUDGET, DEFAULT_PRESET, METHOD, WHEN_FULL
 from app.options.kinds import option, options_of
@@ -23,6 +24,7 @@ STOP, DROP, SUMMARISE = "stop", "drop", "summarise"
 _SEEDS = 2**31
 _MOST_TARGETS = 300
 _GB = 10**9
+_ADDRESSES = ("proxy", "endpoint")  # they may hold a password, which is none of this file's business
 
 _Record = TypeVar("_Record", "GenerationSettings", "Settings")
 _Kept = TypeVar("_Kept")
@@ -119,13 +121,22 @@ class Settings(Preferences):
 
 
 class SettingsFile:
-    """The settings and the file they live in; every change is written at once."""
+    """The settings and the file they live in; every change is written at once.
+
+    Passwords in addresses are taken out of whatever comes in, and wait in `take_passwords`.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        stored = renewed(_read(path))
+        self._passwords: dict[str, str] = {}
+        stored = _read(path)
+        taken = _without_passwords(stored)
+        self._passwords |= taken
+        stored = renewed(stored)
         self.current = _fill(Settings(), stored)
         self._foreign = {name: value for name, value in stored.items() if name not in _NAMES}  # a newer version's
+        if taken:
+            self._write()
 
     def remember_draft(self, target: str, draft: str) -> None:
         """Keep the draft that a target was loaded with; the newest few hundred are kept."""
@@ -137,12 +148,22 @@ class SettingsFile:
 
     def change(self, **changes: Any) -> None:
         """Replace the named fields of `Settings` and write the file; a full disk is logged, not raised."""
+        self._passwords |= _without_passwords(changes)
         changed = replace(self.current, **changes)
         if changed == self.current:
             return
         self.current = changed
+        self._write()
+
+    def take_passwords(self) -> dict[str, str]:
+        """The passwords that addresses came with since the last time, by the addresses without them."""
+        taken, self._passwords = self._passwords, {}
+        return taken
+
+    def _write(self) -> None:
+        document = {**self._foreign, "version": VERSION, **asdict(self.current)}
         try:
-            _write(self._path, {**self._foreign, "version": VERSION, **asdict(changed)})
+            write_atomically(self._path, (json.dumps(document, indent=2) + "\n").encode())
         except OSError as error:
             _log.warning("The settings could not be written to %s: %s", self._path, error)
 
@@ -169,9 +190,10 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
     version = stored.get("version", VERSION)
     if version != VERSION and type(version) is int:
-        copy = path.with_suffix(f".v{version}.json")
+        copy, content = path.with_suffix(f".v{version}.json"), dict(stored)
+        _without_passwords(content)
         try:
-            shutil.copyfile(path, copy)
+            write_atomically(copy, (json.dumps(content, indent=2) + "\n").encode())
             _log.warning("The settings are of another version of Coppice; %s is a copy of them", copy)
         except OSError as error:
             _log.warning("The settings of another version could not be copied: %s", error)
@@ -233,8 +255,12 @@ def _checked(generation: GenerationSettings) -> GenerationSettings:
     return generation
 
 
-def _write(path: Path, document: dict[str, Any]) -> None:
-    """Write beside the old file and swap, so that a crash leaves one or the other."""
-    beside = path.with_suffix(".new.json")
-    beside.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    beside.replace(path)
+def _without_passwords(values: dict[str, Any]) -> dict[str, str]:
+    """Take the passwords out of the addresses among these settings; returns them, by the addresses that are left."""
+    taken = {}
+    for name in _ADDRESSES:
+        if isinstance(values.get(name), str):
+            values[name], password = split_password(values[name])
+            if password:
+                taken[values[name]] = password
+    return taken

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QUrl, Signal
@@ -20,6 +21,7 @@ from app.options.preferences import Preferences
 from app.palette.entries import Entry, used
 from app.palette.palette import CommandPalette
 from app.panes import Panes
+from app.passwords import Passwords
 from app.paths import Folders
 from app.runtime_link import RuntimeLink
 from app.settings import SettingsFile
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from app.preferences.engine import EnginePage
 
 DIAGNOSTICS_NOTICE = "diagnostics-copied"
+UNKEPT_NOTICE = "password-not-kept"
 
 _CHAT = "chat:"
 _LOGGERS = ("app", "coppice")
@@ -51,6 +54,9 @@ class WindowTools(QObject):
         super().__init__(window)
         self._window, self._settings, self._folders, self._theme = window, settings, folders, theme
         self._network = Network(os.environ)
+        self._passwords = Passwords(self)
+        self._passwords.changed.connect(self._tell_network)
+        self._passwords.not_kept.connect(self._on_password_not_kept)
         self._desk: TokenDesk | None = None
         self._runtime: RuntimeLink | None = None
         self._open_assistant: Callable[[bool], None] | None = None
@@ -143,10 +149,22 @@ class WindowTools(QObject):
     def _apply(self) -> None:
         settings = self._settings.current
         self._theme.follow(settings)
-        self._network.tell(settings)
+        self._passwords.follow(
+            {"proxy": settings.proxy, "endpoint": settings.endpoint}, self._settings.take_passwords()
+        )
+        self._tell_network()
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(settings.log_level.upper())
         self.preferences_changed.emit()
+
+    def _tell_network(self) -> None:
+        settings, complete = self._settings.current, self._passwords.complete
+        self._network.tell(replace(settings, proxy=complete(settings.proxy), endpoint=complete(settings.endpoint)))
+
+    def _on_password_not_kept(self) -> None:
+        words = tr("This system has no keyring that would keep the password of the proxy or of the hub's address.")
+        hint = tr("It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.")
+        self.notice_raised.emit(Notice(UNKEPT_NOTICE, words, hint))
 
     # ---- help -------------------------------------------------------------------------------------------------------
 

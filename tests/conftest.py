@@ -19,7 +19,15 @@ os.environ["OMP_NUM_THREADS"] = "1"  # tiny models: threads would only wait for 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["PYSIDE6_OPTION_LAZY"] = "0"  # as the application has it
 
-PERSONAL_FOLDERS = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HF_HOME")
+PERSONAL_FOLDERS = (
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "HF_HOME",
+)
 _HOME = pytest.StashKey[Path]()
 
 
@@ -37,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_HOME] = home
     for name in PERSONAL_FOLDERS:
         os.environ[name] = str(home / name.lower())
-        (home / name.lower()).mkdir()
+        (home / name.lower()).mkdir(mode=0o700)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -18,6 +18,7 @@ from app.chat.keeper import Keeper, conversation_of
 from app.chat.round_keeper import RoundKeeper
 from app.chat.sidebar.panel import ConversationsPanel
 from app.notices import Notice, Tone
+from app.private_files import exported
 from app.theme import Colors
 from app.translation import tr
 
@@ -183,7 +184,8 @@ class Conversations(QObject):
         prompt = shown.settings.system_prompt if shown.settings else ""
         write = as_json if path.suffix.casefold() == ".json" else as_markdown
         try:
-            path.write_text(write(record.shown_title, shown.messages, prompt), encoding="utf-8")
+            with exported(path):
+                path.write_text(write(record.shown_title, shown.messages, prompt), encoding="utf-8")
         except OSError as error:
             words = tr("{path} could not be written: {reason}.").format(path=path, reason=error.strerror or error)
             self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words))

@@ -8,6 +8,7 @@ from app.downloads.destination import remove_if_empty
 from app.downloads.disk import Check, is_full, sync_folder, write_atomically
 from app.downloads.place import HubPlace
 from app.downloads.plan import RemoteFile
+from app.private_files import make_shared, share
 
 
 class CacheDestination:
@@ -15,6 +16,7 @@ class CacheDestination:
 
     A file is linked into the snapshot as soon as it is complete, so no blob is ever without a name; the branch points
     to the commit only when all is there, so that an update which is interrupted leaves the old version in use.
+    Other tools and other users read the cache: its permissions are those that the person's umask means.
     """
 
     def __init__(self, place: HubPlace, repo_id: str, revision: str, commit: str) -> None:
@@ -37,8 +39,8 @@ class CacheDestination:
 
     def prepare(self) -> None:
         """A model without its snapshot is damaged in the eyes of other tools."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._blobs.mkdir(exist_ok=True)
+        make_shared(self.folder)
+        make_shared(self._blobs)
 
     def partial(self, file: RemoteFile) -> Path:
         """Beside the blob that it becomes."""
@@ -46,6 +48,7 @@ class CacheDestination:
 
     def keep(self, file: RemoteFile) -> None:
         """The blob first, then its name."""
+        share(self.partial(file))
         self.partial(file).replace(self._blobs / file.etag)
         sync_folder(self._blobs)
         self._link(file, is_new=True)
@@ -53,8 +56,9 @@ class CacheDestination:
     def finish(self) -> None:
         """Let the branch point to the commit."""
         if self._ref is not None:
-            self._ref.parent.mkdir(parents=True, exist_ok=True)
+            make_shared(self._ref.parent)
             write_atomically(self._ref, self._commit.encode())
+            share(self._ref)
 
     def clear(self, files: tuple[RemoteFile, ...]) -> None:
         """Remove what is partial."""
@@ -65,7 +69,7 @@ class CacheDestination:
     def _link(self, file: RemoteFile, is_new: bool) -> None:
         """Where links do not work, a new blob is moved, as the hub's client does; an older one may have other names."""
         blob, name = self._blobs / file.etag, self.folder / file.name
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_shared(self.folder)
         name.unlink(missing_ok=True)
         if self._symlinks:
             try:
@@ -79,6 +83,7 @@ class CacheDestination:
                 blob.replace(name)
             else:
                 shutil.copyfile(blob, name)
+                share(name)
         sync_folder(self.folder)
 
 

@@ -5,15 +5,20 @@ from pathlib import Path
 from app.downloads.destination import remove_if_empty
 from app.downloads.disk import Check, sync_folder
 from app.downloads.plan import RemoteFile
+from app.private_files import make_shared, share
 
 _PIECE_BYTES = 4 << 20
 
 
 class FolderDestination:
-    """A folder that somebody named. What lies there already counts only when its checksum is right."""
+    """A folder that somebody named. What lies there already counts only when its checksum is right.
 
-    def __init__(self, folder: Path) -> None:
+    Its permissions are those that the person's umask means, unless the folder is the application's own (`is_private`).
+    """
+
+    def __init__(self, folder: Path, is_private: bool = False) -> None:
         self.folder = folder
+        self._is_private = is_private
         self._known: set[RemoteFile] = set()
 
     def has(self, file: RemoteFile, check: Check) -> bool:
@@ -30,7 +35,10 @@ class FolderDestination:
 
     def prepare(self) -> None:
         """The folder itself."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        if self._is_private:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        else:
+            make_shared(self.folder)
 
     def partial(self, file: RemoteFile) -> Path:
         """Beside the file that it becomes."""
@@ -38,6 +46,8 @@ class FolderDestination:
 
     def keep(self, file: RemoteFile) -> None:
         """A file or link of that name is replaced, never written through."""
+        if not self._is_private:
+            share(self.partial(file))
         self.partial(file).replace(self.folder / file.name)
         sync_folder(self.folder)
         self._known.add(file)

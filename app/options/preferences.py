@@ -222,7 +222,10 @@ class Preferences:
         Text(
             page=NETWORK,
             title=mark("Proxy"),
-            help=mark("For searches and downloads. Empty means the one of the system, if there is one."),
+            help=mark(
+                "For searches and downloads. Empty means the one of the system, if there is one. "
+                "A password in it is kept in the system's keyring."
+            ),
             is_legal=_is_web_address,
             form=mark("an address such as http://proxy.example:3128"),
             example="http://proxy.example:3128",

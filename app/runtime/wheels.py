@@ -61,7 +61,7 @@ class Fetching:
 
     def __init__(self, lock: Lock, cache: Path, index: str, equipment: Equipment, control: Control, tracker: Tracker):
         self._lock = lock
-        self._destination = FolderDestination(cache)
+        self._destination = FolderDestination(cache, is_private=True)
         self._index = index
         self._equipment = equipment
         self._control = control

@@ -9,6 +9,7 @@ from PySide6.QtGui import QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.number_text import Number
+from app.private_files import exported
 from app.translation import tr
 from app.tree.history import History
 from app.tree.outline import as_text
@@ -109,7 +110,8 @@ class Exports(QObject):
         name, _ = QFileDialog.getSaveFileName(self._panel, tr("Export picture"), "tree.png", tr("Pictures (*.png)"))
         if name:
             path = Path(name) if Path(name).suffix else Path(name).with_suffix(".png")
-            saved = self.picture(canvas).save(str(path))
+            with exported(path):
+                saved = self.picture(canvas).save(str(path))
             words = tr("The picture is in {name}.") if saved else tr("The picture could not be written in {name}.")
             self.told.emit(words.format(name=path.name))
 

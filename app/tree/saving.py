@@ -8,6 +8,7 @@ from typing import TextIO
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.number_text import Number
+from app.private_files import exported
 from app.translation import tr
 from app.tree.player import Player
 from app.tree.recording import recording_line
@@ -85,7 +86,8 @@ class Saving(QObject):
         assert self._file is not None, "only what was begun ends"
         self._file.close()
         self._file = None
-        self._part.replace(self._path)
+        with exported(self._path):
+            self._part.replace(self._path)
         lost = self._count - self._written
         words = tr("{count} rounds were saved in {name}.").format(
             count=f"{Number(self._written):,}", name=self._path.name

@@ -1,5 +1,6 @@
 """What the application's tests share: folders, settings, a theme, and windows in front of a fake link."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from pytestqt.wait_signal import SignalBlocker
 from app.engine_child import EngineProgram
 from app.engine_link import EngineLink
 from app.paths import Folders, folders_below
+from app.private_files import _Umask
 from app.settings import SettingsFile
 from app.theme import Theme
 from app.translation import install
@@ -61,6 +63,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def english_numbers() -> None:
     """As English writes them, whatever this system and the test before have as their language."""
     QLocale.setDefault(QLocale("en"))
+
+
+@pytest.fixture(autouse=True)
+def own_umask() -> Iterator[None]:
+    """What the application does to the umask of this process ends with the test."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
+    _Umask.own = None
 
 
 @pytest.fixture

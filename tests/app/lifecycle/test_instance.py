@@ -1,16 +1,25 @@
 """One program per data folder, and what a later start does."""
 
 import json
+import os
+import socket
+import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from PySide6.QtNetwork import QLocalSocket
 from pytestqt.qtbot import QtBot
 
+from app.lifecycle import instance as instance_module
+from app.lifecycle import socket_place
 from app.lifecycle.instance import Instance
+from app.lifecycle.socket_place import is_own_peer, is_private, socket_names
 from app.paths import ROOT
 from engine.errors import InputError
 
@@ -71,9 +80,191 @@ def test_a_program_that_does_not_answer_is_said(qtbot: QtBot, tmp_path: Path) ->
 def test_nonsense_is_hung_up_on(qtbot: QtBot, instance: Instance, words: bytes) -> None:
     asked: list[str] = []
     instance.asked.connect(asked.append)
-    socket = QLocalSocket()
-    socket.connectToServer(instance._name)
-    qtbot.waitUntil(lambda: socket.state() is QLocalSocket.LocalSocketState.ConnectedState)
-    socket.write(words)
-    qtbot.waitUntil(lambda: socket.state() is QLocalSocket.LocalSocketState.UnconnectedState)
+    other = QLocalSocket()
+    other.connectToServer(instance.name)
+    qtbot.waitUntil(lambda: other.state() is QLocalSocket.LocalSocketState.ConnectedState)
+    other.write(words)
+    qtbot.waitUntil(lambda: other.state() is QLocalSocket.LocalSocketState.UnconnectedState)
     assert asked == []
+
+
+# ---- sockets of somebody else ----------------------------------------------------------------------------------------
+
+posix = pytest.mark.skipif(os.name != "posix", reason="sockets with paths")
+
+
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files with a short path."""
+    with tempfile.TemporaryDirectory(prefix="t-") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
+@pytest.fixture
+def squat() -> Iterator[Callable[[str, bytes], None]]:
+    """Listens somewhere before the program does, and answers everybody with endless bytes."""
+    listeners: list[socket.socket] = []
+    threads: list[threading.Thread] = []
+
+    def serve(listener: socket.socket, answer: bytes) -> None:
+        with suppress(OSError), listener:
+            while True:
+                peer, _ = listener.accept()
+                with suppress(OSError), peer:
+                    while True:
+                        peer.sendall(answer)
+
+    def begin(path: str, answer: bytes) -> None:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen()
+        listeners.append(listener)
+        threads.append(threading.Thread(target=serve, args=(listener, answer)))
+        threads[-1].start()
+
+    yield begin
+    for each in listeners:
+        each.shutdown(socket.SHUT_RDWR)
+    for thread in threads:
+        thread.join()
+
+
+@posix
+def test_every_place_is_private_and_short(tmp_path: Path, temporary: Path) -> None:
+    deep = tmp_path / ("x" * 60) / ("y" * 60)
+    deep.mkdir(parents=True)
+    for data in (tmp_path, deep):
+        names = list(socket_names(data))
+        assert names
+        for each in map(Path, names):
+            assert len(os.fsencode(each)) <= 103
+            assert is_private(each.parent)
+            assert each.parent != temporary, "never in the folder that everybody shares"
+
+
+@posix
+def test_a_socket_at_the_old_place_is_not_asked(
+    qtbot: QtBot, tmp_path: Path, temporary: Path, squat: Callable[[str, bytes], None]
+) -> None:
+    squat(str(temporary / Path(next(socket_names(tmp_path))).name), b"done\n")
+    with pytest.raises(InputError, match="does not answer"):
+        Instance(tmp_path).hand_over("/my/secret.coppice")
+    first = Instance(tmp_path)
+    assert first.claim()
+    assert is_private(Path(first.name).parent)
+    first.release()
+
+
+@posix
+@pytest.mark.parametrize("broken", ["open", "foreign", "link", "file"])
+def test_a_folder_of_somebody_else_is_not_used(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    runtime, short = tmp_path / "runtime", temporary / f"coppice-{os.getuid()}"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    for folder in (runtime, short):
+        if broken == "link":
+            (tmp_path / "real").mkdir(mode=0o700, exist_ok=True)
+            folder.symlink_to(tmp_path / "real")
+        elif broken == "file":
+            folder.write_text("")
+        else:
+            folder.mkdir(mode=0o755 if broken == "open" else 0o700)
+    if broken == "foreign":
+        uid = os.getuid()
+        monkeypatch.setattr(socket_place.os, "getuid", lambda: uid)
+        real = Path.lstat
+
+        def foreign(path: Path) -> os.stat_result:
+            found = real(path)
+            if path not in (runtime, short):
+                return found
+            return os.stat_result([*found[: stat.ST_UID], uid + 1, *found[stat.ST_UID + 1 : 10]])
+
+        monkeypatch.setattr(Path, "lstat", foreign)
+    (tmp_path / "data").mkdir(mode=0o700)
+    assert [Path(each).parent for each in socket_names(tmp_path / "data")] == [tmp_path / "data"]
+
+
+@posix
+def test_without_any_private_folder_the_window_opens_and_says_so_in_the_log(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(socket_place, "is_private", lambda _folder: False)
+    alone = Instance(tmp_path)
+    assert alone.claim()
+    assert alone.name == ""
+    assert "cannot reach this window" in caplog.text
+    assert not Instance(tmp_path).claim(), "the lock holds all the same"
+    alone.release()
+
+
+@posix
+def test_where_no_socket_can_be_made_the_next_place_is_taken(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir(mode=0o700)
+    names = [str(tmp_path / "gone" / "missing" / "s"), str(tmp_path / "gone" / "s")]
+    monkeypatch.setattr(instance_module, "socket_names", lambda _data: iter(names))
+    first = Instance(tmp_path)
+    assert first.claim()
+    assert first.name == names[1]
+    first.release()
+
+
+@posix
+@pytest.mark.parametrize("answer", [b"x" * 65_536, b"done\nand more", b"don"], ids=["endless", "longer", "close"])
+def test_a_hostile_server_at_the_new_place_is_given_up(
+    qtbot: QtBot, tmp_path: Path, squat: Callable[[str, bytes], None], answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instance_module, "_ANSWER_MS", 300)
+    names = list(socket_names(tmp_path))
+    for name in names:
+        squat(name, answer)
+    if answer.startswith(b"done"):
+        Instance(tmp_path).hand_over("")  # it is this user's program, and says that it has understood
+        return
+    with pytest.raises(InputError, match="does not answer"):
+        Instance(tmp_path).hand_over("")
+
+
+@posix
+def test_another_users_server_is_told_nothing(
+    qtbot: QtBot, tmp_path: Path, squat: Callable[[str, bytes], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    squat(next(socket_names(tmp_path)), b"done\n")
+    monkeypatch.setattr(socket_place, "_peer_uid", lambda _descriptor: os.getuid() + 1)
+    with pytest.raises(InputError, match="does not answer"):
+        Instance(tmp_path).hand_over("/my/secret.coppice")
+
+
+@posix
+def test_another_users_words_are_not_heard(
+    qtbot: QtBot, instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    instance.asked.connect(asked.append)
+    monkeypatch.setattr(socket_place, "_peer_uid", lambda _descriptor: os.getuid() + 1)
+    later = subprocess.Popen([sys.executable, "-c", LATER, str(tmp_path), "/x"], cwd=ROOT, stderr=subprocess.DEVNULL)
+    qtbot.waitUntil(lambda: later.poll() is not None)
+    assert later.returncode != 0
+    assert asked == []
+
+
+@posix
+def test_who_is_at_the_other_end_is_known() -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        assert socket_place._peer_uid(one.fileno()) == os.getuid()
+        assert is_own_peer(one.fileno())
+    with tempfile.TemporaryFile() as file:
+        assert not is_own_peer(file.fileno()), "what is no socket is nobody's"
+
+
+def test_who_says_nothing_is_hung_up_on(qtbot: QtBot, instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance_module, "_ANSWER_MS", 50)
+    silent = QLocalSocket()
+    silent.connectToServer(instance.name)
+    qtbot.waitUntil(lambda: silent.state() is QLocalSocket.LocalSocketState.ConnectedState)
+    qtbot.waitUntil(lambda: silent.state() is QLocalSocket.LocalSocketState.UnconnectedState)

@@ -1,0 +1,122 @@
+"""Passwords of the proxy and of the hub's address: kept in the system's keyring, never in the settings' file."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from queue import SimpleQueue
+
+from PySide6.QtCore import QObject, Signal
+
+from app.addresses import join_password, names_person
+from app.background import report
+
+_log = logging.getLogger(__name__)
+
+_SERVICE = "coppice"
+
+
+class Passwords(QObject):
+    """Those of the addresses in use. `changed`: an address has got one; `not_kept`: for this run only, as no keyring
+    took it. A keyring may ask its owner for a password of its own: all of that happens in a thread.
+    """
+
+    changed = Signal()
+    not_kept = Signal()
+    _found = Signal(str, str)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._known: dict[str, str] = {}  # by address; "" where there is none
+        self._work: SimpleQueue[Callable[[], None]] | None = None
+        self._found.connect(self._on_found)
+
+    def follow(self, addresses: Mapping[str, str], typed: Mapping[str, str]) -> None:
+        """These addresses are used from now on, by the names of their options; `typed` are new passwords, by address.
+
+        Passwords of addresses that are not used any more are forgotten.
+        """
+        used = {each for each in addresses.values() if names_person(each)}
+        for address in self._known.keys() - used:
+            self._known.pop(address)
+            self._do(lambda address=address: _forget(address))  # type: ignore[misc]
+        for address, password in typed.items():
+            if address in used:
+                self._known[address] = password
+                self._do(lambda address=address, password=password: self._keep(address, password))  # type: ignore[misc]
+        for address in used - self._known.keys():
+            self._known[address] = ""
+            self._do(lambda address=address: self._look(address))  # type: ignore[misc]
+
+    def complete(self, address: str) -> str:
+        """The address with its password, if it has one."""
+        return join_password(address, self._known.get(address, ""))
+
+    def _do(self, work: Callable[[], None]) -> None:
+        if self._work is None:
+            self._work = SimpleQueue()
+            threading.Thread(target=_perform, args=(self._work,), name="passwords", daemon=True).start()
+        self._work.put(work)
+
+    def _keep(self, address: str, password: str) -> None:
+        if not _keep(address, password):
+            with suppress(RuntimeError):  # the window is gone
+                self.not_kept.emit()
+
+    def _look(self, address: str) -> None:
+        password = _read(address)
+        if password:
+            with suppress(RuntimeError):
+                self._found.emit(address, password)
+
+    def _on_found(self, address: str, password: str) -> None:
+        if self._known.get(address) == "":  # neither typed nor forgotten meanwhile
+            self._known[address] = password
+            self.changed.emit()
+
+
+def _perform(queue: "SimpleQueue[Callable[[], None]]") -> None:
+    while True:
+        work = queue.get()
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001  # a keyring is anybody's program; the thread goes on
+            report(error)
+
+
+def _keep(address: str, password: str) -> bool:
+    import keyring  # noqa: PLC0415  # it looks for back ends when it is imported
+    from keyring.errors import KeyringError  # noqa: PLC0415
+
+    try:
+        keyring.set_password(_SERVICE, _name(address), password)
+    except (KeyringError, RuntimeError, OSError) as error:
+        _log.warning("The keyring took no password: %s", type(error).__name__)
+        return False
+    return True
+
+
+def _read(address: str) -> str:
+    import keyring  # noqa: PLC0415
+    from keyring.errors import KeyringError  # noqa: PLC0415
+
+    try:
+        return keyring.get_password(_SERVICE, _name(address)) or ""
+    except (KeyringError, RuntimeError, OSError) as error:
+        _log.info("The keyring cannot be read: %s", type(error).__name__)
+        return ""
+
+
+def _forget(address: str) -> None:
+    import keyring  # noqa: PLC0415
+    from keyring.errors import KeyringError  # noqa: PLC0415
+
+    try:
+        keyring.delete_password(_SERVICE, _name(address))
+    except (KeyringError, RuntimeError, OSError) as error:
+        _log.info("There was no password to forget: %s", type(error).__name__)
+
+
+def _name(address: str) -> str:
+    """A password goes to the address that it was given for, and to no other."""
+    return f"password for {address}"
