@@ -1,13 +1,13 @@
 """`coppice download`: a model from the hub, without a window, with the same code as the dialog."""
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol
 
+from app import json_text as json
 from app.background import start
 from app.downloads.control import Wish
 from app.downloads.disk import size_text

@@ -1,6 +1,7 @@
 """JSON from and for elsewhere: the texts in it are well-formed, so that each can be written and sent anywhere.
 
-JSON can hold half a surrogate pair as an escape (`"\\ud83d"`), and UTF-8 cannot: saving such a text would fail.
+In place of Python's `json` everywhere in the application: `from app import json_text as json`. JSON can hold half a
+surrogate pair as an escape (`"\\ud83d"`), and UTF-8 cannot: saving such a text would fail.
 """
 
 import json
@@ -17,13 +18,13 @@ _ESCAPE = re.compile(
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parse_json(content: str | bytes) -> Any:
+def loads(content: str | bytes) -> Any:
     """The value, every text in it well-formed. Raises `ValueError` and `RecursionError` as `json.loads` does."""
     text = content.decode(json.detect_encoding(content), "surrogatepass") if isinstance(content, bytes) else content
     return json.loads(_mended(well_formed(text)))
 
 
-def write_json(value: Any, **form: Any) -> str:
+def dumps(value: Any, **form: Any) -> str:
     """The value as `json.dumps` writes it in this form, every text in it well-formed."""
     return _mended(well_formed(json.dumps(value, **form)))
 

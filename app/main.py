@@ -18,6 +18,7 @@ from app.lifecycle.ending import Ending
 from app.lifecycle.instance import Instance
 from app.lifecycle.refusal import refuse, unusable
 from app.paths import Folders, folders_below, platform_folders, portable_folder
+from app.plain_text import well_formed
 from app.runtime.manager import runtime_manager
 from app.theme import application_icon
 from app.thread_faults import ThreadFaults
@@ -44,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if "" in (options.target, options.draft):
         parser.error("a model source is empty; give 'embedded', a model folder or a hub id")
+    if options.data_dir and str(options.data_dir) != well_formed(str(options.data_dir)):
+        parser.error("the name of the folder after --data-dir is not UTF-8; give another folder")
     if options.recording and not options.recording.is_file():
         parser.error(f"there is no file {options.recording}; give a recording of rounds, or nothing")
     folders = choose_folders(options)

@@ -25,6 +25,8 @@ def well_formed(text: str) -> str:
     Python keeps what is no UTF-8 in a file's name as such halves, and JSON has them as escapes. Every text from
     elsewhere goes through here (or `app.json_text`) before it is kept, written or sent.
     """
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,12 +1,12 @@
 """`coppice runtime`: the engine's runtime without a window, with the same code as the assistant."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from app import json_text as json
 from app.background import start
 from app.downloads.disk import size_text
 from app.paths import Folders, folders_below, platform_folders, portable_folder

@@ -1,6 +1,5 @@
 """What a person has set, kept in one JSON file."""
 
-import json
 import logging
 import secrets
 import shutil
@@ -8,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from app import json_text as json
 from app.old_settings import renewed
 from app.options.generation import BUDGET, DEFAULT_PRESET, METHOD, WHEN_FULL
 from app.options.kinds import option, options_of

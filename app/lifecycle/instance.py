@@ -1,12 +1,12 @@
 """One window per data folder: a second start hands over what it was asked for, and ends."""
 
 import hashlib
-import json
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
+from app import json_text as json
 from app.translation import tr
 from engine.errors import InputError
 

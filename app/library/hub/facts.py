@@ -3,13 +3,13 @@
 The folder's format is that of `engine.model.facts`.
 """
 
-import json
 import shutil
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from app import json_text as json
 from app.background import pool
 from app.library.hub.client import HubClient
 from app.library.hub.hostile_json import count, parse_object, text
