@@ -31,7 +31,7 @@ class Afterwards(QObject):
     def __init__(self, window: QWidget, modules: Sequence[str] = LATER) -> None:
         super().__init__(window)
         self._works: deque[Callable[[], None]] = deque()
-        self._reading = Task(lambda: _read(modules), self)
+        self._reading = Task("read ahead", lambda: _read(modules), self)
         self._reading.done.connect(self._on_read)
         self._beginning = QTimer(self, singleShot=True)
         self._beginning.timeout.connect(self._reading.start)

@@ -1,10 +1,94 @@
-"""Threads of the application: none of them ends silently."""
+"""Worker threads of the application: the one way to make them, and none of them ends silently.
 
+Whatever work in a thread raises is reported to `threading.excepthook`, which in the window logs it and shows a notice.
+`BaseException` is meant: Rust libraries derive their panics from it, and `SystemExit` in a worker ends no program, only
+that thread. Standard library only, since the downloads and the installation use it without a window.
+"""
+
+import logging
 import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+_log = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
+_Instead = TypeVar("_Instead")
+_Thread = TypeVar("_Thread")
+
+_FIRST_PAUSE_SECONDS = 0.05  # before work that failed runs again; doubled each time
+_LONGEST_PAUSE_SECONDS = 1.0
 
 
 def report(error: BaseException) -> None:
     """Hand an error that a worker thread met and survived to `threading.excepthook`, which logs it and tells of it."""
-    threading.excepthook(
-        threading.ExceptHookArgs((type(error), error, error.__traceback__, threading.current_thread()))
-    )
+    arguments = threading.ExceptHookArgs((type(error), error, error.__traceback__, threading.current_thread()))
+    try:
+        threading.excepthook(arguments)
+    except BaseException:  # noqa: BLE001  # a hook that fails must not end the thread that reports
+        _log.exception("The hook for errors of threads failed")
+
+
+def attempt(work: Callable[[], _Result], otherwise: Callable[[BaseException], _Instead]) -> _Result | _Instead:
+    """The result of `work`; whatever it raises is reported, and the result is that of `otherwise`."""
+    try:
+        return work()
+    except BaseException as error:  # noqa: BLE001  # the point of it
+        report(error)
+        return otherwise(error)
+
+
+def start(
+    name: str, work: Callable[[], object], on_error: Callable[[BaseException], object] = lambda _error: None
+) -> threading.Thread:
+    """Do `work` in a daemon thread; after an error, `on_error` is for whoever waits for an answer.
+
+    `name` is what the log and the notices know the thread by.
+    """
+    thread = threading.Thread(target=_run, args=(work, on_error), name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def repeat(work: Callable[[], object]) -> None:
+    """Do `work` until it returns without an error; each error is reported, and the next try waits a little longer."""
+
+    def is_done() -> bool:
+        work()
+        return True
+
+    pause = _FIRST_PAUSE_SECONDS
+    while not attempt(is_done, lambda _error: False):
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+def lasting(name: str) -> Callable[[Callable[[_Thread], None]], Callable[[_Thread], None]]:
+    """Decorates the `run` of a Qt thread: it runs again after an error, so that later orders are served."""
+
+    def decorate(run: Callable[[_Thread], None]) -> Callable[[_Thread], None]:
+        def lasting_run(thread: _Thread) -> None:
+            threading.current_thread().name = name  # Python does not know the name of Qt's threads
+            repeat(lambda: run(thread))
+
+        return lasting_run
+
+    return decorate
+
+
+def pool(most: int, name: str) -> "ThreadPoolExecutor":
+    """A pool of threads; what its work raises is raised again where the results are taken."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # few starts need one
+
+    return ThreadPoolExecutor(most, name)
+
+
+def _run(work: Callable[[], object], on_error: Callable[[BaseException], object]) -> None:
+    try:
+        attempt(work, on_error)
+    except BaseException as error:  # noqa: BLE001  # `on_error` failed too
+        report(error)

@@ -14,6 +14,7 @@ from app.library.terms_memory import last_load
 from app.lifecycle.garbage import Garbage
 from app.lifecycle_wiring import Lifecycle
 from app.paths import Folders
+from app.plain_text import well_formed
 from app.runtime.manager import runtime_manager
 from app.runtime_wiring import connect_runtime
 from app.settings import Settings, SettingsFile
@@ -85,4 +86,4 @@ def wanted_pair(options: argparse.Namespace, settings: Settings) -> LoadOptions:
 def _absolute(source: str) -> str:
     """A folder keeps its meaning when the application is started from elsewhere; other sources stay as they are."""
     path = Path(source).expanduser()
-    return str(path.absolute()) if path.is_dir() else source
+    return str(path.absolute()) if path.is_dir() else well_formed(source)

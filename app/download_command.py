@@ -1,14 +1,14 @@
 """`coppice download`: a model from the hub, without a window, with the same code as the dialog."""
 
 import argparse
-import json
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol
 
+from app import json_text as json
+from app.background import start
 from app.downloads.control import Wish
 from app.downloads.disk import size_text
 from app.downloads.download import Download
@@ -73,8 +73,7 @@ def _build_parser() -> argparse.ArgumentParser:
 
 def _follow(download: Download, reporter: Reporter) -> bool:
     """Run it in a thread, so that Ctrl+C is heard at once; whether that was pressed."""
-    thread = threading.Thread(target=download.run, name="download", daemon=True)
-    thread.start()
+    thread = start("downloads", download.run, lambda _error: download.fail())
     try:
         while thread.is_alive():
             thread.join(_LOOK_SECONDS)

@@ -4,6 +4,7 @@ import threading
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.background import start
 from app.downloads.progress import Progress, Request, State
 from app.downloads.queue import DownloadQueue
 
@@ -35,8 +36,7 @@ class DownloadLink(QObject):
 
     def restore(self) -> None:
         """List what earlier sessions have not finished; it is there a moment later, paused."""
-        self._restoring = threading.Thread(target=self._queue.restore, name="restore downloads", daemon=True)
-        self._restoring.start()
+        self._restoring = start("earlier downloads", self._queue.restore)
         self._timer.start()
 
     def add(self, request: Request) -> int:

@@ -7,17 +7,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from app.background import repeat, start
 from app.paths import ROOT
 from app.runtime.manager import RuntimeManager
 from app.translation import tr
-from engine.errors import CoppiceError
 
 ADDRESS_VARIABLE = "COPPICE_ENGINE_ADDRESS"
 KEY_VARIABLE = "COPPICE_ENGINE_KEY"
@@ -83,10 +82,10 @@ class EngineChild:
         self._address = str(self._listener.address)
         try:
             self._process = _start(program, self._address, self._key)
-        except (OSError, CoppiceError):
+        except BaseException:
             self._close_door()
             raise
-        threading.Thread(target=self._watch, name="engine-watch", daemon=True).start()
+        start("engine watch", lambda: repeat(self._watch))
 
     @property
     def pid(self) -> int:

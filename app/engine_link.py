@@ -12,7 +12,9 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from app.background import lasting, report
 from app.engine_child import BROKEN, EngineChild, EngineProgram, describe_exit
+from app.plain_text import well_formed_values
 from app.translation import tr
 from engine.errors import CoppiceError
 from engine.messages import (
@@ -65,7 +67,7 @@ class EngineLink(QThread):
 
     def begin(self) -> None:
         """Start the engine's process before the thread, which finds it then; what goes wrong is told by the thread."""
-        with suppress(OSError, CoppiceError):
+        with suppress(Exception):
             self._child = EngineChild(self._program)
 
     def load(self, options: LoadOptions) -> int:
@@ -76,7 +78,7 @@ class EngineLink(QThread):
 
     def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
         """Ask for the answer to a conversation; returns the id that the answering events carry."""
-        command = Generate(next(self._ids), chat, options)
+        command = Generate(next(self._ids), well_formed_values(chat), options)
         self._submit(command)
         return command.id
 
@@ -88,7 +90,7 @@ class EngineLink(QThread):
 
     def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
         """Ask how many tokens these have; returns the id of the `Counted`, which a dying engine never sends."""
-        command = Count(next(self._ids), chat, texts)
+        command = Count(next(self._ids), well_formed_values(chat), well_formed_values(texts))
         self._submit(command)
         return command.id
 
@@ -137,6 +139,7 @@ class EngineLink(QThread):
 
     # ---- in the thread ----------------------------------------------------------------------------------------------
 
+    @lasting("engine link")
     def run(self) -> None:
         """Serve one engine after the other, until closed."""
         while not self._closing.is_set():
@@ -160,6 +163,8 @@ class EngineLink(QThread):
         except OSError as error:
             words = tr("The engine could not be started: {error}.").format(error=error)
             return Failed(0, words, tr("Check the installation, then restart it."))
+        except BaseException as error:  # noqa: BLE001  # an engine must be startable again
+            return _unexpected(error)
         self._child = child
         if self._closing.is_set():
             child.kill()
@@ -174,6 +179,8 @@ class EngineLink(QThread):
             pass  # the exit code tells more
         except _UNREADABLE as error:
             reason = tr("The engine sent something that cannot be read ({error}).").format(error=error)
+        except BaseException as error:  # noqa: BLE001  # a thread that ends would leave every request waiting
+            reason = _unexpected(error).message
         finally:
             self._connected = False
             if reason or self._closing.is_set():
@@ -220,7 +227,7 @@ class EngineLink(QThread):
         events: list[Event] = []
         try:
             while len(events) < _MOST_EVENTS and connection.poll():
-                events.append(connection.recv())
+                events.append(well_formed_values(connection.recv()))
         finally:
             self._running.difference_update(each.id for each in events if isinstance(each, Finished | Failed))
             if events:
@@ -255,6 +262,13 @@ class EngineLink(QThread):
         while not (self._restarting.is_set() or self._closing.is_set()):
             self._wake_reader.recv_bytes()
             self._fail_requests(Failed(0, tr("The engine is not running."), tr("Restart it.")))
+
+
+def _unexpected(error: BaseException) -> Failed:
+    """Report an error that nobody foresaw; the end of the engine that it means."""
+    report(error)
+    words = tr("The connection to the engine failed because of an error in this program ({error}).")
+    return Failed(0, words.format(error=str(error) or type(error).__name__), tr("Restart it; the log tells more."))
 
 
 def _hear_out(connection: "Connection[Any, Any]") -> None:

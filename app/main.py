@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
 from app.engine_child import engine_program
@@ -19,16 +18,17 @@ from app.lifecycle.ending import Ending
 from app.lifecycle.instance import Instance
 from app.lifecycle.refusal import refuse, unusable
 from app.paths import Folders, folders_below, platform_folders, portable_folder
+from app.plain_text import well_formed
 from app.private_files import become_private
 from app.runtime.manager import runtime_manager
 from app.theme import application_icon
+from app.thread_faults import ThreadFaults
 from engine import __version__
 from engine.errors import InputError
 
 if TYPE_CHECKING:
     from app.window import MainWindow
 
-_log = logging.getLogger("coppice")
 _LOG_BYTES = 500_000
 
 
@@ -46,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if "" in (options.target, options.draft):
         parser.error("a model source is empty; give 'embedded', a model folder or a hub id")
+    if options.data_dir and str(options.data_dir) != well_formed(str(options.data_dir)):
+        parser.error("the name of the folder after --data-dir is not UTF-8; give another folder")
     if options.recording and not options.recording.is_file():
         parser.error(f"there is no file {options.recording}; give a recording of rounds, or nothing")
     become_private()
@@ -59,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             instance.hand_over(str(options.recording.absolute()) if options.recording else "")
             return 0
         _keep_log(folders)
+        faults = ThreadFaults(application)
+        faults.begin()
         report = crashes.begin()
     except OSError as error:
         return refuse(application, unusable(folders, error))
@@ -71,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from app.lifecycle_wiring import Lifecycle  # noqa: PLC0415
 
     window = build_window(application, folders, options, link)
+    faults.notice_raised.connect(window.notices.add)
     life = Lifecycle(window, instance)
     application.file_asked.connect(life.on_asked)
     begin_life(life, window, report, options.recording)
@@ -81,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     watch.end()
     _leave(window, crashes, instance)
     ending.release()
+    faults.end()
     return code
 
 
@@ -144,12 +150,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _keep_log(folders: Folders) -> None:
     """What goes wrong in the window goes to a file; a person at a terminal sees it too."""
-    file = RotatingFileHandler(folders.application_log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
+    file = RotatingFileHandler(
+        folders.application_log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8", errors="backslashreplace"
+    )
     logging.basicConfig(
         level=logging.INFO, handlers=[file, logging.StreamHandler()], format="%(asctime)s %(levelname)s %(message)s"
     )
-    sys.excepthook = _log_exception
-
-
-def _log_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    _log.error("An error was not handled", exc_info=(kind, error, trace))

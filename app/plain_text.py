@@ -1,7 +1,12 @@
 """Texts from elsewhere, shown among ours: as plain text that cannot steer what stands around it."""
 
 import unicodedata
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
 from html import escape
+from typing import Any, TypeVar, cast
+
+_Value = TypeVar("_Value")
 
 # They begin, end, turn and isolate stretches of another direction: what is left open reaches beyond its own text.
 _STEERING = {
@@ -12,6 +17,51 @@ _STEERING = {
 _UNSEEN = {"\u200b": "ZWSP", "\u2060": "WJ", "\ufeff": "BOM", "\u00ad": "SHY"}
 _REMOVED = str.maketrans(dict.fromkeys(_STEERING, ""))
 _MARKED = str.maketrans({sign: f"⟨{name}⟩" for sign, name in (_STEERING | _UNSEEN).items()})
+
+
+def well_formed(text: str) -> str:
+    """The text as UTF-8 can hold it: halves of surrogate pairs are joined, and lone ones replaced by U+FFFD.
+
+    Python keeps what is no UTF-8 in a file's name as such halves, and JSON has them as escapes. Every text from
+    elsewhere goes through here (or `app.json_text`) before it is kept, written or sent.
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def well_formed_values(value: _Value) -> _Value:
+    """The same value with every text in it well-formed, through tuples, lists, dictionaries and dataclasses."""
+    return cast(_Value, _well_formed(value))
+
+
+def _well_formed(value: Any) -> Any:
+    if isinstance(value, str):
+        return well_formed(value)
+    if type(value) in (tuple, list):
+        return value if _is_well_formed(value) else type(value)(map(_well_formed, value))
+    if isinstance(value, dict):
+        return {_well_formed(key): _well_formed(each) for key, each in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        before = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+        after = {name: _well_formed(each) for name, each in before.items()}
+        return value if all(after[name] is each for name, each in before.items()) else replace(value, **after)
+    return value
+
+
+def _is_well_formed(texts: Sequence[Any]) -> bool:
+    """Whether nothing is to be changed in them; the pieces of a large tree are looked at as one text."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return False
+    except TypeError:  # not texts alone
+        return all(_well_formed(each) is each for each in texts)
+    return True
 
 
 def unsteered(text: str) -> str:

@@ -1,12 +1,12 @@
 """A round in few bytes, and back: what the history holds in memory, and what the conversations' file keeps of it."""
 
-import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from functools import lru_cache
 from typing import Any
 
+from app import json_text as json
 from engine.messages import Round, Seconds, Tree
 from engine.watching import Verdicts
 

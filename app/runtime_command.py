@@ -1,13 +1,13 @@
 """`coppice runtime`: the engine's runtime without a window, with the same code as the assistant."""
 
 import argparse
-import json
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from app import json_text as json
+from app.background import start
 from app.downloads.disk import size_text
 from app.paths import Folders, folders_below, platform_folders, portable_folder
 from app.private_files import become_private
@@ -116,8 +116,7 @@ def _asked_for(manager: RuntimeManager, options: argparse.Namespace) -> Installa
 
 def _follow(installation: Installation, as_json: bool) -> bool:
     """Run it in a thread, so that Ctrl+C is heard at once; whether that was pressed."""
-    thread = threading.Thread(target=installation.run, name="runtime", daemon=True)
-    thread.start()
+    thread = start("installation", installation.run)
     said = ""
     try:
         while thread.is_alive():

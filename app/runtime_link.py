@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.background import attempt, start
 from app.downloads.control import Wish
 from app.known_sentences import translated
 from app.runtime.manager import RuntimeManager
@@ -44,10 +45,10 @@ class RuntimeLink(QObject):
         self._shown = Progress()
         self._timer = QTimer(self, interval=INTERVAL_MS)
         self._timer.timeout.connect(self._look)
-        self._proposing = Task(manager.propose, self)
+        self._proposing = Task("hardware look-up", manager.propose, self, _no_proposal)
         self._proposing.done.connect(self.proposed)
-        self._tidying = Task(manager.tidy, self)
-        self._removing = Task(self._remove, self)
+        self._tidying = Task("clean-up", manager.tidy, self)
+        self._removing = Task("removal", self._remove, self, _not_removed)
         self._removing.done.connect(self._on_removed)
 
     @property
@@ -148,8 +149,7 @@ class RuntimeLink(QObject):
 
     def _run(self) -> None:
         assert self._installation is not None
-        self._thread = threading.Thread(target=_work, args=(self._installation,), name="runtime", daemon=True)
-        self._thread.start()
+        self._thread = start("installation", self._installation.run)
         self._timer.start()
 
     def _stop(self, wish: Wish) -> None:
@@ -178,7 +178,7 @@ class RuntimeLink(QObject):
         try:
             self.manager.remove()
         except (CoppiceError, OSError) as error:
-            return tr("The engine could not be removed: {reason}").format(reason=translated(str(error)))
+            return _not_removed(error)
         return ""
 
     def _on_removed(self, words: str) -> None:
@@ -190,13 +190,22 @@ class RuntimeLink(QObject):
 
 
 class Task(QObject):
-    """One thing done at a time in a thread of its own; `done` brings its result to the window's thread."""
+    """One thing done at a time in a thread of its own; `done` brings its result to the window's thread.
+
+    If it fails for a reason that nobody foresaw, the result is that of `otherwise`.
+    """
 
     done = Signal(object)
 
-    def __init__(self, work: Callable[[], object], parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], object],
+        parent: QObject | None = None,
+        otherwise: Callable[[BaseException], object] = lambda _error: None,
+    ) -> None:
         super().__init__(parent)
-        self._work = work
+        self._name, self._work, self._otherwise = name, work, otherwise
         self._results: list[object] = []
         self._thread: threading.Thread | None = None
         self._timer = QTimer(self, interval=INTERVAL_MS // 4)
@@ -210,12 +219,11 @@ class Task(QObject):
     def start(self) -> None:
         """Do it, unless that goes on already."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._do, daemon=True)
-            self._thread.start()
+            self._thread = start(self._name, self._do)
             self._timer.start()
 
     def _do(self) -> None:
-        self._results.append(self._work())
+        self._results.append(attempt(self._work, self._otherwise))
 
     def _look(self) -> None:
         if self._thread is not None and not self._thread.is_alive():
@@ -226,8 +234,12 @@ class Task(QObject):
                 self.done.emit(result)
 
 
-def _work(installation: "Installation") -> None:
-    try:
-        installation.run()
-    except Exception:  # noqa: BLE001  # it has become a state of the installation
-        _log.exception("The installation has ended because of an error in this program")
+def _no_proposal(_error: BaseException) -> object:
+    from app.runtime.builds import UNKNOWN  # noqa: PLC0415  # most starts only use an engine that is there
+
+    return UNKNOWN
+
+
+def _not_removed(error: BaseException) -> str:
+    reason = translated(str(error) or type(error).__name__)
+    return tr("The engine could not be removed: {reason}").format(reason=reason)

@@ -1,12 +1,12 @@
 """What a person has set, kept in one JSON file."""
 
-import json
 import logging
 import secrets
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from app import json_text as json
 from app.addresses import split_password
 from app.downloads.disk import write_atomically
 from app.old_settings import renewed

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.assistant.words import cost_text, offer_text, said
 from app.labels import label
-from app.runtime.builds import Offer, Proposal
+from app.runtime.builds import UNKNOWN, Offer, Proposal
 from app.runtime.place import Wanted
 from app.translation import tr
 
@@ -95,7 +95,7 @@ class ProposalPage(QWidget):
         self.advice.setText(said(proposal.advice) if proposal.advice else "")
         for number, offer in enumerate(proposal.offers):
             self._add_choice(number, offer, proposal)
-        if not proposal.offers:
+        if not proposal.offers and proposal is not UNKNOWN:
             self.found.setText(tr("This Coppice brings no engine for this system."))
         self._on_changed()
 

@@ -1,12 +1,13 @@
 """Conversations as files that others can read: Markdown to look at, JSON with the usual messages to go on with."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from app import json_text as json
 from app.chat.conversation import Conversation, Message
+from app.plain_text import well_formed
 from app.settings import GenerationSettings
 from app.translation import tr
 from engine.messages import Role
@@ -30,7 +31,7 @@ def as_markdown(title: str, messages: Sequence[Message], system_prompt: str = ""
     parts = [f"# {title}"]
     for role, content in _turns(messages, system_prompt):
         parts += [f"## {_NAMES[role]}", _TURN.sub(r"\\\g<0>", content.strip()) or _NOTHING]
-    return "\n\n".join(parts) + "\n"
+    return well_formed("\n\n".join(parts) + "\n")
 
 
 def as_json(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from PySide6.QtCore import QObject, Qt, Signal, SignalInstance
 
+from app.background import attempt, start
 from app.chat.formula_drawing import Formula, draw
 from app.throttle import Throttle
 
@@ -67,8 +68,7 @@ class Formulas(QObject):
             self._waiting.put(latex)
             if self._drawer is None:
                 work = (self._waiting, self._awaited, self._finished)
-                self._drawer = Thread(target=_draw_waiting, args=work, name="formulas", daemon=True)
-                self._drawer.start()
+                self._drawer = start("formulas", partial(_draw_waiting, *work))
         return False
 
     def warm_up(self) -> None:
@@ -111,10 +111,10 @@ def _draw_waiting(waiting: _Queue, awaited: AbstractSet[Latex], finished: Signal
     """
     while (latex := waiting.get()) is not None:
         if latex in awaited:
-            start = time.perf_counter()
-            picture = draw(latex.content, latex.displayed)
+            begin = time.perf_counter()
+            picture = attempt(partial(draw, latex.content, latex.displayed), lambda _error: None)  # shown as its source
             try:
                 finished.emit(latex, picture)
             except RuntimeError:
                 return
-            time.sleep(min(2 * (time.perf_counter() - start), _LONGEST_REST))
+            time.sleep(min(2 * (time.perf_counter() - begin), _LONGEST_REST))

@@ -2,14 +2,14 @@
 
 from threading import Thread
 
+from app.background import start
+
 _LANGUAGES = ("python", "javascript", "bash", "json", "html", "cpp")
 
 
 def warm_up() -> Thread:
     """Read what colours the commonest languages; returns the thread that does it."""
-    thread = Thread(target=_read, name="warming", daemon=True)
-    thread.start()
-    return thread
+    return start("warming", _read)
 
 
 def _read() -> None:

@@ -1,7 +1,6 @@
 """Requests to the hub: the token for its own host alone, redirects followed with care, every failure put into words."""
 
 import functools
-import json
 import logging
 import socket
 import threading
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from app import json_text as json
 from app.downloads.failures import Passing, UnsuitableError
 from app.downloads.responses import failure, proxy_refusal
 from engine.errors import InputError

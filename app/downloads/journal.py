@@ -1,12 +1,12 @@
 """The downloads that are not over, in one small file, so that an interrupted one is offered again."""
 
-import json
 import logging
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from app import json_text as json
 from app.downloads.disk import write_atomically
 from app.downloads.names import is_repo_id, is_revision, is_writable
 from app.downloads.plan import Plan, RemoteFile

@@ -2,8 +2,10 @@
 
 import logging
 import threading
+from functools import partial
 from itertools import count
 
+from app.background import attempt, report, start
 from app.downloads.control import Wish
 from app.downloads.download import Download
 from app.downloads.equipment import Equipment
@@ -40,10 +42,7 @@ class DownloadQueue:
         for entry in self._journal.read():
             download = Download(next(self._ids), entry.request, self._equipment, entry.plan)
             download.rest(State.PAUSED)
-            try:
-                download.measure()
-            except OSError as error:
-                _log.warning("What was downloaded of %s cannot be looked at: %s", entry.request.repo_id, error)
+            attempt(partial(_measure, download), lambda _error: None)  # one that fails keeps no other from the list
             restored.append(download)
         with self._lock:
             asked = {each.request for each in self._downloads.values()}
@@ -128,29 +127,35 @@ class DownloadQueue:
             if self._closing or len(self._threads) >= self._simultaneous:
                 return
             if number not in self._threads and download.progress.state is State.QUEUED:
-                thread = threading.Thread(target=self._work, args=(number, download), name=f"download {number}")
-                thread.daemon = True
-                self._threads[number] = thread
-                thread.start()
+                self._threads[number] = start("downloads", partial(self._work, number, download))
 
     def _work(self, number: int, download: Download) -> None:
         try:
             download.run(self._save)
-        except Exception:  # noqa: BLE001  # becomes a state: a thread must not end without one
-            _log.exception("A download has ended because of an error in this program")
+        except BaseException as error:  # noqa: BLE001  # becomes a state: a thread must not end without one
+            report(error)
             download.fail()
         with self._changed:
             del self._threads[number]
-            if number in self._again:
-                self._again.discard(number)
-                if download.progress.state is not State.DONE:
-                    download.rest(State.QUEUED)
-            self._save()
-            self._start_waiting()
-            self._changed.notify_all()
+            try:
+                if number in self._again:
+                    self._again.discard(number)
+                    if download.progress.state is not State.DONE:
+                        download.rest(State.QUEUED)
+                self._save()
+            finally:
+                self._start_waiting()
+                self._changed.notify_all()
 
     def _save(self) -> None:
         with self._lock:
             over = (State.DONE, State.CANCELLED)
             going = [each for each in self._downloads.values() if each.progress.state not in over]
             self._journal.write(Entry(each.request, each.plan) for each in going)
+
+
+def _measure(download: Download) -> None:
+    try:
+        download.measure()
+    except OSError as error:
+        _log.warning("What was downloaded of %s cannot be looked at: %s", download.request.repo_id, error)

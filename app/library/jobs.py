@@ -1,12 +1,13 @@
 """Work that blocks, done beside the window: in threads of its own, its results as signals in the window's thread."""
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from queue import SimpleQueue
 
 from PySide6.QtCore import QObject, Signal
 
+from app.background import attempt, report, start
 from app.library.hub.stop import Stop
 from app.translation import tr
 from engine.errors import Cancelled, CoppiceError
@@ -54,9 +55,9 @@ class Job(QObject):
             self._stop.ask()
         except CoppiceError as known:
             error = known
-        except Exception as unknown:  # noqa: BLE001  # a thread that dies would leave the window waiting
-            _log.exception("Work in the background failed")
-            words = tr("That did not work: {reason}").format(reason=unknown)
+        except BaseException as unknown:  # noqa: BLE001  # a thread that dies would leave the window waiting
+            report(unknown)
+            words = tr("That did not work: {reason}").format(reason=str(unknown) or type(unknown).__name__)
             error = CoppiceError(words, tr("Details are in the application's log."))
         try:
             self._ended.emit(result, error)
@@ -93,7 +94,7 @@ class Jobs(QObject):
         self._at_a_time = at_a_time
         self._going: set[Job] = set()
         for _ in range(at_a_time):
-            threading.Thread(target=_work_off, args=(self._waiting,), name=name, daemon=True).start()
+            start(name, partial(_work_off, self._waiting))
 
     def start(self, work: Work) -> Job:
         """Put a piece of work into the queue; connect to its signals at once: nothing is sent before that."""
@@ -117,4 +118,4 @@ class Jobs(QObject):
 
 def _work_off(waiting: "SimpleQueue[Job | None]") -> None:
     while job := waiting.get():
-        job.perform()
+        attempt(job.perform, lambda _error: None)

@@ -1,10 +1,10 @@
 """Pairs of models that go well together on common machines, from a file that is shipped with the application."""
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from app import json_text as json
 from app.paths import resource
 
 
@@ -39,7 +39,7 @@ class Suggestion:
 def suggestions() -> tuple[Suggestion, ...]:
     """All of them, in the order in which they are to be shown."""
     with resource("suggestions.json").open(encoding="utf-8") as file:
-        content: dict[str, Any] = json.load(file)
+        content: dict[str, Any] = json.loads(file.read())
     models = {each["repo"]: SuggestedModel(**each) for each in content["models"]}
     return tuple(
         Suggestion(

@@ -1,6 +1,5 @@
 """One window per data folder: a second start hands over what it was asked for, and ends."""
 
-import json
 import logging
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import QByteArray, QDeadlineTimer, QLockFile, QObject, QTimer, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
+from app import json_text as json
 from app.lifecycle.socket_place import is_own_peer, socket_names
 from app.translation import tr
 from engine.errors import InputError

@@ -1,11 +1,11 @@
 """News of newer versions: one static JSON file at an address that a person can set, asked for only if they want it."""
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from app import json_text as json
 from app.downloads.connection import Connection, read_whole
 from app.downloads.failures import Passing, UnsuitableError
 from app.known_sentences import translated

@@ -87,6 +87,12 @@ class Proposal:
         return self.offers[0] if self.offers else None
 
 
+UNKNOWN = Proposal(
+    (), Remark(mark("What suits this computer could not be found out because of an error in this program."))
+)
+"""Instead of a proposal, where none could be made."""
+
+
 def propose(hardware: Hardware, locks: Mapping[Build, Lock]) -> Proposal:
     """Order the builds that there are locks for: what uses the computer best comes first, what would not help last."""
     offers = [Offer(build, lock, _doubt(build, hardware)) for build, lock in locks.items()]

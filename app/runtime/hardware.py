@@ -55,10 +55,17 @@ class Hardware:
         return f"{self.system}-{self.machine}"
 
 
+def known_without_asking() -> Hardware:
+    """System and processor; for where asking for cards has failed."""
+    system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
+    machine = platform.machine().lower()
+    return Hardware(system, {"amd64": "x86_64", "aarch64": "arm64"}.get(machine, machine))
+
+
 def look(run: Run | None = None, root: Path = Path("/")) -> Hardware:
     """Ask the system; takes up to seconds, for a driver that wakes up a card."""
-    system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
-    machine = {"amd64": "x86_64", "aarch64": "arm64"}.get(platform.machine().lower(), platform.machine().lower())
+    known = known_without_asking()
+    system, machine = known.system, known.machine
     ask = run or _run
     cards: tuple[NvidiaCard, ...] = ()
     driver: tuple[int, ...] = ()

@@ -1,6 +1,5 @@
 """Package indexes: the simple protocol (PEP 503 and 691), asked for files whose names are known already."""
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
+from app import json_text as json
 from app.downloads.connection import STALL_SECONDS, Connection, read_whole
 from app.downloads.failures import Passing, UnsuitableError
 from app.downloads.responses import retry_after_seconds

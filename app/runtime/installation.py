@@ -72,7 +72,15 @@ class Installation:
             self._progress = replace(self._progress, stage=Stage.PAUSED, fetched=kept)
 
     def run(self) -> None:
-        """Go on until it is done, failed or stopped, as `progress` says."""
+        """Go on until it is done, failed or stopped, as `progress` says; an error that nobody foresaw is raised too."""
+        try:
+            self._run()
+        except BaseException:
+            message = "The installation has ended because of an error in this program."
+            self._enter(Stage.FAILED, CoppiceError(message, "Try again; the log tells more."))
+            raise
+
+    def _run(self) -> None:
         try:
             with self._shop.place.occupied():
                 self._shop.place.want(replace(self.wanted, paused=False))
@@ -86,9 +94,6 @@ class Installation:
             self._enter(Stage.FAILED, error)
         except OSError as error:
             self._enter(*self._verdict(error))
-        except Exception:
-            self._enter(Stage.FAILED, CoppiceError("The installation has ended because of an error in this program."))
-            raise
         else:
             self._enter(Stage.DONE)
 

@@ -1,12 +1,12 @@
 """A lock: the exact wheels of one build of torch for one system and one Python, with checksums and sizes."""
 
 import hashlib
-import json
 import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app import json_text as json
 from app.downloads.plan import RemoteFile
 from engine.errors import CoppiceError
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.background import attempt
 from app.bundle import RuntimeParts, runtime_parts
 from app.downloads.equipment import Equipment
 from app.paths import Folders
@@ -65,11 +66,11 @@ class RuntimeManager:
         return found
 
     def propose(self, hardware: "Hardware | None" = None) -> "Proposal":
-        """Ask the computer what suits it; takes up to seconds."""
+        """Ask the computer what suits it; takes up to seconds. Where that fails, its system alone decides."""
         from app.runtime.builds import propose  # noqa: PLC0415
-        from app.runtime.hardware import look  # noqa: PLC0415
+        from app.runtime.hardware import known_without_asking, look  # noqa: PLC0415
 
-        return propose(hardware or look(), self.locks)
+        return propose(hardware or attempt(look, lambda _error: known_without_asking()), self.locks)
 
     def installed(self) -> Installed | None:
         """The runtime that engines are started from."""

@@ -6,7 +6,6 @@ runtime/BUILD-LOCK-XXXX/     a runtime; `runtime.json` in it was written after i
 runtime/.staging-XXXX/       one that is being made; nobody trusts it
 """
 
-import json
 import logging
 import os
 import secrets
@@ -18,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from app import json_text as json
 from app.downloads.disk import sync_folder, write_atomically
 from app.runtime.failures import OccupiedError
 

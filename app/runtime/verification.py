@@ -1,10 +1,10 @@
 """The proof that a runtime works: it imports torch, and the embedded pair answers a few words with it."""
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from app import json_text as json
 from app.downloads.control import Control
 from app.runtime.child import Ending, run_child
 from app.runtime.environment import engine_environment

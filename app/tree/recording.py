@@ -3,7 +3,6 @@
 A recording comes from anywhere: nothing in it is trusted, and whatever is wrong with it is said with its line.
 """
 
-import json
 import math
 from array import array
 from collections.abc import Iterable, Iterator
@@ -11,6 +10,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
 
+from app import json_text as json
 from app.number_text import Number
 from app.translation import tr
 from app.tree.snapshot import MalformedTreeError, snapshot

@@ -3,12 +3,14 @@
 import logging
 import sqlite3
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Literal, NamedTuple
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from app.background import attempt, lasting, report
 from app.chat.archive.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.chat.archive.store import Store
 from app.chat.exchange import ExchangeError, read_conversations
@@ -20,7 +22,7 @@ _log = logging.getLogger("coppice.archive")
 
 Order = Literal[
     "list", "search", "open", "save", "delete", "restore", "duplicate", "import", "close",
-    "save rounds", "list rounds", "read rounds",
+    "save rounds", "list rounds", "read rounds", "write again",
 ]  # fmt: skip
 _MOST_ROUNDS_BACK = 5_000  # that could not be written, and are tried again
 
@@ -39,7 +41,8 @@ class Archive(QThread):
     """Orders are carried out one after the other, in the order they were given; answers come as signals.
 
     `write_failed` carries what went wrong with a save, in plain words, and `write_recovered` says that all that was
-    kept back since is written: an order to save that fails is tried again with every one that follows.
+    kept back since is written: an order to save, delete or restore that fails is tried again with every one that
+    follows.
     """
 
     listed = Signal(list)  # of ConversationRecord
@@ -60,9 +63,12 @@ class Archive(QThread):
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._store: Store | None = None
         self._kept_back: dict[int, _Job] = {}  # conversation -> what could not be written yet
+        self._marks_back: dict[int, _Job] = {}  # the same of deleting and restoring
         self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}  # the same of rounds
         self._latest_search = 0
-        self._is_late = False
+        self._is_late = False  # with the list
+        self._has_failed = False  # to write
+        self._is_closing = False
 
     # ---- for the window's thread ------------------------------------------------------------------------------------
 
@@ -118,35 +124,56 @@ class Archive(QThread):
 
     # ---- in the thread ----------------------------------------------------------------------------------------------
 
+    @lasting("archive")
     def run(self) -> None:
-        """Serve orders until `close`."""
-        while (job := self._jobs.get()).order != "close":
-            self._carry_out(job)
-        for kept in list(self._kept_back.values()):
-            self._carry_out(kept)
+        """Serve orders until `close`; what could not be written until then is tried once more."""
+        while not self._is_closing:
+            job = self._jobs.get()
+            self._is_closing = job.order == "close"
+            if not self._is_closing:
+                self._carry_out(job)
+        for conversation in {**self._kept_back, **self._marks_back}:
+            self._carry_out(_Job("write again", number=conversation))
         for conversation in list(self._rounds_back):
             self._carry_out(_Job("save rounds", number=conversation))
         if self._store:
-            self._store.close()
+            attempt(self._store.close, lambda _error: None)
 
     def _carry_out(self, job: _Job) -> None:
-        if job.order == "import":
-            self._import(Path(job.words))
-            return
+        """Whatever is raised, it is told, and the next order is served."""
+        self._keep(job)  # first: whatever happens now, nothing of it is lost
         try:
-            self._serve(self._opened_store(), job)
+            if job.order == "import":
+                self._import(Path(job.words))
+                return
+            store = self._opened_store()
+            self._serve(store, job)
+            if self._is_late:  # the list was asked for in vain
+                self._is_late = False
+                self.listed.emit(store.conversations())
         except (sqlite3.Error, OSError) as error:
             _log.exception("the order to %s could not be carried out", job.order)
-            self._is_late = self._store is None
             self._on_failed(job, error)
+        except BaseException as error:  # noqa: BLE001  # a thread that ends would lose every later save
+            report(error)
+            self._on_failed(job, error)
+
+    def _keep(self, job: _Job) -> None:
+        """Hold what is to be written until it is written; of very many rounds the oldest are lost."""
+        if job.order == "save" and job.conversation:
+            before = self._kept_back.get(job.conversation.id)
+            self._kept_back[job.conversation.id] = _merge(before, job)
+        elif job.order in ("delete", "restore") and job.conversation:
+            self._marks_back[job.conversation.id] = job
+        elif job.order == "save rounds":
+            rounds = [*self._rounds_back.get(job.number, ()), *job.rounds]
+            self._rounds_back[job.number] = rounds[-_MOST_ROUNDS_BACK:]
 
     def _opened_store(self) -> Store:
         if self._store is None:
             self._store = Store(self._path)
             if self._store.set_aside:
                 self.set_aside.emit(str(self._store.set_aside), self._store.reason)
-            if self._is_late:  # the list was asked for in vain
-                self.listed.emit(self._store.conversations())
         return self._store
 
     def _serve(self, store: Store, job: _Job) -> None:
@@ -156,12 +183,9 @@ class Archive(QThread):
         match job.order:
             case "open":
                 self.opened.emit(job.conversation, store.messages(job.conversation.id))
-            case "save":
-                self._save(store, job)
-            case "delete":
-                store.delete(job.conversation.id)
-            case "restore":
-                store.restore(job.conversation.id)
+            case "save" | "delete" | "restore":
+                self._write(store, job.conversation.id)
+                self._write_others(store)
             case "duplicate":
                 self.duplicated.emit(store.duplicate(job.conversation))
 
@@ -172,6 +196,8 @@ class Archive(QThread):
                 self.listed.emit(store.conversations())
             case "search" if job.number == self._latest_search:
                 self.found.emit(job.number, store.search(job.words))
+            case "write again":
+                self._write(store, job.number)
             case "save rounds":
                 self._save_rounds(store, job)
             case "list rounds":
@@ -180,13 +206,13 @@ class Archive(QThread):
                 self.rounds_read.emit(list(zip(job.keys, store.read_rounds(job.keys), strict=True)))
 
     def _save_rounds(self, store: Store, job: _Job) -> None:
-        """What could not be written waits for the next ones, or for the end; of very many the oldest are lost."""
-        rounds = [*self._rounds_back.pop(job.number, ()), *job.rounds]
-        try:
-            store.save_rounds(job.number, [(place, pack(each)) for place, each in rounds])
-        except sqlite3.Error:
-            self._rounds_back[job.number] = rounds[-_MOST_ROUNDS_BACK:]
-            raise
+        """With those that could not be written before."""
+        packed = []
+        for place, each in self._rounds_back.get(job.number, ()):
+            if content := attempt(partial(pack, each), lambda _error: b""):  # one that cannot be packed never will be
+                packed.append((place, content))
+        store.save_rounds(job.number, packed)
+        self._rounds_back.pop(job.number, None)
 
     def _import(self, path: Path) -> None:
         try:
@@ -194,32 +220,53 @@ class Archive(QThread):
         except ExchangeError as error:
             self.import_failed.emit(path, str(error))
 
-    def _save(self, store: Store, job: _Job) -> None:
-        """What was kept back goes first, so that nothing newer is overwritten by it."""
-        assert job.conversation
-        before = self._kept_back.pop(job.conversation.id, None)
-        merged = _merge(before, job)
-        try:
-            store.save(job.conversation, merged.messages)
-        except sqlite3.Error:
-            self._kept_back[job.conversation.id] = merged
-            raise
-        if before and not self._kept_back:
+    def _write(self, store: Store, conversation: int) -> None:
+        """What is kept of it, also from before, so that nothing newer is overwritten; it is kept until it is there."""
+        if kept := self._kept_back.get(conversation):
+            assert kept.conversation
+            store.save(kept.conversation, kept.messages)
+            del self._kept_back[conversation]
+        if mark := self._marks_back.get(conversation):
+            (store.delete if mark.order == "delete" else store.restore)(conversation)
+            del self._marks_back[conversation]
+
+    def _write_others(self, store: Store) -> None:
+        """What failed before is tried again; that was told then, and must not stop what went well."""
+        for conversation in {**self._kept_back, **self._marks_back}:
+            try:
+                self._write(store, conversation)
+            except BaseException as error:  # noqa: BLE001  # whatever it is, it was reported when it came first
+                _log.warning("A conversation still cannot be written: %r", error)
+        if self._has_failed and not (self._kept_back or self._marks_back):
+            self._has_failed = False
             self.write_recovered.emit()
 
-    def _on_failed(self, job: _Job, error: Exception) -> None:
-        if job.order == "read rounds":
-            self.rounds_read.emit([(key, None) for key in job.keys])
-        if job.order.endswith("rounds"):
-            return  # the conversation itself is what a person has to hear of
-        if job.order == "save":
-            assert job.conversation
-            self._kept_back.setdefault(job.conversation.id, job)
-        words = str(error) or type(error).__name__
-        full = "full" in words.lower()
+    def _on_failed(self, job: _Job, error: BaseException) -> None:
+        """Tell it, and answer whoever waits for an answer."""
+        reason = str(error) or type(error).__name__
+        self._is_late = self._is_late or self._store is None or job.order == "list"
+        self._has_failed = self._has_failed or job.order in ("save", "delete", "restore")
+        match job.order:
+            case "import":
+                self.import_failed.emit(Path(job.words), tr("It cannot be read: {reason}.").format(reason=reason))
+                return
+            case "search":
+                self.found.emit(job.number, [])
+            case "read rounds":
+                self.rounds_read.emit([(key, None) for key in job.keys])
+            case "list rounds":
+                self.rounds_listed.emit(job.number, [])
+        if not job.order.endswith("rounds"):  # the conversation itself is what a person has to hear of
+            self.write_failed.emit(self._failure(job, reason))
+
+    def _failure(self, job: _Job, reason: str) -> str:
+        if job.order in ("open", "search", "duplicate") and self._store is not None:
+            told = tr("Conversations cannot be read from {file}: {reason}.")
+            return f"{told.format(file=self._path.name, reason=reason)} {tr('Try it again; the log tells more.')}"
+        told = tr("Conversations cannot be saved in {file}: {reason}.").format(file=self._path.name, reason=reason)
+        full = "full" in reason.lower()
         hint = tr("Free some space; it is tried again.") if full else tr("It is tried again with the next change.")
-        told = tr("Conversations cannot be saved in {file}: {reason}.").format(file=self._path.name, reason=words)
-        self.write_failed.emit(f"{told} {hint}")
+        return f"{told} {hint}"
 
 
 def _merge(before: _Job | None, job: _Job) -> _Job:

@@ -1,9 +1,9 @@
 """The rounds of conversations in the database: packed, bounded for each conversation, and found one by one."""
 
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from app import json_text as json
 from app.chat.archive.records import RoundKey, RoundPlace
 
 MOST_BYTES = 200 << 20

@@ -1,6 +1,5 @@
 """Reads and writes conversations; one thread's own, and never the window's."""
 
-import json
 import sqlite3
 import time
 from collections import defaultdict, deque
@@ -9,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from app import json_text as json
 from app.chat.archive.records import (
     HIT_BEGIN,
     HIT_END,
@@ -21,6 +21,7 @@ from app.chat.archive.records import (
 )
 from app.chat.archive.rounds import RoundTable
 from app.chat.archive.schema import open_database
+from app.plain_text import well_formed, well_formed_values
 
 _FIELDS = "SELECT id, title, auto_title, folder, is_pinned, leaf, settings, created, updated FROM conversations"
 _LIST = _FIELDS + " WHERE deleted IS NULL ORDER BY is_pinned DESC, updated DESC, id"
@@ -99,7 +100,7 @@ class Store:
 
         At most `limit` of either; of the second the best first, each with its best message.
         """
-        wanted = words.replace("\0", " ").split()
+        wanted = well_formed(words).replace("\0", " ").split()
         if not wanted:
             return []
         folded = [word.casefold() for word in wanted]
@@ -130,8 +131,9 @@ class Store:
         """Add a conversation, or bring it up to date, and these of its messages; others stay as they are."""
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.execute(_SAVE_CONVERSATION, _row_of_conversation(conversation))
-            self._connection.executemany(_SAVE_MESSAGE, [_row_of_message(conversation.id, each) for each in messages])
+            self._connection.execute(_SAVE_CONVERSATION, well_formed_values(_row_of_conversation(conversation)))
+            rows = [well_formed_values(_row_of_message(conversation.id, each)) for each in messages]
+            self._connection.executemany(_SAVE_MESSAGE, rows)
 
     def delete(self, conversation: int) -> None:
         """Take it out of the list; `restore` brings it back as long as it is kept."""

@@ -1,13 +1,17 @@
 """Reads files for the window in a thread of its own."""
 
 import threading
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
 from PySide6.QtCore import QObject, Signal
 
+from app.background import attempt, start
+from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.reading import read_attachment
 from app.chat.attachments.refusal import Refused
+from app.translation import tr
 
 
 class AttachmentReader(QObject):
@@ -29,8 +33,7 @@ class AttachmentReader(QObject):
         """Ask for `was_read` or `was_refused`."""
         self._paths.put(path)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="attachments", daemon=True)
-            self._thread.start()
+            self._thread = start("attachments", self._run)
 
     def close(self) -> None:
         """Read nothing more; returns at once."""
@@ -39,15 +42,24 @@ class AttachmentReader(QObject):
 
     def _run(self) -> None:
         while (path := self._paths.get()) is not None and not self._is_closed:
+            answer = attempt(partial(_read, path), _unexpected)
             try:
-                self._answer(path)
+                if isinstance(answer, Attachment):
+                    self.was_read.emit(path, answer)
+                else:
+                    self.was_refused.emit(path, answer)
             except RuntimeError:  # the window is gone, and this with it
                 return
 
-    def _answer(self, path: Path) -> None:
-        try:
-            attachment = read_attachment(path)
-        except Refused as refusal:
-            self.was_refused.emit(path, str(refusal))
-        else:
-            self.was_read.emit(path, attachment)
+
+def _read(path: Path) -> Attachment | str:
+    """The attachment, or why there is none."""
+    try:
+        return read_attachment(path)
+    except Refused as refusal:
+        return str(refusal)
+
+
+def _unexpected(error: BaseException) -> str:
+    reason = str(error) or type(error).__name__
+    return tr("It cannot be read because of an error in this program ({error}).").format(error=reason)

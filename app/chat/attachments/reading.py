@@ -9,6 +9,7 @@ from pathlib import Path
 from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.pdf import read_pdf
 from app.chat.attachments.refusal import Refused
+from app.plain_text import well_formed
 from app.translation import tr
 
 LARGEST_TEXT = 2 << 20  # bytes; four times that would fill the longest context there is
@@ -34,13 +35,13 @@ def read_attachment(path: Path) -> Attachment:
         raise Refused(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
     if _PDF in content[:1024]:
         text, note = read_pdf(content, LARGEST_TEXT, time.monotonic() + PATIENCE_SECONDS)
-        return Attachment(path.name, text, note)
+        return Attachment(well_formed(path.name), well_formed(text), note)
     if len(content) > LARGEST_TEXT:
         raise Refused(tr("It is larger than {size} MB.").format(size=LARGEST_TEXT >> 20))
     text = decode(content)
     if not text.strip():
         raise Refused(tr("It is empty."))
-    return Attachment(path.name, text)
+    return Attachment(well_formed(path.name), well_formed(text))
 
 
 def decode(content: bytes) -> str:

@@ -3,14 +3,14 @@
 The folder's format is that of `engine.model.facts`.
 """
 
-import json
 import shutil
 import uuid
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from app import json_text as json
+from app.background import pool
 from app.library.hub.client import HubClient
 from app.library.hub.hostile_json import count, parse_object, text
 from app.library.hub.listing import INDEX, SINGLE, TOKENIZER_FILES, Listing, is_file_name, list_files
@@ -152,10 +152,10 @@ def _write_heads(model: RemoteModel, folder: Path, names: Sequence[str]) -> dict
     """The beginning of every weight file; returns the sizes of the whole ones."""
     sizes: dict[str, int] = {}
     written = 0
-    with ThreadPoolExecutor(_AT_A_TIME, "facts") as pool:
+    with pool(_AT_A_TIME, "facts") as threads:
         for begin in range(0, len(names), _AT_A_TIME):  # no more of them in memory than are fetched at a time
             batch = names[begin : begin + _AT_A_TIME]
-            for name, (head, whole_bytes) in zip(batch, pool.map(model.head, batch), strict=True):
+            for name, (head, whole_bytes) in zip(batch, threads.map(model.head, batch), strict=True):
                 (folder / name).write_bytes(head)
                 sizes[name] = whole_bytes
                 written += len(head)

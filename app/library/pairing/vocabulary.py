@@ -5,13 +5,13 @@ That is the engine's own test (`Tokenizer.same_as`), and names do not enter into
 """
 
 import hashlib
-import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from app import json_text as json
 from app.library.hub.client import HubClient
 from app.library.hub.facts import ModelFacts
 from app.library.hub.hostile_json import count, parse_object
