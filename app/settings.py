@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from app.files import write_atomically
 from app.old_settings import renewed
 from app.options.generation import BUDGET, DEFAULT_PRESET, METHOD, WHEN_FULL
 from app.options.kinds import option, options_of
@@ -234,7 +235,4 @@ def _checked(generation: GenerationSettings) -> GenerationSettings:
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:
-    """Write beside the old file and swap, so that a crash leaves one or the other."""
-    beside = path.with_suffix(".new.json")
-    beside.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    beside.replace(path)
+    write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())

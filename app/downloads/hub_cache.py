@@ -5,9 +5,10 @@ import shutil
 from pathlib import Path
 
 from app.downloads.destination import remove_if_empty
-from app.downloads.disk import Check, is_full, sync_folder, write_atomically
+from app.downloads.disk import Check, is_full
 from app.downloads.place import HubPlace
 from app.downloads.plan import RemoteFile
+from app.files import sync_folder, write_atomically
 
 
 class CacheDestination:
@@ -54,7 +55,7 @@ class CacheDestination:
         """Let the branch point to the commit."""
         if self._ref is not None:
             self._ref.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._ref, self._commit.encode())
+            write_atomically(self._ref, self._commit.encode(), mode=0o666)  # the hub's other tools read it too
 
     def clear(self, files: tuple[RemoteFile, ...]) -> None:
         """Remove what is partial."""

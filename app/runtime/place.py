@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app.downloads.disk import sync_folder, write_atomically
+from app.files import sync_folder, write_atomically
 from app.runtime.failures import OccupiedError
 
 _log = logging.getLogger(__name__)
