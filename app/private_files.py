@@ -13,6 +13,7 @@ from pathlib import Path
 _log = logging.getLogger(__name__)
 
 _PRIVATE_UMASK = 0o077
+_USUAL_UMASK = 0o022
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -30,6 +31,11 @@ def become_private() -> None:
             _Umask.own = before
 
 
+def shared_mode(mode: int) -> int:
+    """What the person's own umask leaves of a mode, whatever the umask of the process is by now."""
+    return mode & ~(_USUAL_UMASK if _Umask.own is None else _Umask.own)
+
+
 def share(path: Path) -> None:
     """Give a file or folder that is not the application's own the permissions that the person's umask means for it.
 
@@ -39,7 +45,7 @@ def share(path: Path) -> None:
     if _Umask.own is None:
         return
     try:
-        path.chmod((0o777 if path.is_dir() else 0o666) & ~_Umask.own)
+        path.chmod(shared_mode(0o777 if path.is_dir() else 0o666))
     except OSError as error:
         _log.debug("The permissions of %s could not be set: %s", path, error)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from app import json_text as json
 from app.addresses import split_password
-from app.downloads.disk import write_atomically
+from app.files import write_atomically
 from app.old_settings import renewed
 from app.options.generation import BUDGET, DEFAULT_PRESET, METHOD, WHEN_FULL
 from app.options.kinds import option, options_of

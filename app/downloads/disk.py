@@ -59,30 +59,5 @@ def size_text(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a new name in the folder survive a power cut, where folders can be synchronised at all."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a small file beside the old one and swap, so that a crash or a full disk leaves one or the other."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
 Check = Callable[[], None]
 """Called between pieces of long work; raises what is to end it."""

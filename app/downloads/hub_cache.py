@@ -5,9 +5,10 @@ import shutil
 from pathlib import Path
 
 from app.downloads.destination import remove_if_empty
-from app.downloads.disk import Check, is_full, sync_folder, write_atomically
+from app.downloads.disk import Check, is_full
 from app.downloads.place import HubPlace
 from app.downloads.plan import RemoteFile
+from app.files import sync_folder, write_atomically
 from app.private_files import make_shared, share
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from app import json_text as json
-from app.downloads.disk import sync_folder, write_atomically
+from app.files import sync_folder, write_atomically
 from app.runtime.failures import OccupiedError
 
 _log = logging.getLogger(__name__)

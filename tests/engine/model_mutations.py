@@ -1,9 +1,9 @@
 """Model folders changed at random: JSON files, the weights' table, the index. Each opens or is refused in a sentence.
 
-    rng = random.Random(1)
-    with tempfile.TemporaryDirectory() as work:
-        for mutated in mutations(rng, Path(work)):          # endless; the folder is gone at the next step
-            sentence = open_model(mutated.folder)           # "" if it opened; raises what must never be raised
+rng = random.Random(1)
+with tempfile.TemporaryDirectory() as work:
+    for mutated in mutations(rng, Path(work)):          # endless; the folder is gone at the next step
+        sentence = open_model(mutated.folder)           # "" if it opened; raises what must never be raised
 """
 
 import json
@@ -69,9 +69,11 @@ def make_seeds(folder: Path, families: tuple[str, ...] = tuple(FAMILIES)) -> lis
     seeds = []
     for family in families:
         seeds.append(folder / family)
-        model = tiny_model(family, dtype=torch.bfloat16, vocab_size=512, hidden_size=32, num_hidden_layers=2) if (
-            family not in ("gemma3", "gpt_oss", "qwen3_mixed")
-        ) else tiny_model(family, dtype=torch.bfloat16, vocab_size=512)
+        model = (
+            tiny_model(family, dtype=torch.bfloat16, vocab_size=512, hidden_size=32, num_hidden_layers=2)
+            if (family not in ("gemma3", "gpt_oss", "qwen3_mixed"))
+            else tiny_model(family, dtype=torch.bfloat16, vocab_size=512)
+        )
         model.save_pretrained(seeds[-1])
         tokenizer.save_pretrained(seeds[-1])
     return seeds
@@ -213,7 +215,9 @@ def _change_files(rng: random.Random, folder: Path) -> str:
         (folder / f"{SINGLE}.index.json").write_text(json.dumps(index))
         return "an index"
     if kind == "add":
-        name = rng.choice(("pytorch_model.bin", "adapter_config.json", "evil.py", "processor_config.json", "facts.json"))
+        name = rng.choice(
+            ("pytorch_model.bin", "adapter_config.json", "evil.py", "processor_config.json", "facts.json")
+        )
         (folder / name).write_bytes(rng.choice((b"", b"{}", b"garbage")))
         return f"add {name}"
     if path.is_dir():

@@ -1,21 +1,23 @@
 """The database file: made, checked, brought up to date; one that cannot be used is set aside, never overwritten."""
 
+import logging
 import sqlite3
-import time
+from collections.abc import Set
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain, count
 from pathlib import Path
 
+from app.chat.archive import clean_end, leftovers, text_index
 from app.translation import tr
 
-VERSION = 3
+_log = logging.getLogger("coppice.archive")
+
+VERSION = 4
 _MADE = 2  # the version that `_TABLES` makes; what came later is added to a new file as to an old one
 _APPLICATION_ID = 0x436F7070  # "Copp": this is no other program's database
-_COMPANIONS = ("", "-wal", "-shm")
 
-# Texts are searched through an index that holds no copy of them. An answer enters it when it has ended: the index of
-# one that still grows would be written anew with every save. Beginnings of one and two letters have entries of their
-# own: who types a word asks for them first, and without entries every word of the language would be looked through.
+# Texts are searched through an index, `text_index.TABLE`. An answer enters it when it has ended: the index of one that
+# still grows would be written anew with every save.
 _TABLES = """
 CREATE TABLE conversations (
     id INTEGER PRIMARY KEY,
@@ -40,22 +42,11 @@ CREATE TABLE messages (
     created REAL NOT NULL
 );
 CREATE INDEX messages_of_conversation ON messages(conversation, created);
-CREATE VIRTUAL TABLE texts USING fts5(
-    text, content='messages', content_rowid='id', tokenize="unicode61 remove_diacritics 2", prefix='1 2'
-);
 CREATE TRIGGER text_added AFTER INSERT ON messages WHEN new.ending NOT IN ('open', 'waiting') BEGIN
     INSERT INTO texts(rowid, text) VALUES (new.id, new.text);
 END;
 CREATE TRIGGER text_removed AFTER DELETE ON messages WHEN old.ending NOT IN ('open', 'waiting') BEGIN
     INSERT INTO texts(texts, rowid, text) VALUES ('delete', old.id, old.text);
-END;
-CREATE TRIGGER text_replaced AFTER UPDATE OF text, ending ON messages
-WHEN old.ending NOT IN ('open', 'waiting') BEGIN
-    INSERT INTO texts(texts, rowid, text) VALUES ('delete', old.id, old.text);
-END;
-CREATE TRIGGER text_settled AFTER UPDATE OF text, ending ON messages
-WHEN new.ending NOT IN ('open', 'waiting') BEGIN
-    INSERT INTO texts(rowid, text) VALUES (new.id, new.text);
 END;
 """
 
@@ -75,17 +66,24 @@ CREATE TABLE rounds (
 CREATE UNIQUE INDEX rounds_of_message ON rounds(message, run, number);
 """
 
-# From one version to the next: _STEPS[n] brings a file of version n to n + 1.
-_STEPS = {
-    1: """
-DROP TABLE texts;
-CREATE VIRTUAL TABLE texts USING fts5(
-    text, content='messages', content_rowid='id', tokenize="unicode61 remove_diacritics 2", prefix='1 2'
-);
-INSERT INTO texts(rowid, text) SELECT id, text FROM messages WHERE ending NOT IN ('open', 'waiting');
-""",
-    2: _ROUNDS,
-}
+# Two triggers for one change fire in any order: the old text could be taken out of the index after the new one had come
+# in, and with it the words that both have. A message that is saved again as it was does not change the index.
+# Answers that were growing when the program died are found without reading every message.
+_ORDERED = """
+DROP TRIGGER IF EXISTS text_replaced;
+DROP TRIGGER IF EXISTS text_settled;
+CREATE TRIGGER text_replaced AFTER UPDATE OF text, ending ON messages
+WHEN old.text IS NOT new.text
+    OR (old.ending IN ('open', 'waiting')) IS NOT (new.ending IN ('open', 'waiting')) BEGIN
+    INSERT INTO texts(texts, rowid, text)
+        SELECT 'delete', old.id, old.text WHERE old.ending NOT IN ('open', 'waiting');
+    INSERT INTO texts(rowid, text) SELECT new.id, new.text WHERE new.ending NOT IN ('open', 'waiting');
+END;
+CREATE INDEX IF NOT EXISTS messages_unfinished ON messages(id) WHERE ending IN ('open', 'waiting');
+"""
+
+# From one version to the next: _STEPS[n] brings a file of version n to n + 1. The index of texts is made anew before.
+_STEPS = {1: "", 2: _ROUNDS, 3: _ORDERED}
 
 
 # Says nothing of the file: another time, or with a free disk, it may be read well.
@@ -95,41 +93,79 @@ _PASSING = frozenset(
         sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_INTERRUPT,
     )
 )  # fmt: skip
-_NEEDED = {"conversations", "messages", "texts"}
+_NEEDED = {"conversations", "messages"}
+_CHECKED = ("conversations", "messages", "rounds")
+
+
+class Unusable(Exception):  # noqa: N818  # a finding about the file
+    """The database cannot be used; says why, and whether that is because it is damaged."""
+
+    def __init__(self, reason: str, is_damaged: bool = True) -> None:
+        super().__init__(reason)
+        self.is_damaged = is_damaged
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A database ready for use. `set_aside`: where the file that could not be used lies now, and `reason` why."""
+    """A database ready for use.
+
+    `set_aside`: where the file that could not be used lies now, `reason` why, and `until` when it is removed, in
+    seconds since 1970; 0: never.
+    """
 
     connection: sqlite3.Connection
     set_aside: Path | None = None
     reason: str = ""
+    until: float = 0.0
 
 
 def open_database(path: Path) -> Opened:
     """Open the file, making it if there is none. Raises `OSError` or `sqlite3.OperationalError` where that cannot be.
 
-    A file that is damaged, foreign or from a newer version of the program is renamed, and a new one made in its place.
+    The whole file is checked after every end that was not orderly. One that is damaged, foreign or from a newer version
+    of the program is renamed, and a new one made in its place; damage to the full-text index alone is repaired.
     """
-    reason = _reason_against(path)
-    moved = _set_aside(path) if reason else None
-    connection = _connect(path)
+    is_clean = clean_end.take(path)
+    moved, reason, until = None, "", 0.0
+    index_is_whole = True
     try:
+        index_is_whole = _check(path, checks_pages=not is_clean)
+    except Unusable as found:
+        reason = str(found)
+        moved, until = leftovers.set_aside(path, found.is_damaged)
+    connection = connect(path)
+    try:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         _back_up(connection, path)
-        with connection:
-            connection.execute("BEGIN IMMEDIATE")
-            version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-            if version == 0:
-                _run(connection, _TABLES)
-                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            for step in range(version or _MADE, VERSION):
-                _run(connection, _STEPS[step])
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+        if 0 < version < VERSION:
+            leftovers.sort_out(path, _is_damaged)
+            text_index.rebuild(connection)
+        _bring_up_to_date(connection)
+        if not index_is_whole:
+            text_index.rebuild(connection, frees_pages=True)
+        elif not is_clean and not text_index.is_whole(connection):
+            text_index.rebuild(connection)
+        if 0 < version < VERSION:
+            _rewrite(connection)
+        leftovers.remove_old(path)
     except BaseException:
         connection.close()
         raise
-    return Opened(connection, moved, reason)
+    return Opened(connection, moved, reason, until)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if version == 0:
+            _run(connection, _TABLES)
+            _run(connection, text_index.TABLE)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        for step in range(version or _MADE, VERSION):
+            _run(connection, _STEPS[step])
+        if version != VERSION:
+            connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _back_up(connection: sqlite3.Connection, path: Path) -> None:
@@ -144,62 +180,81 @@ def _back_up(connection: sqlite3.Connection, path: Path) -> None:
     unfinished.replace(copy)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _rewrite(connection: sqlite3.Connection) -> None:
+    """Earlier versions left deleted text in free pages; a file that is written anew has none."""
+    try:
+        connection.execute("VACUUM")
+    except sqlite3.Error:
+        _log.exception("the free pages of the conversations' file could not be removed")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to the file as every write needs it: nothing is lost by a crash, and deleted text is overwritten."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=10)
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(
-        "PRAGMA synchronous = NORMAL"
-    )  # with WAL a crash of the program loses nothing, and no save waits
+    # With WAL a crash of the program loses nothing, and no save waits.
+    connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA secure_delete = ON")
     return connection
 
 
-def _reason_against(path: Path) -> str:
-    """Why the file cannot be used; empty if it can, or if there is none."""
+def _check(path: Path, checks_pages: bool) -> bool:
+    """Raise `Unusable` for a file that cannot be used; returns whether its full-text index is whole.
+
+    With `checks_pages` every page is read.
+    """
     if not path.exists() or not path.stat().st_size:
         log = path.with_name(path.name + "-wal")
-        left = log.exists() and log.stat().st_size
-        return tr("only the log that belongs to it is left") if left else ""
+        if log.exists() and log.stat().st_size:
+            raise Unusable(tr("only the log that belongs to it is left"), is_damaged=False)
+        return True
     try:
-        return _reason_against_content(path)
+        return _check_content(path, checks_pages)
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF in _PASSING:
             raise
-        return tr("it is damaged ({detail})").format(detail=error)
+        raise Unusable(tr("it is damaged ({detail})").format(detail=error)) from None
 
 
-def _reason_against_content(path: Path) -> str:
+def _check_content(path: Path, checks_pages: bool) -> bool:
     """Read only: whoever wrote the file finds it, and the log beside it, as it was."""
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
-    try:
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True, timeout=10)) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and application != _APPLICATION_ID:
-            return tr("it is another program's database")
+            raise Unusable(tr("it is another program's database"), is_damaged=False)
         if version > VERSION:
-            return tr("a newer version of Coppice wrote it")
-        (check,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if check == "ok" and tables and not tables >= _NEEDED:
-            check = ", ".join(sorted(_NEEDED - tables))
-        return "" if check == "ok" else tr("it is damaged ({detail})").format(detail=check)
-    finally:
-        connection.close()
+            raise Unusable(tr("a newer version of Coppice wrote it"), is_damaged=False)
+        missing = _NEEDED - tables if tables else ()
+        damage = ", ".join(sorted(missing))
+        (whole,) = connection.execute("PRAGMA quick_check(1)").fetchone() if checks_pages and not damage else ("ok",)
+        if whole != "ok":
+            damage = _damage_beside_index(connection, tables)
+        if damage:
+            raise Unusable(tr("it is damaged ({detail})").format(detail=damage))
+        return whole == "ok" and (not tables or "texts" in tables)
 
 
-def _set_aside(path: Path) -> Path:
-    """Rename the file and what belongs to it; returns the new path."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    names = (f"{path.stem}.set-aside-{stamp}{end}{path.suffix}" for end in chain([""], (f"-{n}" for n in count(2))))
-    target = next(each for each in map(path.with_name, names) if not any(map(Path.exists, _with_companions(each))))
-    for old, new in zip(_with_companions(path), _with_companions(target), strict=True):
-        if old.exists():
-            old.rename(new)
-    return target
+def _damage_beside_index(connection: sqlite3.Connection, tables: Set[str]) -> str:
+    """What is wrong with the tables that people's words are in; empty: only the index made from them is damaged."""
+    for table in _CHECKED:
+        if table in tables:
+            (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
+            if found != "ok":
+                return str(found)
+    return ""
 
 
-def _with_companions(path: Path) -> list[Path]:
-    return [path.with_name(path.name + each) for each in _COMPANIONS]
+def _is_damaged(path: Path) -> bool:
+    try:
+        return not _check(path, checks_pages=True)
+    except Unusable as found:
+        return found.is_damaged
+    except (sqlite3.Error, OSError):
+        return False
 
 
 def _run(connection: sqlite3.Connection, script: str) -> None:

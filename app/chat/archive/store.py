@@ -1,14 +1,16 @@
 """Reads and writes conversations; one thread's own, and never the window's."""
 
+import logging
 import sqlite3
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from app import json_text as json
+from app.chat.archive import clean_end, text_index
 from app.chat.archive.records import (
     HIT_BEGIN,
     HIT_END,
@@ -22,6 +24,9 @@ from app.chat.archive.records import (
 from app.chat.archive.rounds import RoundTable
 from app.chat.archive.schema import open_database
 from app.plain_text import well_formed, well_formed_values
+
+_Result = TypeVar("_Result")
+_log = logging.getLogger("coppice.archive")
 
 _FIELDS = "SELECT id, title, auto_title, folder, is_pinned, leaf, settings, created, updated FROM conversations"
 _LIST = _FIELDS + " WHERE deleted IS NULL ORDER BY is_pinned DESC, updated DESC, id"
@@ -60,13 +65,17 @@ _SAVE_MESSAGE = """
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET text = excluded.text, ending = excluded.ending, details = excluded.details
 """
+_PURGE = "DELETE FROM conversations WHERE deleted IS NOT NULL AND deleted < ?"
 _KEPT_SECONDS = 30 * 24 * 3600  # what was deleted can be brought back for so long
 _EXCERPT_WORDS = 14
 _MOST_COMPARED = 2000
 
 
 class Store:
-    """Every call is one transaction: it is there as a whole after a crash, or not at all."""
+    """Every call is one transaction: it is there as a whole after a crash, or not at all.
+
+    Where the full-text index turns out to be damaged it is made again, and what failed is done again.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open or make the file; raises `OSError` or `sqlite3.Error` where that cannot be.
@@ -74,26 +83,74 @@ class Store:
         Answers that were growing when the program died are marked as interrupted; what was deleted long ago goes.
         """
         opened = open_database(path)
+        self._path = path
         self._connection = opened.connection
         self._rounds = RoundTable(opened.connection)
-        self.set_aside, self.reason = opened.set_aside, opened.reason
-        with self._connection:
-            self._connection.execute("UPDATE messages SET ending = 'interrupted' WHERE ending IN ('open', 'waiting')")
-            self._connection.execute(
-                "DELETE FROM conversations WHERE deleted IS NOT NULL AND deleted < ?", (time.time() - _KEPT_SECONDS,)
-            )
+        self._is_sound = True
+        self._rebuilds_index = True
+        self.set_aside, self.reason, self.until = opened.set_aside, opened.reason, opened.until
+        try:
+            self._repairing(self._settle)
+            self._repairing(self._purge)
+        except BaseException:
+            self._connection.close()
+            raise
 
     def close(self) -> None:
         """Write everything into the one file, and close it."""
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._connection.close()
+        if self._is_sound and not is_busy:
+            clean_end.leave(self._path)
+
+    def _settle(self) -> None:
+        self._connection.execute("UPDATE messages SET ending = 'interrupted' WHERE ending IN ('open', 'waiting')")
+
+    def _purge(self) -> None:
+        """Remove what was deleted long ago from the tables, from the index, and from the log."""
+        long_ago = time.time() - _KEPT_SECONDS
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            purged = self._connection.execute(_PURGE, (long_ago,)).rowcount
+            if purged:
+                text_index.compact(self._connection)
+        if purged:
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _repairing(self, work: Callable[[], _Result]) -> _Result:
+        """Do what uses the full-text index; if that is damaged, make it again and do it once more."""
+        try:
+            return work()
+        except sqlite3.Error as error:
+            self._note(error)
+            if not (self._rebuilds_index and text_index.may_be_damage(error)):
+                raise
+            _log.warning("an order failed: %s", error)
+        self._is_sound = False  # what did this may have done more
+        text_index.rebuild(self._connection)
+        self._rebuilds_index = False  # unless it helps now, it was not the index
+        result = work()
+        self._rebuilds_index = True
+        return result
+
+    def _noting(self, work: Callable[[], _Result]) -> _Result:
+        try:
+            return work()
+        except sqlite3.Error as error:
+            self._note(error)
+            raise
+
+    def _note(self, error: sqlite3.Error) -> None:
+        """A file in which damage was met is checked at the next start."""
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) or sqlite3.SQLITE_OK
+        if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            self._is_sound = False
 
     # ---- the list ---------------------------------------------------------------------------------------------------
 
     def conversations(self) -> list[ConversationRecord]:
         """All that are not deleted: pinned ones first, then the newest."""
-        rows = self._connection.execute(_LIST)
-        return [_conversation(row) for row in rows]
+        return self._noting(lambda: [_conversation(row) for row in self._connection.execute(_LIST)])
 
     def search(self, words: str, limit: int = 200) -> list[SearchHit]:
         """Conversations with all these words in their title, then those with a message that has words beginning so.
@@ -103,6 +160,9 @@ class Store:
         wanted = well_formed(words).replace("\0", " ").split()
         if not wanted:
             return []
+        return self._repairing(lambda: self._search(wanted, limit))
+
+    def _search(self, wanted: Sequence[str], limit: int) -> list[SearchHit]:
         folded = [word.casefold() for word in wanted]
         titles = self._connection.execute(_TITLES)
         titled = [identity for identity, *names in titles if _has_all(next(filter(None, names), ""), folded)][:limit]
@@ -124,16 +184,31 @@ class Store:
 
     def messages(self, conversation: int) -> list[MessageRecord]:
         """All messages of its tree, a parent before its children."""
-        rows = self._connection.execute(_MESSAGES, (conversation,))
+        rows = self._noting(lambda: self._connection.execute(_MESSAGES, (conversation,)).fetchall())
         return _parents_first(_message(row) for row in rows)
 
     def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
         """Add a conversation, or bring it up to date, and these of its messages; others stay as they are."""
-        with self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.execute(_SAVE_CONVERSATION, well_formed_values(_row_of_conversation(conversation)))
-            rows = [well_formed_values(_row_of_message(conversation.id, each)) for each in messages]
-            self._connection.executemany(_SAVE_MESSAGE, rows)
+        self.save_all([(conversation, messages)])
+
+    def save_all(self, conversations: Sequence[tuple[ConversationRecord, Sequence[MessageRecord]]]) -> None:
+        """The same for several, all of them or none."""
+        rows = [
+            (
+                well_formed_values(_row_of_conversation(each)),
+                [well_formed_values(_row_of_message(each.id, one)) for one in messages],
+            )
+            for each, messages in conversations
+        ]
+
+        def write() -> None:
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                for conversation, messages in rows:
+                    self._connection.execute(_SAVE_CONVERSATION, conversation)
+                    self._connection.executemany(_SAVE_MESSAGE, messages)
+
+        self._repairing(write)
 
     def delete(self, conversation: int) -> None:
         """Take it out of the list; `restore` brings it back as long as it is kept."""
@@ -176,17 +251,18 @@ class Store:
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 self._rounds.save(conversation, rounds)
-        except sqlite3.Error:
+        except sqlite3.Error as error:
             self._rounds.forget_sizes()
+            self._note(error)
             raise
 
     def rounds(self, conversation: int) -> list[RoundPlace]:
         """Every round of a conversation, with all its branches, oldest first."""
-        return self._rounds.places(conversation)
+        return self._noting(lambda: self._rounds.places(conversation))
 
     def read_rounds(self, keys: Sequence[RoundKey]) -> list[bytes | None]:
         """The rounds as they were packed; None for one that is not kept."""
-        return self._rounds.read(keys)
+        return self._noting(lambda: self._rounds.read(keys))
 
 
 def _match(words: Sequence[str]) -> str:

@@ -5,19 +5,22 @@ That is the engine's own test (`Tokenizer.same_as`), and names do not enter into
 """
 
 import hashlib
-import os
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from app import json_text as json
+from app.files import write_atomically
 from app.library.hub.client import HubClient
 from app.library.hub.facts import ModelFacts
 from app.library.hub.hostile_json import count, parse_object
 from app.library.hub.stop import Stop
 from app.library.hub.trouble import unusable
 from app.translation import tr
+
+_log = logging.getLogger(__name__)
 
 TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
 _MOST_BYTES = 128 << 20
@@ -132,13 +135,11 @@ class VocabularyBook:
     def _save(self) -> None:
         """A book that cannot be written is one that is not remembered; nothing else depends on it."""
         newest = dict(list(self._load().items())[-_MOST_KNOWN:])
-        beside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps(newest), encoding="utf-8")
-            beside.replace(self._path)
-        except OSError:
-            beside.unlink(missing_ok=True)
+            write_atomically(self._path, json.dumps(newest).encode())
+        except OSError as error:
+            _log.warning("the fingerprints of vocabularies could not be kept: %s", error)
 
 
 def _content(path: Path, most_bytes: int = _MOST_BYTES) -> bytes:

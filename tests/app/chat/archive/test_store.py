@@ -253,3 +253,14 @@ def test_whatever_was_saved_before_a_kill_is_there_and_the_file_is_whole(path: P
         assert message.ending == "interrupted"
         assert f"word{last} " in message.text
         store.close()
+
+
+def test_a_text_that_changes_or_is_saved_again_is_still_found_by_all_its_words(path: Path) -> None:
+    store = Store(path)
+    conversation, (question, answer) = chat(store, "Which tree grows by the river?", "A larch by the river.")
+    store.save(conversation, [replace(answer, text="An old larch by the river.")])
+    store.save(conversation, [question, replace(answer, text="An old larch by the river.")])
+    assert [hit.message for hit in store.search("larch river old")] == [answer.id]
+    store.save(conversation, [replace(answer, text="A birch.")])
+    assert store.search("larch") == []
+    assert [hit.message for hit in store.search("river")][-1] == question.id
