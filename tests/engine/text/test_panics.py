@@ -82,5 +82,5 @@ def test_a_panic_over_a_prepared_layer_refuses_the_layer(tmp_path: Path, monkeyp
 def test_what_is_no_panic_stays_what_it_is(error: type[BaseException]) -> None:
     with pytest.raises(error), no_panic():
         raise error
-    with pytest.raises(Panic, match="^Cry$"), no_panic():
+    with pytest.raises(Panic, match=r"^Cry$"), no_panic():
         raise Cry
