@@ -14,6 +14,9 @@ from engine.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, 
 
 PROTOCOL = 3
 
+UNHEARD_EXIT = 70
+"""The exit code of an engine that could not go on reading its commands; why is in its log."""
+
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["loaded", "stop", "length", "cancelled"]
 Verdict = Literal["device", "offload", "ssd", "no"]

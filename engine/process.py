@@ -5,21 +5,26 @@ Started as `python -m engine.process` with COPPICE_ENGINE_ADDRESS and COPPICE_EN
 
 import gc
 import os
+import pickle
 import queue
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from multiprocessing.connection import Client, Connection
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
+from engine.answerer import Answerer
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, CoppiceError, InputError
 from engine.messages import (
     PROTOCOL,
+    UNHEARD_EXIT,
     Appraise,
     Appraised,
     Cancel,
@@ -39,7 +44,11 @@ from engine.watcher import Watcher
 from engine.watching import Inspect, Watch
 
 if TYPE_CHECKING:
+    from engine.appraisal import Appraiser
     from engine.engine import Engine
+
+OOM_SCORE = 500  # added to what the process inherits; weighs as much as half of the machine's memory
+SECONDS_TO_COUNT = 10.0  # a pattern of the model's tokenizer may never end
 
 Request = Load | Generate
 
@@ -47,17 +56,27 @@ Request = Load | Generate
 class EngineProcess:
     """Answers one request after the other, while a second thread listens for `Cancel`, `Shutdown` and the end.
 
-    Two more, started when they are first needed, answer `Appraise` and `Count` beside them.
+    `Appraise` and `Count` are answered beside them. Whatever is raised anywhere, every question gets its answer.
     """
 
-    def __init__(self, connection: "Connection[Event, Command]", reading: "Future[None]") -> None:
-        """`reading` is done as soon as what loading and answering need has been imported, or could not be."""
+    def __init__(
+        self,
+        connection: "Connection[Event, Command]",
+        reading: "Future[None]",
+        leave: Callable[[int], object] = os._exit,
+    ) -> None:
+        """`reading` is done as soon as what loading and answering need has been imported, or could not be.
+
+        `leave` ends the process with an exit code: not `sys.exit`, as the main thread may be deep inside a pass.
+        """
         self._connection = connection
         self._reading = reading
+        self._leave = leave
         self._sending = threading.Lock()
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
-        self._questions: queue.SimpleQueue[Appraise] = queue.SimpleQueue()
-        self._counts: queue.SimpleQueue[Count] = queue.SimpleQueue()
+        self._appraisals = Answerer("appraisals", self._appraised, _failure, self._send)
+        self._counts = Answerer("counts", self._counted, _failure, self._send, SECONDS_TO_COUNT)
+        self._appraiser: Appraiser | None = None
         self._cancellation = Cancellation()
         self._engine: Engine | None = None
         self._watcher = Watcher(self._send)
@@ -71,32 +90,46 @@ class EngineProcess:
 
     def _listen(self) -> None:
         """Never waits for the model: a stop is seen at once, and the process ends even in the middle of a pass."""
-        appraising = threading.Thread(target=self._appraise, name="appraisals", daemon=True)
-        counting = threading.Thread(target=self._count, name="counts", daemon=True)
+        code = UNHEARD_EXIT
         try:
-            while True:
-                command = self._connection.recv()
-                if isinstance(command, Cancel):
-                    self._cancellation.cancel(command.through)
-                elif isinstance(command, Shutdown):
-                    break
-                elif isinstance(command, Watch | Inspect):
-                    self._look(command)
-                elif isinstance(command, Appraise):
-                    self._questions.put(command)
-                    if appraising.ident is None:
-                        appraising.start()
-                elif isinstance(command, Count):
-                    self._counts.put(command)
-                    if counting.ident is None:
-                        counting.start()
-                else:
-                    self._requests.put(command)
-        except (EOFError, OSError):
-            pass  # the application is gone
+            self._obey()
+            code = 0
+        except BaseException:  # noqa: BLE001  # an engine that hears nothing is of no use
+            traceback.print_exc()
         finally:
-            # Not sys.exit: the main thread may be deep inside a pass, and nobody is left to read what it would say.
-            os._exit(0)
+            self._leave(code)
+
+    def _obey(self) -> None:
+        """Take commands until `Shutdown`, or until the application is gone; raises what makes one unreadable."""
+        while True:
+            try:
+                message = self._connection.recv_bytes()
+            except (EOFError, OSError):
+                return
+            command = pickle.loads(message)  # noqa: S301  # from the application, which alone has the key
+            if isinstance(command, Shutdown):
+                return
+            try:
+                self._take(command)
+            except BaseException as error:  # noqa: BLE001  # fails this command; those that come next are read
+                self._excuse(command, error)
+
+    def _take(self, command: Command) -> None:
+        if isinstance(command, Cancel):
+            self._cancellation.cancel(command.through)
+        elif isinstance(command, Watch):
+            self._watcher.watch(command)
+        elif isinstance(command, Inspect):
+            if inspected := self._watcher.answer(command):
+                self._send(inspected)
+        elif isinstance(command, Appraise):
+            self._appraisals.put(command)
+        elif isinstance(command, Count):
+            self._counts.put(command)
+        elif isinstance(command, Load | Generate):
+            self._requests.put(command)
+        else:
+            raise TypeError(f"no command: {command!r:.200}")
 
     def _serve(self, request: Request) -> None:
         self._cancellation.begin(request.id)
@@ -105,45 +138,34 @@ class EngineProcess:
                 self._send(event)
         except Cancelled:
             self._send(Finished(request.id, "cancelled"))
-        except Exception as error:  # noqa: BLE001  # the one place where any failure becomes an event
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001  # the one place where any failure becomes an event
             self._send(_failed(request.id, error))
 
-    def _look(self, command: Watch | Inspect) -> None:
-        if isinstance(command, Watch):
-            self._watcher.watch(command)
-        elif inspected := self._watcher.answer(command):
-            self._send(inspected)
+    def _excuse(self, command: Command, error: BaseException) -> None:
+        traceback.print_exception(error)
+        if isinstance(command, Load | Generate | Appraise | Count):
+            self._send(_failure(command, error))
 
-    def _appraise(self) -> None:
-        appraiser = None
-        while True:
-            question = self._questions.get()
-            try:
-                self._reading.result()  # imports that meet in two threads can see each other half done
-                from engine.appraisal import Appraiser  # noqa: PLC0415  # torch
+    def _appraised(self, question: Appraise) -> Appraised:
+        self._reading.result()  # imports that meet in two threads can see each other half done
+        from engine.appraisal import Appraiser  # noqa: PLC0415  # torch
 
-                appraiser = appraiser or Appraiser(loaded=self._engine is not None)
-                self._send(appraiser.appraise(question))
-            except Exception as error:  # noqa: BLE001  # as in `_serve`: an answer must come
-                self._send(Appraised(question.id, "no", _failed(question.id, error).message))
-
-    def _count(self) -> None:
-        while True:
-            self._send(self._counted(self._counts.get()))
+        self._appraiser = self._appraiser or Appraiser(loaded=self._engine is not None)
+        return self._appraiser.appraise(question)
 
     def _counted(self, question: Count) -> Counted:
         """The engine is held no longer than this takes: what is unloaded must be free to go."""
         engine = self._engine
-        try:
-            if engine:
-                return engine.count(question)
-        except Exception:  # noqa: BLE001  # as in `_serve`: an answer must come
-            traceback.print_exc()
-        return Counted(question.id, 0, 0, (0,) * len(question.texts))
+        return engine.count(question) if engine else _no_count(question)
 
     def _send(self, event: Event) -> None:
         with self._sending:
-            self._connection.send(event)
+            try:
+                self._connection.send(event)
+            except OSError:  # the application is gone
+                self._leave(0)
 
     def _answer(self, request: Request) -> Iterator[Event]:
         self._cancellation.check()
@@ -171,7 +193,19 @@ class EngineProcess:
         gc.collect()  # a model and its hooks hold each other; the next one needs their memory now
 
 
-def _failed(request: int, error: Exception) -> Failed:
+def _failure(command: Load | Generate | Appraise | Count, error: BaseException) -> Event:
+    """The answer to a command that could not be handled."""
+    if isinstance(command, Count):
+        return _no_count(command)
+    failed = _failed(command.id, error)
+    return Appraised(command.id, "no", failed.message) if isinstance(command, Appraise) else failed
+
+
+def _no_count(question: Count) -> Counted:
+    return Counted(question.id, 0, 0, (0,) * len(question.texts))
+
+
+def _failed(request: int, error: BaseException) -> Failed:
     if shortage := shortage_of(error, "this request"):
         traceback.print_exception(shortage)  # with what the allocator said, for the log
         return Failed(request, shortage.message, shortage.hint)
@@ -190,25 +224,39 @@ def _read_ahead(reading: "Future[None]") -> None:
         import engine.appraisal  # noqa: PLC0415
         import engine.engine  # noqa: PLC0415
         import engine.pair  # noqa: F401, PLC0415
-    except Exception as error:  # noqa: BLE001  # for the load, where it becomes an event
+    except BaseException as error:  # noqa: BLE001  # for the load, where it becomes an event; it would wait for ever
         reading.set_exception(error)
     else:
         reading.set_result(None)
-    gc.freeze()
-    gc.enable()
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _settle_in() -> None:
-    """Stay off the network, leave the application a core, and do not outlive it."""
+    """Stay off the network, leave the application a core, and do not outlive it; keep prompts out of core files."""
     os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one text at a time: threads of the library would have no work
     cores = psutil.cpu_count(logical=False) or 2
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - 1)))  # the window needs a core of its own
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415  # not on Windows
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
         import ctypes  # noqa: PLC0415  # Linux only
 
         # The listening thread sees the connection close; this holds even if that thread cannot run.
         set_parent_death_signal, sigkill = 1, 9
         ctypes.CDLL(None).prctl(set_parent_death_signal, sigkill, 0, 0, 0)
+        _be_ended_first()
+
+
+def _be_ended_first() -> None:
+    """Where memory runs out, have the kernel end this process and not the window with the chats."""
+    score = Path("/proc/self/oom_score_adj")
+    with suppress(OSError, ValueError):  # a sandbox may not show it
+        score.write_text(str(min(1000, int(score.read_text()) + OOM_SCORE)))
 
 
 def main() -> None:
@@ -222,7 +270,11 @@ def main() -> None:
     threading.Thread(target=_read_ahead, args=(reading,), name="imports", daemon=True).start()
     if sys.platform != "win32":
         os.nice(5)  # a CPU-bound pass must not take the window's turn; on Linux the thread before this stays as it is
-    EngineProcess(Client(address, authkey=bytes.fromhex(key)), reading).run()
+    try:
+        EngineProcess(Client(address, authkey=bytes.fromhex(key)), reading).run()
+    except BaseException:  # noqa: BLE001  # nothing may keep a process that serves nobody
+        traceback.print_exc()
+        os._exit(1)
 
 
 if __name__ == "__main__":

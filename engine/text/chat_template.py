@@ -1,39 +1,17 @@
 """A conversation written out as the one text that a model continues."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
-
-from jinja2 import TemplateError
 
 from engine.errors import InputError
 from engine.messages import ChatMessage
 from engine.text.complaint import complaint_of
-
-# A template is a program that came with the model: it can refuse with a sentence of its own, and fail in these ways.
-TEMPLATE_FAILURES = (
-    TemplateError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+from engine.text.template_renderer import TemplateRefusal
 
 Turns = list[dict[str, str]]
 Render = Callable[[Turns], str]
 
 PLAIN_STOP = "\nUser:"
 PLAIN_GAP = " "  # between the name of who answers and the answer
-
-
-def template_of(library: Any) -> str:
-    """The source of the default chat template of a transformers tokenizer; empty when it has none."""
-    try:
-        return str(library.get_chat_template())
-    except ValueError:
-        return ""
 
 
 def parted(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], str]:
@@ -56,13 +34,14 @@ def write_chat(messages: Sequence[ChatMessage], render: Render) -> str:
     """The conversation in the words of the model's template.
 
     A template that refuses a system message, or leaves it out, gets it as the beginning of the first user message.
-    Raises `InputError` with the template's own sentence when it refuses the conversation all the same.
+    Raises `InputError` with the template's own sentence when it refuses the conversation all the same, and whatever
+    else `render` raises.
     """
     refusal = ""
     for turns in (list(messages), _without_system(messages)):
         try:
             text = render([{"role": turn.role, "content": turn.content} for turn in turns])
-        except TEMPLATE_FAILURES as error:
+        except TemplateRefusal as error:
             refusal = refusal or complaint_of(error)
             continue
         if all(turn.content.strip() in text for turn in turns if turn.role == "system"):

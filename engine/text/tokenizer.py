@@ -8,13 +8,15 @@ from typing import Any
 
 from engine.errors import InputError
 from engine.messages import ChatMessage
+from engine.text.backend import Backend
 from engine.text.begun_answer import place_of_answer
 from engine.text.byte_tokens import BYTE_OF_TOKEN, mend_bytes
-from engine.text.chat_template import PLAIN_GAP, PLAIN_STOP, Turns, parted, template_of, write_chat, write_plain
+from engine.text.chat_template import PLAIN_GAP, PLAIN_STOP, Turns, parted, write_chat, write_plain
 from engine.text.control_tokens import ControlTokens
 from engine.text.end_tokens import read_end_tokens
 from engine.text.reasoning import Opening, Reasoning, Thought
 from engine.text.reasoning_stream import signs_of
+from engine.text.template_renderer import shared_renderer
 from engine.text.tokenizer_files import load_tokenizer
 
 # Texts to encode another text behind, so that it is not taken for the beginning of a text.
@@ -40,18 +42,15 @@ class Tokenizer:
 
     def __init__(self, library: Any, end_tokens: frozenset[int] = frozenset()) -> None:
         """`library` is a fast tokenizer of transformers; its own end token is added to `end_tokens`."""
-        self._library = library
-        self._fast = library.backend_tokenizer
-        # What a tokenizer.json may ask for, but a prompt must never suffer.
-        self._fast.no_truncation()
-        self._fast.no_padding()
-        self._template = template_of(library)
-        self.vocabulary: Mapping[str, int] = MappingProxyType(self._fast.get_vocab(with_added_tokens=True))
-        self.eos_ids: frozenset[int] = end_tokens | ({library.eos_token_id} - {None})
-        added = self._fast.get_added_tokens_decoder()
+        self._backend = Backend(library)
+        self._template = self._backend.template
+        self._special_names = self._backend.special_names
+        self.vocabulary: Mapping[str, int] = MappingProxyType(self._backend.vocabulary)
+        self.eos_ids: frozenset[int] = end_tokens | frozenset({self._backend.end_token} - {None})
+        added = self._backend.added_tokens
         self._specials: dict[int, str] = {token: entry.content for token, entry in added.items() if entry.special}
         self._names = {
-            token: self._fast.id_to_token(token) for token in set(self.vocabulary.values()) - set(self._specials)
+            token: self._backend.name_of(token) for token in set(self.vocabulary.values()) - set(self._specials)
         }
         marks = {entry.content: entry.special for entry in added.values()}
         self._controls = ControlTokens(marks, self._template)
@@ -78,15 +77,14 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, with none added around it; the name of a special token becomes that token."""
-        ids: list[int] = self._fast.encode(_well_formed(text), add_special_tokens=False).ids
-        return ids
+        return self._backend.encode(_well_formed(text))
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the tokens without special ones, nothing cleaned up; what is no character becomes U+FFFD."""
         ids = [token for token in ids if token in self._names]
         if self._has_byte_tokens:
-            return str(self._fast.decoder.decode(list(mend_bytes([self._names[token] for token in ids]))))
-        return str(self._fast.decode(ids, skip_special_tokens=True))
+            return self._backend.join(list(mend_bytes([self._names[token] for token in ids])))
+        return self._backend.decode(ids)
 
     def writes_text(self, token: int) -> bool:
         """Whether the token can appear in decoded text: it is in the vocabulary and not special."""
@@ -168,10 +166,14 @@ class Tokenizer:
         return place_of_answer(opening, whole, seam, self._controls.has_control)
 
     def _render(self, turns: Turns) -> str:
-        return str(self._library.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+        return self._rendered(turns, add_generation_prompt=True)
 
     def _render_said(self, turns: Turns) -> str:
-        return str(self._library.apply_chat_template(turns, tokenize=False, add_generation_prompt=False))
+        return self._rendered(turns, add_generation_prompt=False)
+
+    def _rendered(self, turns: Turns, add_generation_prompt: bool) -> str:
+        variables = {"add_generation_prompt": add_generation_prompt, **self._special_names}
+        return shared_renderer().render(self._template, turns, variables)
 
     def _encode_behind(self, before: str, text: str) -> list[int]:
         """The tokens of a text behind another one, whose own tokens stay as they are."""
@@ -188,7 +190,7 @@ class Tokenizer:
 
     def _opening(self) -> list[int]:
         """The tokens that the tokenizer itself puts before every text."""
-        framed = self._fast.encode(LEADS[1], add_special_tokens=True).ids
+        framed = self._backend.encode(LEADS[1], framed=True)
         starts = (at for at in range(len(framed)) if framed[at : at + len(self._lead)] == self._lead)
         return list(framed[: next(starts, 0)])
 
@@ -202,7 +204,7 @@ class Tokenizer:
     def _writes_byte_tokens(self) -> bool:
         """Whether tokens such as `<0x41>` are decoded to the bytes they name."""
         return any(
-            name in self.vocabulary and self._fast.decode([self.vocabulary[name]]) == chr(byte)
+            name in self.vocabulary and self._backend.decode([self.vocabulary[name]]) == chr(byte)
             for name, byte in BYTE_OF_TOKEN.items()
             if 0x41 <= byte < 0x5B
         )

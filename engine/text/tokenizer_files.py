@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import ModelError
+from engine.panics import no_panic
 from engine.text.complaint import complaint_of
 from engine.text.tokenizer_stage import staged
 
@@ -20,20 +21,26 @@ def load_tokenizer(folder: Path) -> Any:
     import transformers  # noqa: PLC0415 - takes seconds; nobody should wait for them to hear that a file is missing
 
     try:
-        with staged(folder) as stage:
+        with no_panic(), staged(folder) as stage:
             library = transformers.AutoTokenizer.from_pretrained(
                 str(stage), local_files_only=True, trust_remote_code=False
             )
+            has_words = is_fast(library) and bool(library.backend_tokenizer.get_vocab_size(with_added_tokens=False))
     except ModelError:
         raise
     except Exception as error:  # damaged files raise anything here, the tokenizers library even a bare Exception
         hint = "Models that bring their own code are not run." if "trust_remote_code" in str(error) else DOWNLOAD_AGAIN
         raise ModelError(f"The tokenizer in {folder} cannot be opened: {complaint_of(error)}.", hint) from error
-    if not getattr(library, "is_fast", False):
+    if not is_fast(library):
         raise ModelError(f"The tokenizer in {folder} is not of the fast kind.", "Choose a model with a tokenizer.json.")
-    if not library.backend_tokenizer.get_vocab_size(with_added_tokens=False):
+    if not has_words:
         raise ModelError(f"The tokenizer in {folder} has an empty vocabulary.", DOWNLOAD_AGAIN)
     return library
+
+
+def is_fast(library: Any) -> bool:
+    """Whether a tokenizer of transformers is made of the tokenizers library."""
+    return bool(getattr(library, "is_fast", False))
 
 
 def _require_files(folder: Path) -> None:

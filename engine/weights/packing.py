@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from engine.errors import ModelError
+from engine.panics import Panic, no_panic
 from engine.weights.atomic_file import drop_from_cache, replaced_atomically
 from engine.weights.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
 
@@ -59,7 +60,7 @@ def read_layout(path: Path) -> LayerLayout:
     try:
         with path.open("rb") as file:
             begin = PREFIX_BYTES + int.from_bytes(file.read(PREFIX_BYTES), "little")
-        with safe_open(path, "pt") as table:  # checks that the tensors fill the file exactly
+        with no_panic(), safe_open(path, "pt") as table:  # checks that the tensors fill the file exactly
             metadata = table.metadata() or {}
             entries = [(name, table.get_slice(name)) for name in table.offset_keys()]
             stored, at = [], 0
@@ -67,7 +68,7 @@ def read_layout(path: Path) -> LayerLayout:
                 stored.append(_stored(name, DTYPES[entry.get_dtype()], tuple(entry.get_shape()), at))
                 at += stored[-1].nbytes
         layout = _layout(path, int(metadata["index"]), metadata["codec"], begin, begin + at, stored)
-    except (OSError, SafetensorError, LookupError, ValueError) as error:
+    except (OSError, SafetensorError, LookupError, ValueError, Panic) as error:
         raise ModelError(f"{path} is no layer that was prepared: {error}.", "Prepare the model again.") from error
     if begin % PAGE:
         raise ModelError(f"{path} is no layer that was prepared: its data do not begin on a page.", "Prepare it again.")

@@ -64,7 +64,7 @@ def test_the_prompt_keeps_its_tokens_and_the_answer_follows(name: str, begun: st
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_model_sees_what_transformers_would_show_it(name: str) -> None:
     tokenizer = tokenizer_of(FAMILIES[name])
-    library: Any = tokenizer._library
+    library: Any = tokenizer._backend._library
     turns = [{"role": "user", "content": "Hello!"}, {"role": "assistant", "content": "Once upon"}]
     theirs = library.apply_chat_template(turns, continue_final_message=True, return_dict=False)
     ours = tokenizer.encode_chat([QUESTION, ChatMessage("assistant", "Once upon")])

@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def library_decode(tokenizer: Tokenizer, ids: list[int]) -> str:
-    library: Any = tokenizer._library
+    library: Any = tokenizer._backend._library
     return str(library.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
 
@@ -50,7 +50,7 @@ def test_tokens_are_decoded_as_the_library_does(kind: str, data: st.DataObject) 
 
 @pytest.mark.parametrize("kind", BUILDERS)
 def test_text_is_encoded_as_the_library_does(kind: str) -> None:
-    library: Any = tiny(kind)._library
+    library: Any = tiny(kind)._backend._library
     for text in (*TEXTS, "", " ", "\n"):
         assert tiny(kind).encode(text) == library.encode(text, add_special_tokens=False)
 

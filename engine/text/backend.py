@@ -1,0 +1,92 @@
+"""The tokenizers library behind a model's tokenizer: the only place where text and tokens go into it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ModelError
+from engine.panics import no_panic
+from engine.text.complaint import complaint_of
+
+ANOTHER = "Download the model again, or choose another one."
+
+
+class Backend:
+    """A fast tokenizer of transformers. Whatever it raises, panics included, is a `ModelError` that names it.
+
+    A model's own rules, such as the pattern that splits its words, can fail on some texts and be fine with others.
+    """
+
+    def __init__(self, library: Any) -> None:
+        """`library` is a fast tokenizer of transformers; no text is cut to a length or filled up to one."""
+        self._name = Path(str(getattr(library, "name_or_path", "") or "")).name
+        self._library = library
+        with self._told():
+            self._fast = library.backend_tokenizer
+            self._fast.no_truncation()
+            self._fast.no_padding()
+
+    @property
+    def vocabulary(self) -> dict[str, int]:
+        """Every token and its id, added ones included."""
+        with self._told():
+            return dict(self._fast.get_vocab(with_added_tokens=True))
+
+    @property
+    def end_token(self) -> int | None:
+        """The id that the tokenizer itself says ends a text."""
+        with self._told():
+            found: int | None = self._library.eos_token_id
+            return found
+
+    @property
+    def added_tokens(self) -> Mapping[int, Any]:
+        """The tokens beside the learnt vocabulary, with `content` and `special`."""
+        with self._told():
+            return dict(self._fast.get_added_tokens_decoder())
+
+    @property
+    def special_names(self) -> dict[str, str]:
+        """What chat templates know the special tokens by, such as `bos_token`."""
+        return dict(self._library.special_tokens_map)
+
+    @property
+    def template(self) -> str:
+        """The source of the default chat template; empty where there is none."""
+        try:
+            return str(self._library.get_chat_template())
+        except ValueError:
+            return ""
+
+    def name_of(self, token: int) -> str:
+        """A token as the vocabulary writes it."""
+        with self._told():
+            return str(self._fast.id_to_token(token))
+
+    def encode(self, text: str, framed: bool = False) -> list[int]:
+        """The tokens of a text; `framed`: with those that the tokenizer puts around every text."""
+        with self._told():
+            # Not `encode`, which lets no other thread run meanwhile: a stop must be heard in the middle of it.
+            return list(self._fast.encode_batch([text], add_special_tokens=framed)[0].ids)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of the tokens, without special ones."""
+        with self._told():
+            return str(self._fast.decode(tokens, skip_special_tokens=True))
+
+    def join(self, names: Sequence[str]) -> str:
+        """The text of tokens as the vocabulary writes them."""
+        with self._told():
+            return str(self._fast.decoder.decode(list(names)))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            with no_panic():
+                yield
+        except MemoryError:
+            raise
+        except Exception as error:
+            named = f"'{self._name}'" if self._name else "this model"
+            raise ModelError(f"The tokenizer of {named} failed: {complaint_of(error)}.", ANOTHER) from error
