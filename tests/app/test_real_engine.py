@@ -19,6 +19,7 @@ from app.settings import GenerationSettings, SettingsFile
 from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.conftest import OpenWindow
+from tests.campaigns.extent import choose
 
 PATIENCE_MS = 120_000  # torch is imported by a process of low priority, perhaps on a busy machine
 
