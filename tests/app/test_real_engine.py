@@ -104,7 +104,6 @@ from app.building import build_window
 from app.main import begin_engine, build_application, build_parser
 from app.paths import folders_below
 from app.settings import GenerationSettings
-from tests.campaigns.extent import choose
 from pathlib import Path
 folders = folders_below(Path({str(tmp_path)!r}))
 folders.create()
