@@ -55,8 +55,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(
                 pytest.mark.qt_log_ignore(r"This plugin does not support (propagateSizeHints|raise|grabbing)")
             )
-            # Processes and threads of a busy machine: the summary names what passed only when it was run again.
-            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(autouse=True)

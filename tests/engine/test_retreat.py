@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,12 @@ CPU = torch.device("cpu")
 MEMORY = Memory(64 * GIB, vram_free=24 * GIB, has_gpu=True)
 ON_GPU = "CUDA out of memory. Tried to allocate 1.59 GiB."
 PINNING = MemoryError("The system refused to pin memory for the GPU (CUDA error 2).")
+
+
+@cache
+def planned(override: Override) -> Plan:
+    """A plan of a 70B model for a GPU of 24 GiB takes a third of a second."""
+    return plan(model(), None, gpu(24, 64), Workload(2048), override)
 
 
 class Machine:
@@ -60,7 +67,7 @@ class Machine:
         override = Override(
             options.place, (), options.vram_limit_bytes or None, options.ram_limit_bytes or None, options.force
         )
-        return plan(model(), None, gpu(24, 64), Workload(2048), override)
+        return planned(override)
 
     def _attempt(self, planned: Plan) -> Generator[Event, None, str]:
         self.plans.append(planned)

@@ -23,10 +23,11 @@ from app.runtime.workshop import Workshop
 from tests.app.downloads.test_disk_full import TinyDisk
 from tests.app.runtime.conftest import install, with_disk, workshop
 from tests.app.runtime.packages import BLOB, PackageIndex
+from tests.campaigns.extent import choose
 from tests.hub import slow, stall
 
 ROOT = Path(__file__).parents[3]
-KILLS = 20
+KILLS = choose(5, 20)
 
 
 def works(here: Installed) -> bool:

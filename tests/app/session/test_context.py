@@ -12,6 +12,7 @@ from app.chat.conversation import Ending
 from app.settings import DROP, SUMMARISE
 from engine.messages import Round
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session
+from tests.campaigns.extent import choose
 
 LONG = replace(SHORT, max_new_tokens=512)
 
@@ -79,7 +80,7 @@ def test_tokens_are_counted_while_an_answer_is_written(session: Session, tmp_pat
     composer.field.clear()
 
 
-@pytest.mark.parametrize("when_full", [DROP, SUMMARISE])
+@pytest.mark.parametrize("when_full", choose([SUMMARISE], [DROP, SUMMARISE]))
 def test_a_chat_longer_than_its_context_goes_on_without_its_oldest_turns(session: Session, when_full: str) -> None:
     session.begin(replace(SHORT, when_full=when_full, max_new_tokens=40))
     chat = session.window.chat

@@ -6,6 +6,7 @@ import pytest
 
 from engine.speculation.auto import Auto
 from engine.speculation.prospect import Prospects, Record
+from tests.campaigns.extent import choose
 from tests.engine.speculation.simulation import Machine, Named, Trial
 
 LEARNING = 20
@@ -46,7 +47,7 @@ def computing() -> Machine:
 )
 def test_it_is_within_5_percent_of_the_best_fixed_choice_after_20_rounds(make) -> None:  # type: ignore[no-untyped-def]
     reached = []
-    for seed in range(12):
+    for seed in range(choose(5, 12)):
         machine = make()
         machine.chance = random.Random(seed)
         trial = Trial(machine)
@@ -65,7 +66,7 @@ def test_learning_costs_less_than_half_of_the_time_even_where_a_wrong_choice_is_
 def test_a_disk_of_half_the_rate_is_followed() -> None:
     """A pass over 64 rows was bound by computing a little; now twice as many rows are free."""
     reached = []
-    for seed in range(6):
+    for seed in range(choose(3, 6)):
         fast = streamed(64)
         fast.chance = random.Random(seed)
         trial = Trial(fast)
@@ -81,7 +82,7 @@ def test_a_disk_of_half_the_rate_is_followed() -> None:
 
 def test_a_busy_minute_is_forgotten() -> None:
     reached = []
-    for seed in range(16):
+    for seed in range(choose(4, 16)):
         calm = resident()
         calm.chance = random.Random(seed)
         trial = Trial(calm)
@@ -99,7 +100,7 @@ def test_a_busy_minute_is_forgotten() -> None:
 
 def test_where_trees_promise_a_little_more_than_they_give_none_is_taken() -> None:
     reached = []
-    for seed in range(6):
+    for seed in range(choose(3, 6)):
         even = Machine(lambda rows: 0.003 + 0.0014 * (rows - 1), 0.0012, 0.0, 0.0004, chance=random.Random(seed))
         trial = Trial(even)
         trial.run(140)
@@ -110,7 +111,7 @@ def test_where_trees_promise_a_little_more_than_they_give_none_is_taken() -> Non
 def test_where_a_tree_begins_to_pay_it_is_found_out() -> None:
     """One token per pass was best for a minute: what is looked at now and then must be able to change that."""
     found = []
-    for seed in range(6):
+    for seed in range(choose(3, 6)):
         poor, good = computing(), resident()
         poor.chance = good.chance = random.Random(seed)
         trial = Trial(poor)

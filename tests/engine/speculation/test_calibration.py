@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine.speculation.arrays import Numbers
 from engine.speculation.best_first import BestFirst
 from engine.speculation.calibration import Calibration
+from tests.campaigns.extent import choose
 
 
 def candidates(generator: torch.Generator, width: int = 6, spread: float = 3.0) -> Numbers:
@@ -63,7 +64,7 @@ def test_a_draft_that_judges_itself_well_is_left_alone() -> None:
     assert not np.allclose(flat.log_acceptance(listed), listed)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=choose(10, 40), deadline=None)
 @given(temperature=st.sampled_from([0.3, 1.0, 3.0]), count=st.integers(0, 300), seed=st.integers(0, 1000))
 def test_a_likelier_token_never_scores_less(temperature: float, count: int, seed: int) -> None:
     calibration = taught(temperature, count, seed)

@@ -9,6 +9,7 @@ import torch
 from engine.model.network import Network
 from engine.options import SamplingOptions
 from engine.sampling import distribution
+from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network
 
@@ -29,16 +30,16 @@ def intervals(target_logits: torch.Tensor, sampling: SamplingOptions, token: int
     return end - float(probabilities[token]), end
 
 
-@pytest.mark.parametrize(
-    "sampling",
-    [
-        SamplingOptions(temperature=0.6),
-        SamplingOptions(temperature=1.0),
-        SamplingOptions(temperature=1.0, top_p=0.8),
-        SamplingOptions(temperature=2.0, top_k=3),
-    ],
-)
-@pytest.mark.parametrize("budget", [1, 4, 32])
+SETTINGS = [
+    SamplingOptions(temperature=0.6),
+    SamplingOptions(temperature=1.0),
+    SamplingOptions(temperature=1.0, top_p=0.8),
+    SamplingOptions(temperature=2.0, top_k=3),
+]
+
+
+@pytest.mark.parametrize("sampling", choose(SETTINGS[2:], SETTINGS))
+@pytest.mark.parametrize("budget", choose([4], [1, 4, 32]))
 def test_every_outcome_has_the_target_s_probability(sampling: SamplingOptions, budget: int) -> None:
     """The answer is a function of one uniform number per position, so an outcome's probability is the volume of the
     box of numbers that lead to it. Under the target alone that box has the intervals of the cumulative distribution

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from engine.speculation.acceptance_vector import PRIOR
 from engine.speculation.tree_programme import TreeProgramme
 from engine.speculation.tree_size import PassTimes, TreeSize, best_size, best_tree, sizes_up_to
+from tests.campaigns.extent import choose
 
 PROGRAMME = TreeProgramme(PRIOR, 33, 12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=choose(6, 60), deadline=None)
 @given(
     draft=st.lists(st.floats(1e-4, 1.0), min_size=2, max_size=2),
     target=st.lists(st.floats(1e-3, 10.0), min_size=3, max_size=3),

@@ -1,0 +1,1 @@
+"""What keeps the processes of the tests off the network."""
