@@ -26,6 +26,7 @@ from app.telemetry.room import TelemetryRoom
 from app.theme import Colors, Theme, application_icon, icon
 from app.translation import tr
 from app.tree_wiring import TreeRoom, connect_figures
+from app.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from app.window_tools import WindowTools
 from engine.messages import Failed
 from engine.options import LoadOptions
@@ -58,6 +59,7 @@ class MainWindow(QMainWindow):
         previous = last_load(settings.current, LoadOptions(settings.current.target, settings.current.draft))
         self.library = LibraryController(link, wanted, previous, self, self._complete_load)
         self.chat = ChatController(link, settings, self)
+        self.unheard_stop = UnheardStop(link, self)
         self.notices = NoticeStack()
         self.conversations = Conversations(self.chat, folders.chats_file, theme.colors, self)
         self.chat_panel = ChatPanel(theme.colors, self.notices, self)
@@ -171,6 +173,8 @@ class MainWindow(QMainWindow):
         connect_figures(self.telemetry, self.conversations.rounds)
         chat.asked.connect(self.telemetry.on_asked)
         chat.conversation_replaced.connect(self.telemetry.clear)
+        self.unheard_stop.notice_raised.connect(self.notices.add)
+        self.unheard_stop.notice_withdrawn.connect(self.notices.dismiss)
         chat.notice_raised.connect(self.notices.add)
         chat.notice_withdrawn.connect(self.notices.dismiss)
         self.conversations.notice_raised.connect(self.notices.add)
@@ -236,6 +240,7 @@ class MainWindow(QMainWindow):
     def _on_notice_action(self, key: str) -> None:
         actions = {
             ENGINE_NOTICE: self.library.restart,
+            UNHEARD_NOTICE: self.library.restart,
             LOAD_NOTICE: self.open_models,
             **(self.models.notice_actions | self.tools.notice_actions),
             DELETED_NOTICE: self.conversations.undo_delete,

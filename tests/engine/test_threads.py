@@ -27,6 +27,7 @@ from engine.messages import (
     Appraise,
     Appraised,
     Cancel,
+    ChatMessage,
     Count,
     Counted,
     Event,
@@ -334,6 +335,24 @@ def test_a_count_fails_alone(served: Served, error: BaseException, monkeypatch: 
         patch.setattr(served.process, "_engine", tiny)
         assert served.ask(Count(1, (), ("a", "b"))) == Counted(1, 0, 0, (0, 0))
     assert served.ask(Count(2, (), ("a",))) == Counted(2, 0, 0, (0,))
+
+
+def test_a_tokenizer_that_panics_costs_one_answer(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pattern gives up on some texts only."""
+    from engine.prompt import count_tokens, write_prompt
+    from engine.text.tokenizer import Tokenizer
+    from tests.engine.text.test_panics import FATAL, nasty_library
+
+    nasty = Tokenizer(nasty_library("/models/nasty-1b"))
+    loaded: Any = SimpleNamespace(
+        count=lambda question: count_tokens(nasty, question, 100), prompt=lambda chat: write_prompt(nasty, chat)
+    )
+    monkeypatch.setattr(served.process, "_engine", loaded)
+    fatal, fine = (ChatMessage("user", FATAL),), (ChatMessage("user", "a"),)
+    assert served.ask(Count(1, fatal)).tokens == 0
+    assert served.ask(Count(2, fine)).tokens > 0
+    assert served.ask(Generate(3, fatal, GenerateOptions())).message.startswith("The tokenizer of 'nasty-1b' failed: ")
+    assert served.ask(Count(4, fine)).tokens > 0
 
 
 def test_an_event_that_cannot_be_sent_is_a_failure(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
