@@ -148,10 +148,8 @@ class MainWindow(QMainWindow):
         link.engine_stopped.connect(library.on_engine_stopped)
         link.engine_stopped.connect(models.on_engine_stopped)
         link.engine_stopped.connect(self._on_engine_stopped)
-        link.events_arrived.connect(library.on_events)
-        link.events_arrived.connect(models.on_events)
-        link.events_arrived.connect(chat.on_events)
-        link.events_arrived.connect(self.telemetry.on_events)
+        for room in (library.on_events, models.on_events, chat.on_events, self.telemetry.on_events):
+            link.events_arrived.connect(room)
         link.events_arrived.connect(self.steering.counter.on_events)
         library.state_changed.connect(chat.on_engine_state)
         library.state_changed.connect(self.steering.counter.on_engine_state)
@@ -173,12 +171,9 @@ class MainWindow(QMainWindow):
         connect_figures(self.telemetry, self.conversations.rounds)
         chat.asked.connect(self.telemetry.on_asked)
         chat.conversation_replaced.connect(self.telemetry.clear)
-        self.unheard_stop.notice_raised.connect(self.notices.add)
-        self.unheard_stop.notice_withdrawn.connect(self.notices.dismiss)
-        chat.notice_raised.connect(self.notices.add)
-        chat.notice_withdrawn.connect(self.notices.dismiss)
-        self.conversations.notice_raised.connect(self.notices.add)
-        self.conversations.notice_withdrawn.connect(self.notices.dismiss)
+        for told in (chat, self.conversations, self.unheard_stop):
+            told.notice_raised.connect(self.notices.add)
+            told.notice_withdrawn.connect(self.notices.dismiss)
         self.notices.action_requested.connect(self._on_notice_action)
         self.notices.diagnostics_requested.connect(self.actions_.copy_diagnostics.trigger)
         self.tools.notice_raised.connect(self.notices.add)
@@ -239,8 +234,7 @@ class MainWindow(QMainWindow):
 
     def _on_notice_action(self, key: str) -> None:
         actions = {
-            ENGINE_NOTICE: self.library.restart,
-            UNHEARD_NOTICE: self.library.restart,
+            **dict.fromkeys((ENGINE_NOTICE, UNHEARD_NOTICE), self.library.restart),
             LOAD_NOTICE: self.open_models,
             **(self.models.notice_actions | self.tools.notice_actions),
             DELETED_NOTICE: self.conversations.undo_delete,

@@ -24,15 +24,15 @@ class Watched:
     def ask(self) -> int:
         return self.link.generate((ChatMessage("user", "Hello"),), GenerateOptions())
 
-    @property
     def waits(self) -> bool:
+        """Whether the time runs."""
         return self.watch._timer.isActive()
 
     def let_time_pass(self) -> None:
-        assert self.waits
+        assert self.waits()
         assert self.watch._timer.interval() == 5000
         self.watch._timer.setInterval(0)
-        while self.waits:
+        while self.waits():
             QCoreApplication.processEvents()
         self.watch._timer.setInterval(5000)
 
@@ -44,7 +44,7 @@ def watched(qapp: QCoreApplication, link: FakeLink) -> Watched:
 
 def test_a_restart_is_offered_where_nothing_ends(watched: Watched) -> None:
     request = watched.ask()
-    assert not watched.waits
+    assert not watched.waits()
     watched.link.cancel(request)
     watched.link.answer(round_of(request, 0, "a round that was on its way"))
     watched.let_time_pass()
@@ -58,9 +58,9 @@ def test_what_ends_in_time_is_no_news(watched: Watched) -> None:
     request = watched.ask()
     watched.link.cancel(request)
     watched.link.answer(Finished(request, "cancelled"))
-    assert not watched.waits
+    assert not watched.waits()
     watched.link.cancel(request)
-    assert not watched.waits, "it has ended long ago"
+    assert not watched.waits(), "it has ended long ago"
 
 
 def test_the_offer_goes_with_the_answer(watched: Watched) -> None:
@@ -68,7 +68,7 @@ def test_the_offer_goes_with_the_answer(watched: Watched) -> None:
     watched.link.cancel(request)
     watched.let_time_pass()
     watched.link.cancel(request)
-    assert not watched.waits, "it is offered already"
+    assert not watched.waits(), "it is offered already"
     watched.link.answer(Failed(request, "No memory.", ""))
     assert not watched.shown
 
@@ -77,9 +77,9 @@ def test_every_cancelled_request_is_waited_for(watched: Watched) -> None:
     load, question, later = watched.link.load(LoadOptions()), watched.ask(), watched.ask()
     watched.link.cancel(question)
     watched.link.answer(Finished(load, "cancelled"))
-    assert watched.waits
+    assert watched.waits()
     watched.link.answer(Finished(question, "cancelled"))
-    assert not watched.waits
+    assert not watched.waits()
     watched.link.answer(Finished(later, "stop"))
     assert not watched.shown
 
@@ -91,4 +91,4 @@ def test_an_engine_that_stops_ends_the_offer(watched: Watched) -> None:
     watched.link.die()
     assert not watched.shown
     watched.link.cancel(watched.ask())
-    assert watched.waits
+    assert watched.waits()
