@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from engine.messages import Appraise, Count, Event
 
-Question = TypeVar("Question", Appraise, Count)
+Question = TypeVar("Question", bound=Appraise | Count)
 
 
 class Answerer(Generic[Question]):
