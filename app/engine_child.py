@@ -15,8 +15,10 @@ from typing import Any
 
 from app.background import repeat, start
 from app.paths import ROOT
+from app.runtime.engine_variables import engine_variables
 from app.runtime.manager import RuntimeManager
 from app.translation import tr
+from engine.messages import UNHEARD_EXIT
 
 ADDRESS_VARIABLE = "COPPICE_ENGINE_ADDRESS"
 KEY_VARIABLE = "COPPICE_ENGINE_KEY"
@@ -38,7 +40,7 @@ class EngineProgram:
 
     def find(self) -> tuple[tuple[str, ...], dict[str, str]]:
         """The command line and the environment of the next engine."""
-        environment = dict(os.environ)
+        environment = engine_variables(os.environ)
         environment["PYTHONSAFEPATH"] = "1"  # a folder named `engine` where the person happens to be is not ours
         if (ROOT / "pyproject.toml").is_file():  # run from a checkout: the engine need not be installed
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -128,6 +130,8 @@ def describe_exit(code: int) -> str:
     """What the exit code of an engine that nobody asked to end means, as a sentence."""
     if code == 0:
         return tr("The engine ended by itself.")
+    if code == UNHEARD_EXIT:
+        return tr("The engine could not read what the window told it, and ended.")
     if code > 0:
         return tr("The engine ended with exit code {code}.").format(code=code)
     if code == -signal.SIGTERM:
@@ -150,6 +154,7 @@ def _listen(folder: str, key: bytes) -> Listener:
 def _start(program: EngineProgram, address: str, key: bytes) -> "subprocess.Popen[bytes]":
     _rotate(program.log)
     arguments, environment = program.find()
+    environment = engine_variables(environment)  # also where a program did not think of it
     environment |= {ADDRESS_VARIABLE: address, KEY_VARIABLE: key.hex(), "PYTHONUNBUFFERED": "1"}
     with program.log.open("ab") as log:
         return subprocess.Popen(

@@ -47,6 +47,8 @@ class EngineLink(QThread):
     When it dies, `engine_stopped` comes first, so that whoever sees such a `Failed` knows the reason already.
     """
 
+    requested = Signal(int)  # a load or an answer, by its id
+    cancelled = Signal(int)  # every request with at most this id
     engine_starting = Signal()
     events_arrived = Signal(list)
     engine_stopped = Signal(Failed)
@@ -73,12 +75,14 @@ class EngineLink(QThread):
     def load(self, options: LoadOptions) -> int:
         """Ask for a pair; returns the id that the answering events carry."""
         command = Load(next(self._ids), options)
+        self.requested.emit(command.id)
         self._submit(command)
         return command.id
 
     def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
         """Ask for the answer to a conversation; returns the id that the answering events carry."""
         command = Generate(next(self._ids), well_formed_values(chat), options)
+        self.requested.emit(command.id)
         self._submit(command)
         return command.id
 
@@ -100,6 +104,7 @@ class EngineLink(QThread):
 
     def cancel(self, through: int) -> None:
         """Cancel every request whose id is at most `through`."""
+        self.cancelled.emit(through)
         self._submit(Cancel(through))
 
     def restart(self) -> None:

@@ -103,6 +103,15 @@ WRITTEN: tuple[str, ...] = (
     mark("Start a new chat, or choose another model."),
     mark("{folder} holds no {file}."),
     mark("Give the folder of a model in the transformers format."),
+    mark("The tokenizer of {name} failed: {reason}."),
+    mark("this model"),
+    mark("The model's chat template was stopped: it took longer than {seconds} seconds."),
+    mark("The model's chat template was stopped: it took more than {size} MiB of memory."),
+    mark("The model's chat template was stopped: it wrote more than {count} characters."),
+    mark("Choose another model."),
+    mark("The process that renders the model's chat template ended with code {code}."),
+    mark("The process that renders the model's chat template cannot be started: it ended with code {code}."),
+    mark("Repair or install the engine again."),
 )
 """As they stand in the engine, where they are written down in one piece."""
 

@@ -26,6 +26,7 @@ from app.telemetry.room import TelemetryRoom
 from app.theme import Colors, Theme, application_icon, icon
 from app.translation import tr
 from app.tree_wiring import TreeRoom, connect_figures
+from app.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from app.window_tools import WindowTools
 from engine.messages import Failed
 from engine.options import LoadOptions
@@ -58,6 +59,7 @@ class MainWindow(QMainWindow):
         previous = last_load(settings.current, LoadOptions(settings.current.target, settings.current.draft))
         self.library = LibraryController(link, wanted, previous, self, self._complete_load)
         self.chat = ChatController(link, settings, self)
+        self.unheard_stop = UnheardStop(link, self)
         self.notices = NoticeStack()
         self.conversations = Conversations(self.chat, folders.chats_file, theme.colors, self)
         self.chat_panel = ChatPanel(theme.colors, self.notices, self)
@@ -146,10 +148,8 @@ class MainWindow(QMainWindow):
         link.engine_stopped.connect(library.on_engine_stopped)
         link.engine_stopped.connect(models.on_engine_stopped)
         link.engine_stopped.connect(self._on_engine_stopped)
-        link.events_arrived.connect(library.on_events)
-        link.events_arrived.connect(models.on_events)
-        link.events_arrived.connect(chat.on_events)
-        link.events_arrived.connect(self.telemetry.on_events)
+        for room in (library.on_events, models.on_events, chat.on_events, self.telemetry.on_events):
+            link.events_arrived.connect(room)
         link.events_arrived.connect(self.steering.counter.on_events)
         library.state_changed.connect(chat.on_engine_state)
         library.state_changed.connect(self.steering.counter.on_engine_state)
@@ -171,10 +171,9 @@ class MainWindow(QMainWindow):
         connect_figures(self.telemetry, self.conversations.rounds)
         chat.asked.connect(self.telemetry.on_asked)
         chat.conversation_replaced.connect(self.telemetry.clear)
-        chat.notice_raised.connect(self.notices.add)
-        chat.notice_withdrawn.connect(self.notices.dismiss)
-        self.conversations.notice_raised.connect(self.notices.add)
-        self.conversations.notice_withdrawn.connect(self.notices.dismiss)
+        for told in (chat, self.conversations, self.unheard_stop):
+            told.notice_raised.connect(self.notices.add)
+            told.notice_withdrawn.connect(self.notices.dismiss)
         self.notices.action_requested.connect(self._on_notice_action)
         self.notices.diagnostics_requested.connect(self.actions_.copy_diagnostics.trigger)
         self.tools.notice_raised.connect(self.notices.add)
@@ -235,7 +234,7 @@ class MainWindow(QMainWindow):
 
     def _on_notice_action(self, key: str) -> None:
         actions = {
-            ENGINE_NOTICE: self.library.restart,
+            **dict.fromkeys((ENGINE_NOTICE, UNHEARD_NOTICE), self.library.restart),
             LOAD_NOTICE: self.open_models,
             **(self.models.notice_actions | self.tools.notice_actions),
             DELETED_NOTICE: self.conversations.undo_delete,

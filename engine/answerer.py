@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from engine.messages import Appraise, Count, Event
 
-Question = TypeVar("Question", Appraise, Count)
+Question = TypeVar("Question", bound=Appraise | Count)
 
 
 class Answerer(Generic[Question]):
@@ -27,7 +27,9 @@ class Answerer(Generic[Question]):
         send: Callable[[Event], None],
         seconds: float | None = None,
     ) -> None:
-        self._answer, self._excuse, self._send = answer, excuse, send
+        self._answer = answer
+        self._excuse = excuse
+        self._send = send
         self._seconds = seconds
         self._questions: queue.SimpleQueue[Question] = queue.SimpleQueue()
         self._changed = threading.Condition()

@@ -13,9 +13,7 @@ from engine.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watc
 from engine.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
 PROTOCOL = 3
-
-UNHEARD_EXIT = 70
-"""The exit code of an engine that could not go on reading its commands; why is in its log."""
+UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its commands; why is in its log
 
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["loaded", "stop", "length", "cancelled"]

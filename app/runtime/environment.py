@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from app.bundle import is_frozen, root
+from app.runtime.engine_variables import engine_variables
 
 LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH", "LIBPATH")
 _OURS = (
@@ -56,8 +57,11 @@ def _mounted(variables: Mapping[str, str]) -> list[Path]:
 
 
 def engine_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """For the engine's Python: its own packages, and our sources before them; nothing of the folder where it stands."""
-    return clean_environment(variables) | {
+    """For the engine's Python: its own packages, and our sources before them; nothing of the folder where it stands.
+
+    Of the person's variables it gets those that it needs, and no secret.
+    """
+    return engine_variables(clean_environment(variables)) | {
         "PYTHONPATH": str(root()),
         "PYTHONSAFEPATH": "1",
         "PYTHONNOUSERSITE": "1",

@@ -34,11 +34,11 @@ class Backend:
             return dict(self._fast.get_vocab(with_added_tokens=True))
 
     @property
-    def end_token(self) -> int | None:
-        """The id that the tokenizer itself says ends a text."""
+    def end_tokens(self) -> frozenset[int]:
+        """The id that the tokenizer itself says ends a text, if it names one."""
         with self._told():
             found: int | None = self._library.eos_token_id
-            return found
+        return frozenset() if found is None else frozenset({found})
 
     @property
     def added_tokens(self) -> Mapping[int, Any]:

@@ -31,7 +31,7 @@ class GenerationBlock(jinja2.ext.Extension):
 
     tags = {"generation"}  # noqa: RUF012  # as jinja2 declares it
 
-    def parse(self, parser: jinja2.parser.Parser) -> jinja2.nodes.CallBlock:
+    def parse(self, parser: jinja2.parser.Parser) -> jinja2.nodes.Node:
         """The block as a call of `_write` with its content."""
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)

@@ -46,7 +46,7 @@ class Tokenizer:
         self._template = self._backend.template
         self._special_names = self._backend.special_names
         self.vocabulary: Mapping[str, int] = MappingProxyType(self._backend.vocabulary)
-        self.eos_ids: frozenset[int] = end_tokens | frozenset({self._backend.end_token} - {None})
+        self.eos_ids = end_tokens | self._backend.end_tokens
         added = self._backend.added_tokens
         self._specials: dict[int, str] = {token: entry.content for token, entry in added.items() if entry.special}
         self._names = {

@@ -14,6 +14,7 @@ from app.chat.conversation import Ending
 from app.engine_child import EngineProgram
 from app.engine_link import EngineLink
 from app.engine_state import Phase
+from app.unheard_stop import UNHEARD_NOTICE
 from app.window import ENGINE_NOTICE, MainWindow
 from engine.options import LoadOptions
 from tests.app.conftest import OpenWindow
@@ -52,6 +53,11 @@ def ending(window: MainWindow) -> Ending:
 def shown_answer(window: MainWindow) -> str:
     """The text of the last answer on the screen."""
     return window.chat_panel.view.answers[-1].text.toPlainText().strip()
+
+
+def notices(window: MainWindow) -> list[str]:
+    """The keys of what is told."""
+    return [each.key for each in window.notices.notices]
 
 
 def wait_for_text(qtbot: QtBot, window: MainWindow) -> None:
@@ -143,3 +149,22 @@ def test_a_long_load_is_cancelled(window: MainWindow, qtbot: QtBot) -> None:
     window.status_area.cancel.click()
     qtbot.waitUntil(lambda: window.library.state.ready, timeout=PATIENCE_MS)
     assert window.library.wanted == LoadOptions()
+
+
+def test_an_engine_that_does_not_hear_a_stop_can_be_restarted(window: MainWindow, qtbot: QtBot) -> None:
+    """The text stays, its end is stated, and the models come back for the next question."""
+    ask(window, "deaf")
+    wait_for_text(qtbot, window)
+    window.unheard_stop._timer.setInterval(0)
+    QTest.keyClick(window.chat_panel.composer.field, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: notices(window) == [UNHEARD_NOTICE], timeout=PATIENCE_MS)
+    assert not ending(window).is_final, "it may still stop by itself"
+    text = shown_answer(window)
+    button = next(each for each in window.notices.findChildren(QPushButton) if each.text() == "Restart engine")
+    button.click()
+    qtbot.waitUntil(lambda: window.library.state.ready and ending(window).is_final, timeout=PATIENCE_MS)
+    assert ending(window) is Ending.INTERRUPTED
+    assert shown_answer(window) == text
+    assert notices(window) == []
+    ask(window, "say I am back")
+    qtbot.waitUntil(lambda: shown_answer(window) == "I am back", timeout=PATIENCE_MS)

@@ -4,14 +4,10 @@ import ast
 import builtins
 import gc
 import hashlib
-import os
-import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +19,6 @@ import engine
 from engine.answerer import Answerer
 from engine.errors import ModelError
 from engine.messages import (
-    UNHEARD_EXIT,
     Appraise,
     Appraised,
     Cancel,
@@ -31,77 +26,17 @@ from engine.messages import (
     Counted,
     Event,
     Failed,
-    Finished,
     Generate,
     Load,
-    Ready,
-    Shutdown,
 )
 from engine.options import GenerateOptions, LoadOptions
-from engine.process import EngineProcess, _read_ahead
+from engine.process import _read_ahead
 from engine.text.template_renderer import TemplateRenderer
 from engine.watching import Inspect
 from engine.weights.stage import Stage
+from tests.engine.served import ERRORS, PATIENCE_SECONDS, Served, raises
 
-PATIENCE_SECONDS = 60
 BEGINNERS = {"Thread", "Timer", "ThreadPoolExecutor", "ProcessPoolExecutor", "ThreadPool", "start_new_thread"}
-
-
-class Cry(BaseException):
-    """As a panic: no `Exception`."""
-
-
-ERRORS = [RuntimeError("boom"), Cry("boom")]
-
-
-class Served:
-    """An engine process without a process: its two threads, and the application's end of the connection."""
-
-    def __init__(self) -> None:
-        theirs: Connection[Any, Any]
-        self.ours, theirs = Pipe()
-        self.left: list[int] = []
-        self.gone = threading.Event()
-        reading: Future[None] = Future()
-        reading.set_result(None)
-        self.process = EngineProcess(theirs, reading, self._leave)
-
-    def _leave(self, code: int) -> None:
-        self.left.append(code)
-        self.gone.set()
-
-    def begin(self) -> None:
-        for target in (self.process._listen, self._answer_requests):
-            threading.Thread(target=target, daemon=True).start()
-
-    def _answer_requests(self) -> None:
-        while True:
-            self.process._serve(self.process._requests.get())
-
-    def ask(self, command: Any) -> Any:
-        self.ours.send(command)
-        assert self.ours.poll(PATIENCE_SECONDS), f"no answer to {command}"
-        return self.ours.recv()
-
-    def close(self) -> None:
-        self.ours.send(Shutdown())
-        assert self.gone.wait(PATIENCE_SECONDS)
-
-
-@pytest.fixture
-def served() -> Iterator[Served]:
-    served = Served()
-    served.begin()
-    yield served
-    if not served.left:
-        served.close()
-
-
-def raises(error: BaseException) -> Callable[..., Any]:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise error
-
-    return fail
 
 
 # ---- one scenario for each thread -----------------------------------------------------------------------------------
@@ -313,70 +248,3 @@ def test_no_thread_ends_silently(
     thread: str, error: BaseException, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     SCENARIOS[thread](error, monkeypatch, tmp_path)
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=["Exception", "BaseException"])
-def test_a_request_fails_alone(
-    served: Served, error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(served.process, "_answer", raises(error))
-        failed = served.ask(Generate(1, (), GenerateOptions()))
-    assert failed == Failed(1, "The engine met an unexpected error: boom", "Details are in the engine's log.")
-    assert type(error).__name__ + ": boom" in capsys.readouterr().err
-    assert served.ask(Generate(2, (), GenerateOptions())).message == "No model is loaded."
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=["Exception", "BaseException"])
-def test_a_count_fails_alone(served: Served, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny: Any = SimpleNamespace(count=raises(error))
-    with monkeypatch.context() as patch:
-        patch.setattr(served.process, "_engine", tiny)
-        assert served.ask(Count(1, (), ("a", "b"))) == Counted(1, 0, 0, (0, 0))
-    assert served.ask(Count(2, (), ("a",))) == Counted(2, 0, 0, (0,))
-
-
-def test_an_event_that_cannot_be_sent_is_a_failure(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served.process, "_answer", lambda request: iter([Finished(request.id, lambda: None)]))  # type: ignore[arg-type]
-    failed = served.ask(Load(1, LoadOptions()))
-    assert isinstance(failed, Failed)
-    assert "unexpected error" in failed.message
-
-
-class Unreadable:
-    """Raises when it is read."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return int, ("x",)
-
-
-@pytest.mark.parametrize("message", [b"no pickle", pickle.dumps(Unreadable()), pickle.dumps(Ready(3, 1))[:-9]])
-def test_a_listener_that_cannot_read_says_why(
-    served: Served, message: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Whoever sent that waits for an answer, to a question with a number that nobody knows."""
-    served.ours.send_bytes(message)
-    assert served.gone.wait(PATIENCE_SECONDS)
-    assert served.left == [UNHEARD_EXIT]
-    assert "Traceback" in capsys.readouterr().err
-
-
-def test_what_is_no_command_is_told_in_the_log(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    served.ours.send("hello")
-    assert served.ask(Count(1)) == Counted(1, 0, 0)
-    assert "no command: 'hello'" in capsys.readouterr().err
-
-
-def test_an_application_that_goes_ends_the_engine_well(served: Served) -> None:
-    served.ours.close()
-    assert served.gone.wait(PATIENCE_SECONDS)
-    assert set(served.left) == {0}
-
-
-def test_an_answer_to_nobody_ends_the_engine_well(capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where the thread that answers is the first to see that the application is gone."""
-    served = Served()
-    served.ours.close()
-    served.process._send(Ready(3, os.getpid()))
-    assert served.left == [0]
-    assert capsys.readouterr().err == ""

@@ -1,0 +1,117 @@
+"""The engine process when something is raised in it: one question fails, the next is answered, and the log says why."""
+
+import os
+import pickle
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from engine.messages import (
+    UNHEARD_EXIT,
+    ChatMessage,
+    Count,
+    Counted,
+    Failed,
+    Finished,
+    Generate,
+    Load,
+    Ready,
+)
+from engine.options import GenerateOptions, LoadOptions
+from tests.engine.served import ERRORS, PATIENCE_SECONDS, Served, raises
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    served = Served()
+    served.begin()
+    yield served
+    if not served.left:
+        served.close()
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=["Exception", "BaseException"])
+def test_a_request_fails_alone(
+    served: Served, error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(served.process, "_answer", raises(error))
+        failed = served.ask(Generate(1, (), GenerateOptions()))
+    assert failed == Failed(1, "The engine met an unexpected error: boom", "Details are in the engine's log.")
+    assert type(error).__name__ + ": boom" in capsys.readouterr().err
+    assert served.ask(Generate(2, (), GenerateOptions())).message == "No model is loaded."
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=["Exception", "BaseException"])
+def test_a_count_fails_alone(served: Served, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny: Any = SimpleNamespace(count=raises(error))
+    with monkeypatch.context() as patch:
+        patch.setattr(served.process, "_engine", tiny)
+        assert served.ask(Count(1, (), ("a", "b"))) == Counted(1, 0, 0, (0, 0))
+    assert served.ask(Count(2, (), ("a",))) == Counted(2, 0, 0, (0,))
+
+
+def test_a_tokenizer_that_panics_costs_one_answer(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pattern gives up on some texts only."""
+    from engine.prompt import count_tokens, write_prompt
+    from engine.text.tokenizer import Tokenizer
+    from tests.engine.text.test_panics import FATAL, nasty_library
+
+    nasty = Tokenizer(nasty_library("/models/nasty-1b"))
+    loaded: Any = SimpleNamespace(
+        count=lambda question: count_tokens(nasty, question, 100), prompt=lambda chat: write_prompt(nasty, chat)
+    )
+    monkeypatch.setattr(served.process, "_engine", loaded)
+    fatal, fine = (ChatMessage("user", FATAL),), (ChatMessage("user", "a"),)
+    assert served.ask(Count(1, fatal)).tokens == 0
+    assert served.ask(Count(2, fine)).tokens > 0
+    assert served.ask(Generate(3, fatal, GenerateOptions())).message.startswith("The tokenizer of 'nasty-1b' failed: ")
+    assert served.ask(Count(4, fine)).tokens > 0
+
+
+def test_an_event_that_cannot_be_sent_is_a_failure(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served.process, "_answer", lambda request: iter([Finished(request.id, lambda: None)]))  # type: ignore[arg-type]
+    failed = served.ask(Load(1, LoadOptions()))
+    assert isinstance(failed, Failed)
+    assert "unexpected error" in failed.message
+
+
+class Unreadable:
+    """Raises when it is read."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, ("x",)
+
+
+@pytest.mark.parametrize("message", [b"no pickle", pickle.dumps(Unreadable()), pickle.dumps(Ready(3, 1))[:-9]])
+def test_a_listener_that_cannot_read_says_why(
+    served: Served, message: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever sent that waits for an answer, to a question with a number that nobody knows."""
+    served.ours.send_bytes(message)
+    assert served.gone.wait(PATIENCE_SECONDS)
+    assert served.left == [UNHEARD_EXIT]
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_what_is_no_command_is_told_in_the_log(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    served.ours.send("hello")
+    assert served.ask(Count(1)) == Counted(1, 0, 0)
+    assert "no command: 'hello'" in capsys.readouterr().err
+
+
+def test_an_application_that_goes_ends_the_engine_well(served: Served) -> None:
+    served.ours.close()
+    assert served.gone.wait(PATIENCE_SECONDS)
+    assert set(served.left) == {0}
+
+
+def test_an_answer_to_nobody_ends_the_engine_well(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where the thread that answers is the first to see that the application is gone."""
+    served = Served()
+    served.ours.close()
+    served.process._send(Ready(3, os.getpid()))
+    assert served.left == [0]
+    assert capsys.readouterr().err == ""
