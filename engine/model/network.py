@@ -8,6 +8,7 @@ from torch import nn
 
 from engine.errors import ModelError
 from engine.model.families import layer_windows
+from engine.model.rope import LengthRope, find_rope
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class Network:
     """A model ready to run, and the few facts that a `Context` needs of it.
 
     `windows`: each layer's sliding window, None for full attention; `attention`: `sdpa` or `eager`;
-    `max_positions`: the longest sequence the model was made for, in tokens.
+    `max_positions`: the longest sequence the model was made for, in tokens; `rope`: None where the rotary embedding is
+    the same for every length.
     """
 
     model: Any
@@ -26,6 +28,7 @@ class Network:
     device: torch.device
     vocabulary: int
     max_positions: int
+    rope: LengthRope | None = None
 
 
 def wrap(model: Any, attention: str, name: str) -> Network:
@@ -40,6 +43,7 @@ def wrap(model: Any, attention: str, name: str) -> Network:
         device=model.device,
         vocabulary=text.vocab_size,
         max_positions=getattr(text, "max_position_embeddings", None) or 4096,
+        rope=find_rope(model, name),
     )
 
 

@@ -89,7 +89,7 @@ def mutations(rng: random.Random, folder: Path, seeds: list[Path] | None = None)
             else:
                 shutil.copyfile(path, target / path.name)
         changes = [rng.choice(CHANGES)(rng, target) for _ in range(rng.choice((1, 1, 2, 3)))]
-        yield Mutated(target, "; ".join(changes))
+        yield Mutated(target, "; ".join(changes).encode("ascii", "backslashreplace").decode())
 
 
 def open_model(folder: Path, *, load: bool = True) -> str:
