@@ -21,6 +21,9 @@ class Context:
 
     Committed tokens stand in slots [0, length), where slot == position. Behind them may stand pending nodes, a tree
     that `keep` prunes to one path or `score` adds to. A pass that raises leaves the context as it was before.
+
+    A draft may lack token ids that its target has (their embeddings are padded to other sizes): for each of these it
+    reads a known one. What it guesses behind them is worse; whatever it guesses, the target verifies it.
     """
 
     def __init__(self, network: Network, capacity: int, between_layers: Callable[[], None] = lambda: None) -> None:
@@ -161,7 +164,7 @@ class Context:
         device = self.network.device
         with self._turning(positions):
             output = self.network.model(
-                input_ids=torch.tensor([list(tokens)], device=device),
+                input_ids=torch.tensor([self._known(tokens)], device=device),
                 position_ids=positions[None].to(device, non_blocking=True),
                 attention_mask=self._masks.build(visible, positions, slots, base, self._cache),
                 past_key_values=self._cache,
@@ -172,6 +175,11 @@ class Context:
         if device.type == "cuda":
             torch.cuda.synchronize(device)  # what follows reads the logits anyway, and the clocks stay honest
         return logits
+
+    def _known(self, tokens: Sequence[int]) -> list[int]:
+        """The ids that the network has; an embedding must never be asked for another one."""
+        network = self.network
+        return [token if token < network.vocabulary else network.substitute for token in tokens]
 
     def _turning(self, positions: Tensor) -> AbstractContextManager[None]:
         """Every row of the pass by its own length, where that matters."""
