@@ -132,7 +132,8 @@ def _make_config(checkpoint: Checkpoint) -> Any:
     if kind not in transformers.CONFIG_MAPPING:
         hint = "Models that bring their own code are not run." if "auto_map" in checkpoint.config else ""
         raise ModelError(
-            f"'{checkpoint.name}' has the architecture '{shown(kind)[1:-1]}', which this version of transformers does not know.",
+            f"'{checkpoint.name}' has the architecture '{shown(kind)[1:-1]}', "
+            "which this version of transformers does not know.",
             hint or "Choose another model, or update Coppice.",
         )
     settings = safe_config(checkpoint.config, checkpoint.name, len(checkpoint.tensors))

@@ -1,9 +1,9 @@
 """Model folders changed at random: JSON files, the weights' table, the index. Each opens or is refused in a sentence.
 
-    rng = random.Random(1)
-    with tempfile.TemporaryDirectory() as work:
-        for mutated in mutations(rng, Path(work)):          # endless; the folder is gone at the next step
-            sentence = open_model(mutated.folder)           # "" if it opened; raises what must never be raised
+rng = random.Random(1)
+with tempfile.TemporaryDirectory() as work:
+    for mutated in mutations(rng, Path(work)):          # endless; the folder is gone at the next step
+        sentence = open_model(mutated.folder)           # "" if it opened; raises what must never be raised
 """
 
 import json
@@ -214,7 +214,9 @@ def _change_files(rng: random.Random, folder: Path) -> str:
         _replace(folder / f"{SINGLE}.index.json", json.dumps(index).encode())
         return "an index"
     if kind == "add":
-        name = rng.choice(("pytorch_model.bin", "adapter_config.json", "evil.py", "processor_config.json", "facts.json"))
+        name = rng.choice(
+            ("pytorch_model.bin", "adapter_config.json", "evil.py", "processor_config.json", "facts.json")
+        )
         _replace(folder / name, rng.choice((b"", b"{}", b"garbage")))
         return f"add {name}"
     _replace(path, b"")

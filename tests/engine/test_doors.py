@@ -5,6 +5,7 @@ happens: a mark that foreign code leaves, the files that are opened, the network
 """
 
 import builtins
+import contextlib
 import json
 import os
 import pickle
@@ -24,11 +25,12 @@ from engine.appraisal import Appraiser
 from engine.cancellation import Cancellation
 from engine.cli import plan as plan_command
 from engine.cli.arguments import Parser
+from engine.cli.baselines import BASELINES
 from engine.engine import load
 from engine.errors import CoppiceError
 from engine.messages import Appraise
 from engine.model.checkpoint import open_checkpoint
-from engine.options import LoadOptions
+from engine.options import GenerateOptions, LoadOptions
 from engine.pair import open_pair
 from engine.preparation import prepare_model, prepared_folder
 from tests.engine.model.broken_folders import edit_json
@@ -232,13 +234,15 @@ def appraised(folder: Path, _work: Path) -> None:
         raise CoppiceError(answer.reason)
 
 
-def loaded(folder: Path, work: Path, **options: Any) -> None:
+def loaded(folder: Path, work: Path, baseline: str = "", **options: Any) -> None:
     asked = LoadOptions(str(folder), device="cpu", cache_dir=str(work / "cache"), **options)
     steps = load(1, open_pair(asked), Cancellation())
     while True:
         try:
             next(steps)
         except StopIteration as end:
+            if baseline:
+                BASELINES[baseline](end.value, GenerateOptions())([5, 6, 7], 2)
             end.value.close()
             return
 
@@ -261,6 +265,7 @@ WAYS: dict[str, Callable[[Path, Path], None]] = {
     "loaded as target and draft": lambda folder, work: loaded(folder, work, draft=str(folder)),
     "streamed": lambda folder, work: loaded(folder, work, draft="none", place="ssd"),
     "streamed, drafts for itself": lambda folder, work: loaded(folder, work, draft="self", place="ssd"),
+    "a baseline": lambda folder, work: loaded(folder, work, "accelerate", draft="none"),
     "planned": planned,
     "prepared": prepared,
 }
@@ -271,10 +276,8 @@ def test_no_door_opens(door: str, watch: Watch, tmp_path: Path) -> None:
     watch.plant(door)
     watch.look()
     for way in ("appraised", "loaded"):
-        try:
+        with contextlib.suppress(CoppiceError):  # some are refused for what they say besides
             WAYS[way](watch.folder, tmp_path)
-        except CoppiceError as error:
-            assert error.message
         watch.require_shut()
 
 
@@ -296,8 +299,7 @@ def test_the_watch_sees_what_it_is_to_see(watch: Watch, tmp_path: Path) -> None:
 
     watch.plant("configuration_files")
     watch.look()
-    with pytest.raises(Exception, match=".*"):  # noqa: B017, PT011  # whatever it comes to behind the open door
+    with contextlib.suppress(Exception):  # whatever it comes to behind the open door
         transformers.AutoConfig.from_pretrained(str(watch.folder), local_files_only=True, trust_remote_code=True)
-        raise RuntimeError
     assert watch.mark.exists()
     assert {"evil.py", "config.4.0.0.json"} <= watch.opened

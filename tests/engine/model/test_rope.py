@@ -10,11 +10,15 @@ import torch
 import transformers
 
 from engine.errors import Cancelled
+from engine.messages import Round
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.model.rope import READ_AGAIN
 from engine.model.shared_context import SharedContext
+from engine.options import GenerateOptions, LoadOptions, Place, SpeculationOptions
+from engine.prompt import Prompt
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
+from tests.engine.test_appraisal import loaded, with_tokenizer
 from tests.engine.tiny_models import tiny_model, tiny_network
 
 ORIGINAL = 24
@@ -149,6 +153,27 @@ def test_a_guest_of_the_cache_guesses_beyond_the_switch() -> None:
     torch.testing.assert_close(host.score([11], [-1]), guessed, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("place", "draft"), [("auto", "none"), ("ssd", "none"), ("ssd", "self")])
+def test_an_engine_writes_the_same_wherever_its_layers_are(place: Place, draft: str, tmp_path: Path) -> None:
+    settings = KINDS["phi3, longrope"][1]
+    folder = with_tokenizer(tmp_path / "model", "phi3", **settings)
+    prompt = random_prompt(ORIGINAL - 4, seed=8)
+    reference = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    written = reference.generate(torch.tensor([prompt]), max_new_tokens=NEW, do_sample=False, eos_token_id=None)
+    options = LoadOptions(str(folder), draft, place=place, device="cpu", weights="float32", cache_dir=str(tmp_path))
+    engine = loaded(options)
+    asked = GenerateOptions(speculation=SpeculationOptions("auto", budget=8), max_new_tokens=NEW, ignore_eos=True)
+    rounds = [each for each in engine.generate(1, Prompt(tuple(prompt)), asked) if isinstance(each, Round)]
+    engine.close()
+    tokens = [said for each in rounds for said in (*(_tokens(each)[node] for node in each.accepted[1:]), each.bonus)]
+    assert tokens == written[0, len(prompt) :].tolist()
+    assert len(prompt) < ORIGINAL < len(prompt) + len(tokens)
+
+
+def _tokens(event: Round) -> list[int]:
+    return memoryview(event.tree.tokens).cast("i").tolist()
+
+
 def test_models_whose_frequencies_stay_the_same_are_left_alone() -> None:
     for kind in ("default", "linear", "yarn", "llama3"):
         more = {"factor": 2.0} if kind != "default" else {}
@@ -169,4 +194,4 @@ def test_kinds_of_frequencies_that_depend_on_the_length_are_all_known() -> None:
     """transformers changes frequencies within a pass for these alone; a new one needs a look."""
     source = (Path(transformers.__file__).parent / "modeling_rope_utils.py").read_text("utf-8")
     wrapper = source[source.index("def wrapper(") : source.index("return wrapper")]
-    assert re.findall(r'(?:if|elif) (.*):', wrapper) == ['"dynamic" in rope_type', 'rope_type == "longrope"']
+    assert re.findall(r"(?:if|elif) (.*):", wrapper) == ['"dynamic" in rope_type', 'rope_type == "longrope"']
