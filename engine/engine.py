@@ -219,7 +219,8 @@ class Engine:
                     strategy.prefill(tokens[:-1])
                 yield Prefilled(request, len(tokens), cached, clock["prefill"])
                 with self._idle_work(strategy, clock):
-                    steps = rounds(Speculation(target, strategy, answer, clock, limit, witness), tokens)
+                    parts = Speculation(target, strategy, answer, clock, limit, witness, lambda: self.target.reach)
+                    steps = rounds(parts, tokens)
                     yield from events.follow(steps, answer.take_written)
             reason = answer.reason
         except Cancelled:

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from engine.engine import Engine
 from engine.errors import InputError
+from engine.model.checkpoint import open_checkpoint
+from engine.model.layerwise import load_layerwise
 from engine.options import GenerateOptions
 
 Timed = tuple[tuple[int, ...], float, int]
@@ -62,15 +64,23 @@ def accelerate(engine: Engine, options: GenerateOptions) -> Baseline:
     except ImportError as error:
         raise InputError("The baseline 'accelerate' needs the package accelerate.", "Install it with pip.") from error
     network = engine.target.network
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        engine.source, dtype=network.dtype, attn_implementation=network.attention, local_files_only=True
-    ).eval()
+    model = _loaded_again(engine)
     folder = Path(tempfile.mkdtemp(prefix="coppice-offload-", dir=engine.source.parent))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     disk_offload(model, folder, execution_device=network.device)
     # Before every pass: a model bigger than memory would never find its layers in the page cache.
     model.register_forward_pre_hook(lambda _model, _inputs: forget(folder))
     return _generate(engine, options, {}, model)
+
+
+def _loaded_again(engine: Engine) -> Any:
+    """The target once more, in RAM: `from_pretrained` would open files that the checkpoint was not checked for."""
+    steps = load_layerwise(open_checkpoint(str(engine.source)), engine.target.network.dtype, torch.device("cpu"))
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value.model
 
 
 def forget(folder: Path) -> None:

@@ -107,10 +107,10 @@ def require_complete(
 
 def unloadable(name: str, error: BaseException) -> ModelError:
     """The one sentence for whatever a library had to say."""
-    first_line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return ModelError(
-        f"'{name}' cannot be loaded: {first_line[:300]}", "Check the folder, or download the model again."
-    )
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    words = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    said = "".join(filter(str.isprintable, words))[:300].rstrip(" .:") + "."
+    return ModelError(f"'{name}' cannot be loaded: {said}", "Check the folder, or download the model again.")
 
 
 def _is_mxfp4(checkpoint: Checkpoint, config: Any) -> bool:
@@ -132,7 +132,7 @@ def _make_config(checkpoint: Checkpoint) -> Any:
     if kind not in transformers.CONFIG_MAPPING:
         hint = "Models that bring their own code are not run." if "auto_map" in checkpoint.config else ""
         raise ModelError(
-            f"'{checkpoint.name}' has the architecture {shown(kind)}, "
+            f"'{checkpoint.name}' has the architecture '{shown(kind)[1:-1]}', "
             "which this version of transformers does not know.",
             hint or "Choose another model, or update Coppice.",
         )

@@ -1,7 +1,7 @@
 """A model with what it has read: prefill a prompt, score a tree in one pass, keep the accepted path, rewind."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import takewhile
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 from engine.model.masks import TreeMasks
 from engine.model.network import Network
 from engine.model.pending import PendingTree
+from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.tree_cache import TreeCache
 
 PREFILL_ROWS = 1024  # bounds the mask and the attention scores of one prefill pass
@@ -20,6 +21,9 @@ class Context:
 
     Committed tokens stand in slots [0, length), where slot == position. Behind them may stand pending nodes, a tree
     that `keep` prunes to one path or `score` adds to. A pass that raises leaves the context as it was before.
+
+    A draft may lack token ids that its target has (their embeddings are padded to other sizes): for each of these it
+    reads a known one. What it guesses behind them is worse; whatever it guesses, the target verifies it.
     """
 
     def __init__(self, network: Network, capacity: int, between_layers: Callable[[], None] = lambda: None) -> None:
@@ -30,6 +34,7 @@ class Context:
         self._cache = TreeCache(network.windows, capacity)
         self._masks = TreeMasks(network.windows, network.attention, network.dtype, network.device)
         self._pending = PendingTree()
+        self._turned = TurnedTokens(network.rope) if network.rope else None
         for layer in network.layers:
             layer.register_forward_pre_hook(lambda _layer, _args: between_layers())
 
@@ -38,21 +43,30 @@ class Context:
         """Committed tokens."""
         return len(self.tokens)
 
+    @property
+    def reach(self) -> int:
+        """Levels that a tree may have behind the next root so that every node is what plain decoding makes of it."""
+        return self._turned.reach(self.length) if self._turned is not None else BOUNDLESS
+
     def prefill(self, tokens: Sequence[int]) -> int:
         """Make the committed tokens equal `tokens`; returns how many of them were in the cache already.
 
-        Only what follows the common prefix is computed, so a second turn of a chat pays for what is new.
+        They are a prompt but for its last token, which is the first to be scored. Only what follows the common prefix
+        is computed, so a second turn of a chat pays for what is new.
         """
         common = self.common(tokens)
-        self.rewind(common)
+        self._forget(common)
+        if self._turned is not None:
+            self._turned.begin(common, anchor=len(tokens) + 1)
         for begin in range(common, len(tokens), self.prefill_rows):
             self._prefill_rows(list(tokens[begin : begin + self.prefill_rows]))
         return common
 
     def common(self, tokens: Sequence[int]) -> int:
-        """How many tokens at the beginning of `tokens` are committed already."""
+        """How many tokens at the beginning of `tokens` are committed already, as `prefill` would compute them."""
         same = (old == new for old, new in zip(self.tokens, tokens, strict=False))
-        return sum(takewhile(bool, same))
+        common = sum(takewhile(bool, same))
+        return min(common, self._turned.fitting(len(tokens) + 1)) if self._turned is not None else common
 
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
         """Append nodes to the pending tree and run ONE pass over them; returns logits, float32 [n, vocabulary].
@@ -61,12 +75,33 @@ class Context:
         parent stands before its children. Row i is the distribution after node i; `last` > 0 limits the rows.
         """
         before = len(self._pending)
+        self.settle()
         self._cache.crop_to(self.length + before)  # a guest's guesses may stand there, see `SharedContext`
         with self._undone_on_error(before):
             visible = self._pending.append(tokens, parents)
             slots = torch.cat([torch.arange(self.length), self._pending.positions(self.length)])
             prefix = torch.ones(len(tokens), self.length, dtype=torch.bool)
-            return self._forward(tokens, torch.cat([prefix, visible], 1), slots[-len(tokens) :], slots, last)
+            visible = torch.cat([prefix, visible], 1)
+            return self._forward(tokens, visible, slots[-len(tokens) :], slots, self.length, last)
+
+    def settle(self) -> None:
+        """Read again what is in the cache for a text of another length, with all pending nodes; most models need not.
+
+        What `keep` commits does not fit any more where a phi3 grows beyond the length of its first training.
+        """
+        if self._turned is None:
+            return
+        self._turned.pass_behind(self.length)
+        begin = len(self._turned)
+        if begin < self.length:
+            self._cache.crop_to(begin)
+            try:
+                self._read(self.tokens, begin)
+                self._read_pending()
+            except BaseException:
+                self._cache.crop_to(begin)  # the next pass begins here again
+                raise
+            self._turned.commit(self.length)
 
     def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
         """Commit the path of pending nodes, first to last; forget every other pending node but those of `rest`.
@@ -82,37 +117,76 @@ class Context:
             slots = torch.tensor(kept, dtype=torch.int64) + self.length
             self._cache.keep(self.length, slots.to(self.network.device))
         self.tokens.extend(self._pending.tokens[node] for node in nodes)
+        if self._turned is not None:
+            self._turned.commit(self.length)
         self._pending.retain(rest, above=len(nodes))
 
     def rewind(self, length: int) -> None:
         """Forget all pending nodes and every committed token from `length` on."""
+        self._forget(length)
+        if self._turned is not None:
+            self._turned.rewind(self.length)
+
+    def _forget(self, length: int) -> None:
         del self.tokens[length:]
         self._pending.clear()
         self._cache.crop_to(self.length)
 
     def _prefill_rows(self, tokens: list[int]) -> None:
-        end = self.length + len(tokens)
         with self._undone_on_error(0):
-            positions = torch.arange(end)
-            visible = positions[None, :] <= positions[self.length :, None]
-            self._forward(tokens, visible, positions[self.length :], positions, last=1)
+            self._read([*self.tokens, *tokens], self.length)
         self.tokens.extend(tokens)
+        if self._turned is not None:
+            self._turned.commit(self.length)
+
+    def _read(self, tokens: Sequence[int], begin: int) -> None:
+        """Passes over `tokens` from `begin` on, which is where the cache ends; at most `prefill_rows` in each."""
+        for start in range(begin, len(tokens), self.prefill_rows):
+            rows = tokens[start : start + self.prefill_rows]
+            positions = torch.arange(start + len(rows))
+            visible = positions[None, :] <= positions[start:, None]
+            self._forward(rows, visible, positions[start:], positions, start, last=1)
+
+    def _read_pending(self) -> None:
+        """One pass over the nodes that are pending already."""
+        if not len(self._pending):
+            return
+        positions = self._pending.positions(self.length)
+        prefix = torch.ones(len(positions), self.length, dtype=torch.bool)
+        visible = torch.cat([prefix, self._pending.visible()], 1)
+        slots = torch.cat([torch.arange(self.length), positions])
+        self._forward(self._pending.tokens, visible, positions, slots, self.length, last=1)
 
     @torch.inference_mode()
-    def _forward(self, tokens: Sequence[int], visible: Tensor, positions: Tensor, slots: Tensor, last: int) -> Tensor:
+    def _forward(
+        self, tokens: Sequence[int], visible: Tensor, positions: Tensor, slots: Tensor, base: int, last: int
+    ) -> Tensor:
         device = self.network.device
-        output = self.network.model(
-            input_ids=torch.tensor([list(tokens)], device=device),
-            position_ids=positions[None].to(device, non_blocking=True),
-            attention_mask=self._masks.build(visible, positions, slots, self.length, self._cache),
-            past_key_values=self._cache,
-            use_cache=True,
-            logits_to_keep=last,
-        )
+        with self._turning(positions):
+            output = self.network.model(
+                input_ids=torch.tensor([self._known(tokens)], device=device),
+                position_ids=positions[None].to(device, non_blocking=True),
+                attention_mask=self._masks.build(visible, positions, slots, base, self._cache),
+                past_key_values=self._cache,
+                use_cache=True,
+                logits_to_keep=last,
+            )
         logits: Tensor = output.logits[0].float()
         if device.type == "cuda":
             torch.cuda.synchronize(device)  # what follows reads the logits anyway, and the clocks stay honest
         return logits
+
+    def _known(self, tokens: Sequence[int]) -> list[int]:
+        """The ids that the network has; an embedding must never be asked for another one."""
+        network = self.network
+        return [token if token < network.vocabulary else network.substitute for token in tokens]
+
+    def _turning(self, positions: Tensor) -> AbstractContextManager[None]:
+        """Every row of the pass by its own length, where that matters."""
+        rope, turned = self.network.rope, self._turned
+        if rope is None or turned is None:
+            return nullcontext()
+        return rope.by_length([turned.length_at(position) for position in positions.tolist()])
 
     @contextmanager
     def _undone_on_error(self, pending: int) -> Iterator[None]:

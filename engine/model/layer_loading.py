@@ -21,8 +21,10 @@ from transformers.modeling_utils import LoadStateDictConfig
 from transformers.quantizers.quantizer_mxfp4 import Mxfp4HfQuantizer
 
 from engine.errors import ModelError
-from engine.model.architecture import UNPACK_MXFP4
+from engine.model.architecture import CONFIG_FAULTS, UNPACK_MXFP4, unloadable
 from engine.model.lazy_tensor import LazyTensor
+
+MOST_BUFFER_BYTES = 64 << 20  # frequencies take kilobytes; some families keep tables of sines
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,25 +98,41 @@ class WeightLoader:
         """Compute the buffers that no checkpoint holds (rotary frequencies, embedding scales) and put them on `device`.
 
         They are computed on the host, as `from_pretrained` does. Call it while the weights are on meta: transformers
-        computes a module's buffers by initialising the whole module.
+        computes a module's buffers by initialising the whole module. Raises `ModelError` where they would take more
+        than a model's buffers do, before anything is allocated, and where they cannot be computed.
         """
-        for owner, module in _modules_with_owner(self.model):
-            names = [
-                name
-                for name in module._non_persistent_buffers_set
-                if module._buffers.get(name) is not None and module._buffers[name].is_meta
-            ]
-            for name in names:
-                module._buffers[name] = torch.empty_like(module._buffers[name], device="cpu")
-            if names:
-                owner._init_weights(module)
-            for name in names:
-                module._buffers[name] = module._buffers[name].to(device)
+        nbytes = sum(module._buffers[name].nbytes for module in self.model.modules() for name in _unstored(module))
+        if nbytes > MOST_BUFFER_BYTES:
+            raise ModelError(
+                f"The config.json asks for {nbytes >> 20} MB of buffers, where models have less than "
+                f"{MOST_BUFFER_BYTES >> 20} MB.",
+                "The file is damaged or made to do harm: get the model again from where it was published.",
+            )
+        try:
+            for owner, module in _modules_with_owner(self.model):
+                names = _unstored(module)
+                for name in names:
+                    module._buffers[name] = torch.empty_like(module._buffers[name], device="cpu")
+                if names:
+                    owner._init_weights(module)
+                for name in names:
+                    module._buffers[name] = module._buffers[name].to(device)
+        except CONFIG_FAULTS as error:
+            raise unloadable(type(self.model).__name__, error) from error
 
     def _transforms(self) -> list[Any]:
         # Made anew each time: the library's transforms remember what they were used for.
         transforms: list[Any] = get_model_conversion_mapping(self.model, hf_quantizer=self._unpacker)
         return transforms
+
+
+def _unstored(module: Any) -> list[str]:
+    """The module's own buffers that no checkpoint holds and that are still on meta."""
+    return [
+        name
+        for name in module._non_persistent_buffers_set
+        if module._buffers.get(name) is not None and module._buffers[name].is_meta
+    ]
 
 
 def _modules_with_owner(model: Any) -> Iterator[tuple[Any, Any]]:

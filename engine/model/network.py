@@ -8,6 +8,7 @@ from torch import nn
 
 from engine.errors import ModelError
 from engine.model.families import layer_windows
+from engine.model.rope import LengthRope, find_rope
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class Network:
     """A model ready to run, and the few facts that a `Context` needs of it.
 
     `windows`: each layer's sliding window, None for full attention; `attention`: `sdpa` or `eager`;
-    `max_positions`: the longest sequence the model was made for, in tokens.
+    `max_positions`: the longest sequence the model was made for, in tokens; `rope`: None where the rotary embedding is
+    the same for every length; `substitute`: the token id to read for those that the model does not know.
     """
 
     model: Any
@@ -26,6 +28,8 @@ class Network:
     device: torch.device
     vocabulary: int
     max_positions: int
+    rope: LengthRope | None = None
+    substitute: int = 0
 
 
 def wrap(model: Any, attention: str, name: str) -> Network:
@@ -40,7 +44,16 @@ def wrap(model: Any, attention: str, name: str) -> Network:
         device=model.device,
         vocabulary=text.vocab_size,
         max_positions=getattr(text, "max_position_embeddings", None) or 4096,
+        rope=find_rope(model, name),
+        substitute=_substitute(text),
     )
+
+
+def _substitute(text: Any) -> int:
+    """A token that says nothing: the one for padding, or an end."""
+    ends = getattr(text, "eos_token_id", None)
+    candidates = (getattr(text, "pad_token_id", None), *(ends if isinstance(ends, list) else [ends]))
+    return next((token for token in candidates if type(token) is int and 0 <= token < text.vocab_size), 0)
 
 
 def find_layers(model: nn.Module) -> nn.ModuleList:

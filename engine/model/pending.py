@@ -50,6 +50,10 @@ class PendingTree:
             self._visible[nodes, nodes] = True
         return torch.from_numpy(self._visible[begin:end, :end])
 
+    def visible(self) -> Tensor:
+        """bool [len(self), len(self)]: which of all nodes each may see."""
+        return torch.from_numpy(self._visible[: len(self), : len(self)])
+
     def retain(self, nodes: Sequence[int], above: int) -> None:
         """Keep only these nodes, ascending, with their ancestors but for the `above` levels that are committed now."""
         index = np.array(nodes, dtype=np.int64)

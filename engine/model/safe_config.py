@@ -5,7 +5,7 @@ Config classes allocate and loop by these numbers, and look up by these names, b
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from transformers import PreTrainedConfig
 
@@ -36,6 +36,7 @@ LAYERS = re.compile(r"num_\w*(layer|block|stage)s?|n_layers?|(?!.*window)\w*laye
 PARTS = re.compile(r"\w*(experts?|heads?|groups?|codebooks?)(_per_tok(en)?)?")
 WIDTHS = re.compile(r"\w*(_size|_dim|_rank|_width|_channels)")
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts")
 ROPE = ("rope_parameters", "rope_scaling")
 POSITIVE = ("rope_theta", "factor", "rope_local_base_freq", "original_max_position_embeddings")
 GET_AGAIN = "The file is damaged or made to do harm: get the model again from where it was published."
@@ -133,9 +134,16 @@ def _require_layers(config: Mapping[str, object], name: str, tensors: int) -> No
             f"The config.json of '{name}' says {layers} layers, which its weights do not hold.",
             "config.json and the weights do not belong together; get both again.",
         )
-    experts = max((value for key in EXPERTS if type(value := merged.get(key)) is int), default=0)
+    experts = _largest(merged, EXPERTS)
+    chosen = _largest(merged, CHOSEN)
+    if experts and chosen > experts:
+        raise _refusal(name, CHOSEN[0], chosen, f"at most {experts}, the number of experts")
     if layers * experts > MOST_EXPERTS_IN_ALL:
         raise _refusal(name, "num_experts", experts, f"at most {MOST_EXPERTS_IN_ALL // layers} in {layers} layers")
+
+
+def _largest(config: Mapping[str, object], keys: Sequence[str]) -> int:
+    return max((value for key in keys if type(value := config.get(key)) is int), default=0)
 
 
 def _require_sensible_attention(config: Mapping[str, object], name: str) -> None:

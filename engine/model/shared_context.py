@@ -18,6 +18,8 @@ class SharedContext(Context):
         super().__init__(network, 0)
         self.tokens = host.tokens  # the host's own list, which only the host changes
         self._cache = host._cache
+        self._host = host
+        self._turned = host._turned
         shared = {id(layer) for layer in host.network.layers}
         for layer in network.layers:
             if id(layer) not in shared:
@@ -28,6 +30,11 @@ class SharedContext(Context):
         assert self.tokens == list(tokens), "the host reads a prompt before its guest does"
         self._pending.clear()
         return len(tokens)
+
+    def settle(self) -> None:
+        """The host reads its own tokens again, before the first guess behind them; the guesses go on as they began."""
+        if not len(self._pending):
+            self._host.settle()
 
     def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
         """Forget every pending node, also `rest`; the host commits what was accepted, with its own keys and values."""

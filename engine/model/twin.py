@@ -8,6 +8,7 @@ from torch import nn
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
 from engine.model.network import Network, find_layers
+from engine.model.rope import find_rope
 
 
 def build_twin(network: Network, checkpoint: Checkpoint, own: Collection[int]) -> Network:
@@ -26,7 +27,7 @@ def build_twin(network: Network, checkpoint: Checkpoint, own: Collection[int]) -
         original = network.model.get_submodule(name)
         if module is not original:
             _share(original, module, weights=id(module) not in stored)
-    return replace(network, model=model, layers=layers)
+    return replace(network, model=model, layers=layers, rope=find_rope(model, checkpoint.name))
 
 
 def _share(original: nn.Module, module: nn.Module, weights: bool) -> None:

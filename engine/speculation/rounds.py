@@ -1,7 +1,8 @@
 """The heart: grow a tree, score it in one pass, accept a path, keep it; until the answer ends."""
 
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -31,7 +32,8 @@ class Ending(Protocol):
 class Speculation:
     """Who takes part in an answer: the target that verifies, and the strategy that says who drafts, and how much.
 
-    `limit`: how much of that there is memory for. `witness` looks on.
+    `limit`: how much of that there is memory for. `witness` looks on. `reach`: the levels that the target can verify in
+    the next pass as if it read them one by one.
     """
 
     target: Scorer
@@ -40,6 +42,7 @@ class Speculation:
     clock: Stopwatch
     limit: TreeLimit = field(default_factory=TreeLimit)
     witness: Witness = field(default_factory=Nobody)
+    reach: Callable[[], int] = lambda: sys.maxsize
 
 
 def rounds(speculation: Speculation, prompt: Sequence[int]) -> Iterator[RoundResult]:
@@ -62,8 +65,9 @@ def next_round(speculation: Speculation, prompt: Sequence[int], answer: Sequence
     """One tree, one pass of the target, one accepted path."""
     target, strategy, ending, clock = speculation.target, speculation.strategy, speculation.ending, speculation.clock
     begin = time.perf_counter()
+    room = min(ending.room, speculation.reach() + 1)
     with clock.measure("draft") as drafting:
-        choice = speculation.limit.cut(strategy.choose([*prompt, *answer], ending.room))
+        choice = speculation.limit.cut(strategy.choose([*prompt, *answer], room))
         tree = choice.method.grow([*prompt, *answer], choice.budget, choice.depth, choice.price)
     speculation.witness.drafted(tree)
     with clock.measure("target") as scoring:

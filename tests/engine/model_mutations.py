@@ -69,11 +69,8 @@ def make_seeds(folder: Path, families: tuple[str, ...] = tuple(FAMILIES)) -> lis
     seeds = []
     for family in families:
         seeds.append(folder / family)
-        model = (
-            tiny_model(family, dtype=torch.bfloat16, vocab_size=512, hidden_size=32, num_hidden_layers=2)
-            if (family not in ("gemma3", "gpt_oss", "qwen3_mixed"))
-            else tiny_model(family, dtype=torch.bfloat16, vocab_size=512)
-        )
+        smaller = {} if family in ("gemma3", "gpt_oss", "qwen3_mixed") else {"hidden_size": 32, "num_hidden_layers": 2}
+        model = tiny_model(family, dtype=torch.bfloat16, vocab_size=512, **smaller)
         model.save_pretrained(seeds[-1])
         tokenizer.save_pretrained(seeds[-1])
     return seeds
@@ -92,7 +89,7 @@ def mutations(rng: random.Random, folder: Path, seeds: list[Path] | None = None)
             else:
                 shutil.copyfile(path, target / path.name)
         changes = [rng.choice(CHANGES)(rng, target) for _ in range(rng.choice((1, 1, 2, 3)))]
-        yield Mutated(target, "; ".join(changes))
+        yield Mutated(target, "; ".join(changes).encode("ascii", "backslashreplace").decode())
 
 
 def open_model(folder: Path, *, load: bool = True) -> str:
@@ -133,7 +130,7 @@ def _change_config(rng: random.Random, folder: Path) -> str:
     place = config if rng.random() < 0.9 else config.setdefault("text_config", {})
     if isinstance(place, dict):
         place[key] = value
-    path.write_text(json.dumps(config), "utf-8")
+    _replace(path, json.dumps(config).encode())
     return f"config.json: {key} = {str(value)[:60]}"
 
 
@@ -153,30 +150,32 @@ def _change_json(rng: random.Random, folder: Path) -> str:
                 where[key] = _value(rng, where[key])
             break
         where = where[key]
-    path.write_text(json.dumps(value), "utf-8")
+    _replace(path, json.dumps(value).encode())
     return f"{path.name}: {'.'.join(trail)[:80]}"
 
 
 def _change_bytes(rng: random.Random, folder: Path) -> str:
     """Some bytes of a text file are others, or it ends early."""
     path = folder / rng.choice(JSON_FILES)
-    content = bytearray(path.read_bytes() if path.exists() else b"")
+    content = bytearray(_content(path))
     if content and rng.random() < 0.3:
         del content[rng.randrange(len(content)) :]
     for _ in range(rng.randrange(1, 4) if content else 0):
         content[rng.randrange(len(content))] = rng.randrange(256)
-    path.write_bytes(content)
+    _replace(path, bytes(content))
     return f"{path.name}: bytes"
 
 
 def _change_table(rng: random.Random, folder: Path) -> str:
     """The table of the weight file lies about a tensor."""
     path = folder / SINGLE
-    content = path.read_bytes()
+    content = _content(path)
     end = 8 + int.from_bytes(content[:8], "little")
     try:
         table = json.loads(content[8:end])
     except ValueError:
+        return "table: none left"
+    if not isinstance(table, dict) or not table:
         return "table: none left"
     name = rng.choice(list(table))
     entry = table[name]
@@ -198,7 +197,7 @@ def _change_table(rng: random.Random, folder: Path) -> str:
 def _change_weights(rng: random.Random, folder: Path) -> str:
     """The weight file ends early, or has another beginning."""
     path = folder / SINGLE
-    content = path.read_bytes()
+    content = _content(path)
     if rng.random() < 0.5:
         _replace(path, content[: rng.randrange(len(content) + 1)])
         return "weights: cut off"
@@ -212,21 +211,20 @@ def _change_files(rng: random.Random, folder: Path) -> str:
     path = folder / rng.choice((*JSON_FILES, SINGLE))
     if kind == "index":
         index = {"weight_map": {"a": rng.choice((SINGLE, "../x.safetensors", "x.bin", 5))}}
-        (folder / f"{SINGLE}.index.json").write_text(json.dumps(index))
+        _replace(folder / f"{SINGLE}.index.json", json.dumps(index).encode())
         return "an index"
     if kind == "add":
         name = rng.choice(
             ("pytorch_model.bin", "adapter_config.json", "evil.py", "processor_config.json", "facts.json")
         )
-        (folder / name).write_bytes(rng.choice((b"", b"{}", b"garbage")))
+        _replace(folder / name, rng.choice((b"", b"{}", b"garbage")))
         return f"add {name}"
-    if path.is_dir():
-        return "nothing"
-    path.unlink(missing_ok=True)
+    _replace(path, b"")
+    path.unlink()
     if kind == "folder":
         path.mkdir()
     elif kind == "link":
-        path.symlink_to(rng.choice(("/etc/passwd", path.name, "nothing")))
+        path.symlink_to(rng.choice((__file__, path.name, "nothing")))
     return f"{kind} {path.name}"
 
 
@@ -239,7 +237,7 @@ CHANGES: tuple[Change, ...] = (
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(_content(path))
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
@@ -256,7 +254,13 @@ def _value(rng: random.Random, old: Any) -> Any:
     return rng.choice(VALUES)
 
 
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
 def _replace(path: Path, content: bytes) -> None:
-    """Not into the file itself, which is a link to the whole model's."""
-    path.unlink()
+    """A file in place of whatever is there; never into it, as it may be a link to a file that must stay as it is."""
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    path.unlink(missing_ok=True)
     path.write_bytes(content)

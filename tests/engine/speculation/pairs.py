@@ -66,9 +66,10 @@ def write(
     speculation: SpeculationOptions = PUBLISHED,
     end_tokens: frozenset[int] = frozenset(),
     uniforms: UniformSource | None = None,
+    context: Context | None = None,
 ) -> Outcome:
-    """Answer a prompt; `draft` None is plain autoregression."""
-    context = Context(target, capacity=512)
+    """Answer a prompt; `draft` None is plain autoregression; `context` is a target's that has read something before."""
+    context = context or Context(target, capacity=512)
     sampler = Sampler(sampling, prompt, uniforms or Uniforms(sampling.seed))
     method: Method = Autoregression(sampler)
     if draft:
@@ -76,6 +77,6 @@ def write(
     context.prefill(prompt[:-1])
     method.prefill(prompt[:-1])
     answer = Answer(Silent(), end_tokens, max_new_tokens)
-    parts = Speculation(context, Fixed(method, budget), answer, Stopwatch())
+    parts = Speculation(context, Fixed(method, budget), answer, Stopwatch(), reach=lambda: context.reach)
     results = list(rounds(parts, prompt))
     return Outcome(answer.tokens, results)

@@ -1,0 +1,187 @@
+"""Rotary embeddings whose frequencies depend on the length of the text: each token gets those of plain decoding.
+
+transformers chooses the frequencies of a pass by its largest position: long or short ones (longrope), or ones made for
+that length (dynamic NTK). In plain decoding that is the length of the prompt for the prompt's tokens, and its own
+position for every token behind it. A tree has several positions in one pass, and a long prompt is read in several
+passes, so here every row of a pass has a length of its own.
+"""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from engine.errors import ModelError
+
+# Families whose generation reads all of the text again when it becomes longer than it was in the first training.
+READ_AGAIN = frozenset({"phi3", "phi4_multimodal", "phimoe"})
+BOUNDLESS = 1 << 30
+
+
+@dataclass
+class LengthRope:
+    """The rotary modules of one network and what changes at which length.
+
+    `switches`: lengths in tokens beyond which other frequencies apply. `grows_from`: the length beyond which every
+    length has its own, or None. `reads_again`: the length beyond which all tokens are read anew, or None.
+    """
+
+    modules: tuple[nn.Module, ...]
+    switches: tuple[int, ...]
+    grows_from: int | None
+    reads_again: int | None
+    lengths: Tensor | None = field(default=None, init=False)  # int64 [rows]: of the running pass
+
+    def regime(self, length: int) -> int:
+        """The shortest length with the same frequencies as `length`."""
+        if self.grows_from is not None and length > self.grows_from:
+            return length
+        return max((switch + 1 for switch in self.switches if length > switch), default=1)
+
+    @contextmanager
+    def by_length(self, lengths: Sequence[int]) -> Iterator[None]:
+        """Within this, every row of a pass is turned as if the text were so long."""
+        before, self.lengths = self.lengths, torch.tensor([self.regime(length) for length in lengths])
+        try:
+            yield
+        finally:
+            self.lengths = before
+
+    def attach(self) -> None:
+        """Let the modules turn every row by its own length; outside of `by_length` they do as they always did."""
+        for module in self.modules:
+            module.register_forward_hook(self._turn, with_kwargs=True)
+
+    def _turn(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
+        lengths = self.lengths
+        if lengths is None:
+            return None
+        named = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+        positions: Tensor = named["position_ids"]
+        parts = [torch.empty_like(part) for part in output]
+        for length in lengths.unique().tolist():
+            if self.grows_from is not None:  # else frequencies made for a longer text would stay
+                module.forward(**{**named, "position_ids": positions.new_zeros(1, 1)})
+            rows = (lengths == length).nonzero()[:, 0].to(positions.device)
+            # With the last position of a text of this length beside them: by that one the frequencies are chosen.
+            last = positions.new_full((1, 1), length - 1)
+            turned = module.forward(**{**named, "position_ids": torch.cat([positions[:, rows], last], 1)})
+            for part, values in zip(parts, turned, strict=True):
+                part[:, rows] = values[:, :-1]
+        return tuple(parts)
+
+
+class TurnedTokens:
+    """By which lengths the tokens in one context's cache were turned.
+
+    `anchor` is the length of the text that was last read as a prompt: no token of it counts as part of a shorter one.
+    """
+
+    def __init__(self, rope: LengthRope) -> None:
+        self._rope = rope
+        self._anchor = 1
+        self._regimes: list[int] = []  # of the committed tokens whose keys are as they must be
+
+    def __len__(self) -> int:
+        """Committed tokens, from the first on, that need not be read again."""
+        return len(self._regimes)
+
+    def fitting(self, anchor: int) -> int:
+        """How many of them, from the first on, are as they must be behind a prompt of `anchor` tokens."""
+        for position, regime in enumerate(self._regimes):
+            if regime != self._rope.regime(max(anchor, position + 1)):
+                return position
+        return len(self._regimes)
+
+    def begin(self, kept: int, anchor: int) -> None:
+        """A prompt of `anchor` tokens is to be read, whose first `kept` are there; these fit."""
+        del self._regimes[kept:]
+        self._anchor = anchor
+
+    def rewind(self, length: int) -> None:
+        """Only `length` tokens are left, as if they had been read as a prompt with one more behind them."""
+        del self._regimes[length:]
+        self._anchor = min(self._anchor, length + 1)
+        del self._regimes[self.fitting(self._anchor) :]
+
+    def pass_behind(self, length: int) -> None:
+        """A pass begins behind `length` committed tokens: where the family reads all of them again, none fits."""
+        limit = self._rope.reads_again
+        if limit is not None and self._anchor <= limit < length + 1:
+            self._anchor = length + 1
+            del self._regimes[self.fitting(self._anchor) :]
+
+    def commit(self, length: int) -> None:
+        """The first `length` tokens are in the cache now, turned as they must be."""
+        begin = len(self._regimes)
+        self._regimes += [self._rope.regime(self.length_at(position)) for position in range(begin, length)]
+
+    def length_at(self, position: int) -> int:
+        """By which length the token at a position is turned."""
+        return max(self._anchor, position + 1)
+
+    def reach(self, length: int) -> int:
+        """How many levels a tree may have whose root stands behind `length` committed tokens."""
+        limit = self._rope.reads_again
+        return BOUNDLESS if limit is None or length >= limit else limit - 1 - length
+
+
+def find_rope(model: Any, name: str) -> LengthRope | None:
+    """The length-dependent rotary embeddings of a network that is in place, ready to use; None if it has none.
+
+    Raises `ModelError` for one that is built otherwise than those of transformers' language models.
+    """
+    modules, switches, grows_from = [], set[int](), None
+    text = model.config.get_text_config(decoder=True)
+    for module in model.modules():
+        for kind, settings in _kinds(module):
+            if kind == "longrope":
+                switches.add(int(settings["original_max_position_embeddings"]))
+            elif "dynamic" in kind:
+                longest = int(module.original_max_seq_len)
+                grows_from = longest if grows_from is None else min(grows_from, longest)
+            else:
+                continue
+            if module not in modules:
+                modules.append(module)
+    if not modules:
+        return None
+    original = getattr(text, "original_max_position_embeddings", None)
+    reads_again = original if text.model_type in READ_AGAIN else None
+    rope = LengthRope(tuple(modules), tuple(sorted(switches)), grows_from, reads_again)
+    for module in modules:
+        _require_known_build(module, name)
+    rope.attach()
+    return rope
+
+
+def _kinds(module: nn.Module) -> Iterator[tuple[str, Any]]:
+    """The kind and the settings of a rotary module's frequencies; there may be one for every kind of layer."""
+    kind = getattr(module, "rope_type", None)
+    config: Any = getattr(module, "config", None)
+    settings = getattr(config, "rope_parameters", None) or {}
+    if isinstance(kind, str):
+        yield kind, settings
+    elif isinstance(kind, dict):
+        yield from ((each, settings.get(layer) or {}) for layer, each in kind.items() if isinstance(each, str))
+
+
+def _require_known_build(module: nn.Module, name: str) -> None:
+    parameters = inspect.signature(module.forward).parameters
+    kind: Any = getattr(module, "rope_type", None)
+    named = {"layer_type": next(iter(kind))} if "layer_type" in parameters and isinstance(kind, dict) else {}
+    turned: Any = None
+    if "position_ids" in parameters and "x" in parameters:
+        device = next((buffer.device for buffer in module.buffers()), torch.device("cpu"))
+        turned = module.forward(
+            x=torch.zeros(1, device=device), position_ids=torch.zeros(1, 2, dtype=torch.int64, device=device), **named
+        )
+    if not isinstance(turned, tuple) or any(part.shape[:2] != (1, 2) for part in turned):
+        raise ModelError(
+            f"'{name}' cannot hold a token tree: its rotary embedding depends on the length in an unknown way.",
+            "Choose a model of another family.",
+        )

@@ -1,0 +1,127 @@
+"""Numbers of config.json are bounded before transformers sees them; whatever a folder says, it opens or is refused."""
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.appraisal import Appraiser
+from engine.errors import ModelError
+from engine.messages import Appraise
+from engine.model.architecture import open_architecture
+from engine.model.checkpoint import open_checkpoint
+from engine.model.safe_config import safe_config
+from engine.model.skeleton import build_skeleton
+from engine.options import LoadOptions
+from tests.engine.model.broken_folders import edit_json
+from tests.engine.model_mutations import make_seeds, mutations, open_model
+from tests.engine.tiny_models import FAMILIES, tiny_config, tiny_model
+
+CPU = torch.device("cpu")
+LINEAR = {"rope_type": "linear", "factor": 1.0, "rope_theta": 1e4}
+
+# What an entry may not be, and the words of the refusal.
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "a million layers": ({"num_hidden_layers": 10**6}, "num_hidden_layers = 1000000; it must be at most 2048"),
+    "layers beyond every number": ({"num_hidden_layers": 10**30}, "it must be at most 2048"),
+    "no layers": ({"num_hidden_layers": 0}, "it must be a whole number above 0"),
+    "more layers than tensors": ({"num_hidden_layers": 500}, "says 500 layers, which its weights do not hold"),
+    "layers of the text part": ({"text_config": {"num_hidden_layers": 10**6}}, "text_config.num_hidden_layers"),
+    "layers of the image part": ({"vision_config": {"num_hidden_layers": 10**6}}, "vision_config.num_hidden_layers"),
+    "layers by another name": ({"n_layer": 10**6}, "n_layer = 1000000"),
+    "wide": ({"hidden_size": 1 << 40}, "hidden_size"),
+    "heads": ({"num_attention_heads": 10**7}, "num_attention_heads"),
+    "negative heads": ({"num_key_value_heads": -(10**13)}, "num_key_value_heads"),
+    "vocabulary": ({"vocab_size": 1 << 33}, "vocab_size"),
+    "positions": ({"max_position_embeddings": 1 << 50}, "max_position_embeddings"),
+    "no positions": ({"max_position_embeddings": 0}, "max_position_embeddings"),
+    "experts": ({"num_local_experts": 10**9}, "num_local_experts"),
+    "chosen experts": ({"num_experts": 4, "num_experts_per_tok": 5}, "at most 4, the number of experts"),
+    "a rotary part of many": ({"partial_rotary_factor": 3e6}, "= 3000000.0; it must be at most 1"),
+    "the same inside": ({"rope_parameters": {**LINEAR, "partial_rotary_factor": 3e6}}, "partial_rotary_factor"),
+    "the same by layer": (
+        {"rope_parameters": {"full_attention": {**LINEAR, "partial_rotary_factor": 3e6}}}, "partial_rotary_factor"
+    ),
+    "a base of nothing": ({"rope_theta": 0}, "rope_theta = 0; it must be a number above 0"),
+    "a factor of nothing": ({"rope_scaling": {**LINEAR, "factor": 0.0}}, "factor"),
+    "a factor of no number": ({"rope_scaling": {**LINEAR, "factor": "x"}}, "factor"),
+    "a window of nothing": ({"sliding_window": 0}, "sliding_window"),
+    "a negative window": ({"sliding_window": -4}, "sliding_window"),
+    "a list without end": ({"layer_types": ["full_attention"] * 300_000}, "more than 262144 entries"),
+    "no number": ({"attention_dropout": float("nan")}, "attention_dropout = nan"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    tiny_model("llama", num_hidden_layers=2, hidden_size=32).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def model(whole: Path, tmp_path: Path) -> Path:
+    for path in whole.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_number_that_no_model_has_is_refused_with_its_name(what: str, model: Path) -> None:
+    entries, words = BAD[what]
+    edit_json(model / "config.json", **entries)
+    with pytest.raises(ModelError) as refusal:
+        open_architecture(open_checkpoint(str(model)))
+    assert words in refusal.value.message
+    assert refusal.value.hint
+
+
+def test_an_estimate_of_a_hostile_config_is_there_at_once(model: Path) -> None:
+    edit_json(model / "config.json", num_hidden_layers=10**9)
+    begin = time.monotonic()
+    answer = Appraiser(loaded=True).appraise(Appraise(1, LoadOptions(str(model), "none", device="cpu")))
+    assert answer.verdict == "no"
+    assert "num_hidden_layers" in answer.reason
+    assert time.monotonic() - begin < 20, "it went through a thousand million layers"
+
+
+def test_buffers_beyond_what_models_have_are_refused_before_they_are_allocated(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.model.layer_loading.MOST_BUFFER_BYTES", 10)
+    monkeypatch.setattr("torch.empty_like", None)
+    with pytest.raises(ModelError, match="buffers"):
+        build_skeleton(open_checkpoint(str(model)), torch.float32, CPU)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_makes_a_model_is_left_as_it_is(family: str) -> None:
+    config = tiny_config(family)
+    made = type(config).from_dict(safe_config(config.to_dict(), family, 100))
+    left, right = made.to_dict(), config.to_dict()
+    for entry in ("_name_or_path", "dtype", "transformers_version", "architectures"):
+        left.pop(entry, None), right.pop(entry, None)
+    assert left == right
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mutated")
+
+
+@pytest.fixture(scope="module")
+def seeds(work: Path) -> list[Path]:
+    return make_seeds(work / "seeds")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@given(seed=st.integers(0, 2**32))
+def test_a_folder_changed_at_random_opens_or_is_refused_in_a_sentence(seed: int, work: Path, seeds: list[Path]) -> None:
+    mutated = next(mutations(random.Random(seed), work, seeds))
+    sentence = open_model(mutated.folder)
+    assert not sentence or sentence[-1] in ".!?"
