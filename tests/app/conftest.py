@@ -1,6 +1,7 @@
 """What the application's tests share: folders, settings, a theme, and windows in front of a fake link."""
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def english_numbers() -> None:
     """As English writes them, whatever this system and the test before have as their language."""
     QLocale.setDefault(QLocale("en"))
+
+
+@pytest.fixture
+def thread_errors(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
+    """What threads report in this test, which is about such errors; in all others, one fails the test."""
+    met: list[BaseException | None] = []
+    monkeypatch.setattr(threading, "excepthook", lambda arguments: met.append(arguments.exc_value))
+    return met
 
 
 @pytest.fixture
