@@ -91,13 +91,10 @@ def modules() -> dict[str, ast.Module]:
 def writes_text(node: ast.AST) -> bool:
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return False
-    modes = [each.value for each in (*node.args, *(named.value for named in node.keywords)) if is_text(each)]
+    values = (*node.args, *(named.value for named in node.keywords))
+    modes = [each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     opens = any(set(mode) & set("wax") and "b" not in mode and len(mode) <= 3 for mode in modes)
     return node.func.attr in ("encode", "write_text") or (node.func.attr == "open" and opens)
-
-
-def is_text(node: ast.expr) -> Any:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def test_json_is_read_and_written_in_one_place() -> None:
@@ -217,7 +214,7 @@ def the_engine(folder: Path) -> Iterator[str]:
     for event in (Failed(1, TEXT, TEXT), round_of(1, 0, TEXT)):
         far.send(event)
     link._pass_events(near)
-    link._submit = sent.append  # type: ignore[method-assign]
+    link._submit = sent.append  # type: ignore[method-assign, assignment]
     link.generate((ChatMessage("user", TEXT),), GenerateOptions())
     link.count((ChatMessage("user", TEXT),), (TEXT,))
     near.close()

@@ -251,12 +251,12 @@ def test_every_hook_logs_and_ends_with_the_program(qapp: QObject, caplog: pytest
 
 
 def test_notices_wait_for_the_window(faults: ThreadFaults, qtbot: QtBot) -> None:
-    background.start("nobody knows it", lambda: {}["key"]).join(10)
+    background.start("nobody knows it", [].pop).join(10)
     notices: list[Notice] = []
     faults.notice_raised.connect(notices.append)  # as the window does when it is there
     qtbot.waitUntil(lambda: len(notices) == 1)
     assert notices[0].message.startswith("Work in the background has ended because of an error in this program")
-    assert "KeyError" in notices[0].message
+    assert "IndexError" in notices[0].message
 
 
 def test_a_hardware_look_up_that_fails_leaves_every_engine_to_choose_from(
