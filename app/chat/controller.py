@@ -23,9 +23,7 @@ from engine.messages import Counted, Event, Failed, Ready, Round
 FAILED_NOTICE = "request-failed"
 COUNT_NOTICE = "not-counted"
 
-_COUNT_MS = (
-    10_000  # that an answer waits for the length of its prompt, which is usually known in a fraction of a second
-)
+_COUNT_MS = 10_000  # that an answer waits for the length of its prompt; to count it usually takes milliseconds
 
 
 class ChatController(QObject):
