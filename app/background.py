@@ -31,6 +31,7 @@ def report(error: BaseException) -> None:
         threading.excepthook(arguments)
     except BaseException:  # noqa: BLE001  # a hook that fails must not end the thread that reports
         _log.exception("The hook for errors of threads failed")
+        _log.error("The error that it was called for", exc_info=error)
 
 
 def attempt(work: Callable[[], _Result], otherwise: Callable[[BaseException], _Instead]) -> _Result | _Instead:

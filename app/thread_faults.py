@@ -63,15 +63,15 @@ FAULTS: dict[str, tuple[str, str]] = {
         mark("Restart Coppice, then try again."),
     ),
     "models": (
-        mark("The models on this computer could not be read because of an error in this program ({error})."),
-        mark("Close Models and open it again."),
+        mark("Work on the models of this computer has ended because of an error in this program ({error})."),
+        mark("Close Models, open it again and repeat what you did."),
     ),
     "vocabularies": (
         mark("Drafts for this model could not be compared because of an error in this program ({error})."),
         mark("Choose a draft by hand."),
     ),
-    "tokens": (
-        mark("The hub's token could not be read because of an error in this program ({error})."),
+    "token": (
+        mark("The hub's token could not be read or kept because of an error in this program ({error})."),
         mark("Enter it again in Preferences."),
     ),
     "search": (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.answering import grown
 from app.chat.attachments.attachment import Attachment
@@ -14,13 +14,16 @@ from app.chat.conversation import Conversation, Ending, Message
 from app.chat.demonstration import demonstrating
 from app.engine_link import EngineLink
 from app.engine_state import EngineState, Phase
-from app.notices import Notice
+from app.notices import Notice, Tone
 from app.settings import STOP, SUMMARISE, GenerationSettings, SettingsFile
 from app.translation import tr
 from engine.errors import InputError
 from engine.messages import Counted, Event, Failed, Ready, Round
 
 FAILED_NOTICE = "request-failed"
+COUNT_NOTICE = "not-counted"
+
+_COUNT_MS = 10_000  # that an answer waits for the length of its prompt; to count it usually takes milliseconds
 
 
 class ChatController(QObject):
@@ -49,6 +52,8 @@ class ChatController(QObject):
         self._engine = EngineState()
         self._request = 0
         self._count = 0  # the number of a count that the answer waits for
+        self._counting = QTimer(self, singleShot=True, interval=_COUNT_MS)
+        self._counting.timeout.connect(self._on_uncounted)
         self._resumed: Message | None = None  # the answer as it was before it was continued
         self.conversation = Conversation()
         self._summariser = Summariser(link, self)  # the answer waits for it
@@ -212,6 +217,7 @@ class ChatController(QObject):
 
     def _start(self) -> None:
         self.notice_withdrawn.emit(FAILED_NOTICE)
+        self.notice_withdrawn.emit(COUNT_NOTICE)
         self.answering_changed.emit(True)
         self.on_engine_state(self._engine)
 
@@ -227,12 +233,16 @@ class ChatController(QObject):
         if generation.when_full != STOP:
             texts = ("\n".join(each.content for each in turn) for turn in self.conversation.turns())
             self._count = self._link.count(self.conversation.prompt(generation.system_prompt, 0), tuple(texts))
+            self._counting.start()
         else:
             self._generate(0)
 
     def _make_room(self, counted: Counted) -> None:
         """Leave out as many of the oldest turns as must be, now that it is known how long everything is."""
-        self._count = 0
+        if not counted.context_tokens:
+            self._on_uncounted()
+            return
+        self._end_count()
         room = room_for_answer(self.generation.max_new_tokens, counted.context_tokens)
         if self.conversation.summary:
             room += room_for_summary(counted.context_tokens)
@@ -243,6 +253,18 @@ class ChatController(QObject):
             self._summariser.start(self.conversation, first, options, counted.context_tokens)
         else:
             self._generate(first)
+
+    def _on_uncounted(self) -> None:
+        """The engine did not count: it is asked all the same, with what was read last, and may refuse it."""
+        self._end_count()
+        words = tr("The length of this conversation could not be counted, so no turn was left out.")
+        hint = tr("If the answer fails, start a new chat or restart the engine.")
+        self.notice_raised.emit(Notice(COUNT_NOTICE, words, hint, tone=Tone.HINT))
+        self._generate(self.conversation.first_read, self.conversation.summary)
+
+    def _end_count(self) -> None:
+        self._count = 0
+        self._counting.stop()
 
     def _generate(self, first: int, summary: str = "") -> None:
         if first != self.conversation.first_read:
@@ -293,6 +315,7 @@ class ChatController(QObject):
         self.conversation.change(answer)
         self.answer_changed.emit(answer, text)
         if answer.ending.is_final:
-            self._request = self._count = 0
+            self._end_count()
+            self._request = 0
             self._resumed = None
             self.answering_changed.emit(False)

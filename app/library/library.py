@@ -56,7 +56,7 @@ class ModelLibrary(QObject):
         self.chooser = Chooser(
             self._pair_estimator, self.facts, self.drafts, self.shelf, TermsMemory(settings), self.suggested, self
         )
-        self._jobs = Jobs(1, "tokens", self)
+        self._jobs = Jobs(1, "token", self)
         self.chooser.terms_chosen.connect(self._row_estimator.set_terms)
 
     def _complete(self, options: LoadOptions) -> LoadOptions:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,14 @@ def own_umask() -> Iterator[None]:
     yield
     os.umask(before)
     _Umask.own = None
+
+
+@pytest.fixture
+def thread_errors(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
+    """What threads report in this test, which is about such errors; in all others, one fails the test."""
+    met: list[BaseException | None] = []
+    monkeypatch.setattr(threading, "excepthook", lambda arguments: met.append(arguments.exc_value))
+    return met
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from app.engine_state import EngineState
 from engine.messages import ChatMessage, Counted, Event
 
 _PAUSE_MS = 250  # between two counts, however fast somebody writes
+_PATIENCE_MS = 10_000  # after which a count is given up, and the next change is counted
 
 
 class TokenCounter(QObject):
@@ -32,6 +33,8 @@ class TokenCounter(QObject):
         self._context_tokens = 0
         self._timer = QTimer(self, singleShot=True, interval=_PAUSE_MS)
         self._timer.timeout.connect(self._ask)
+        self._patience = QTimer(self, singleShot=True, interval=_PATIENCE_MS)
+        self._patience.timeout.connect(self._give_up)
         for signal in (chat.conversation_replaced, chat.path_changed, chat.settings_changed, chat.reading_changed):
             signal.connect(self.request)
         chat.answer_changed.connect(self._on_answer_changed)
@@ -55,6 +58,7 @@ class TokenCounter(QObject):
         if not state.ready:
             self._asked, self._stale = 0, False
             self._timer.stop()
+            self._patience.stop()
             self.use_changed.emit(ContextUse())
         self.request()
 
@@ -62,9 +66,18 @@ class TokenCounter(QObject):
         """Take the count that was asked for."""
         for counted in (each for each in events if isinstance(each, Counted) and each.id == self._asked):
             self._asked = 0
+            self._patience.stop()
             if not self._chat.is_answering:
                 self._show(counted.tokens)
             self.costs_changed.emit(counted.texts)
+        self._ask_again()
+
+    def _give_up(self) -> None:
+        """A count that failed in the engine is never answered."""
+        self._asked = 0
+        self._ask_again()
+
+    def _ask_again(self) -> None:
         if self._stale and not self._asked:
             self._stale = False
             self.request()
@@ -73,6 +86,7 @@ class TokenCounter(QObject):
         if self._ready:
             texts = tuple(each.written_out for each in self._attachments)
             self._asked = self._link.count(self._prompt(), texts)
+            self._patience.start()
 
     def _prompt(self) -> tuple[ChatMessage, ...]:
         """What would be read if the question were asked now; without one, what has been said."""

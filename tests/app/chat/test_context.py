@@ -11,8 +11,9 @@ from app.chat.context.counter import TokenCounter
 from app.chat.context.meter import ContextMeter
 from app.chat.context.room import first_turn_that_fits, room_for_answer
 from app.chat.context.use import ContextUse
-from app.chat.controller import ChatController
+from app.chat.controller import COUNT_NOTICE, ChatController
 from app.engine_state import EngineState, Phase
+from app.notices import Notice
 from app.settings import DROP, GenerationSettings, SettingsFile
 from engine.messages import Prefilled
 from tests.app.fake_engine import loaded
@@ -148,3 +149,44 @@ def test_reading_stays_where_it_began_as_long_as_that_will_do() -> None:
     assert first == 4, "a good step, so that the next question need not move it again"
     assert first_turn_that_fits(900, [100] * 9, 800, 200, first) == first
     assert first_turn_that_fits(1100, [100] * 11, 800, 200, first) > first
+
+
+def full(desk: Desk) -> None:
+    """A chat whose oldest turns may have to go."""
+    desk.chat.change_settings(GenerationSettings(when_full=DROP))
+
+
+@pytest.mark.parametrize("answer", ["never", "failed"])
+def test_an_answer_does_not_wait_for_a_count_that_failed(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    notices: list[Notice] = []
+    desk.chat.notice_raised.connect(notices.append)
+    full(desk)
+    desk.chat._counting.setInterval(1 if answer == "never" else 10_000)
+    desk.chat.ask("Why?")
+    if answer == "failed":
+        desk.link.tell_count(0, context_tokens=0)
+    qtbot.waitUntil(lambda: bool(desk.link.sent))
+    assert [each.content for each in desk.link.last_question.chat] == ["Why?"]
+    assert [each.key for each in notices] == [COUNT_NOTICE]
+    desk.link.tell_count(17)
+    assert len(desk.link.sent) == 1, "a late count asks nothing again"
+
+
+def test_a_question_that_is_stopped_while_it_is_counted_is_not_asked(desk: Desk, qtbot: QtBot) -> None:
+    full(desk)
+    desk.chat.ask("Why?")
+    desk.chat.stop()
+    assert not desk.chat._counting.isActive()
+    desk.link.tell_count(17)
+    assert desk.link.sent == []
+
+
+def test_what_is_written_is_counted_again_after_a_count_that_never_came(desk: Desk, qtbot: QtBot) -> None:
+    desk.counter._patience.setInterval(1)
+    desk.counter.follow_draft("Why", ())
+    wait_for_count(desk, qtbot)
+    desk.counter.follow_draft("Why?", ())
+    wait_for_count(desk, qtbot, 2)
+    assert [each.content for each in desk.link.counts[-1].chat] == ["Why?"]

@@ -205,7 +205,12 @@ def test_a_failed_one_stays_listed_with_its_reason_and_can_be_tried_again(hub: H
     assert only(queue).state is State.DONE
 
 
-def test_an_error_of_ours_becomes_a_state(hub: Hub, open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_ours_becomes_a_state(
+    hub: Hub,
+    open_queue: OpenQueue,
+    monkeypatch: pytest.MonkeyPatch,
+    thread_errors: list[BaseException | None],
+) -> None:
     def fail(*args: object) -> None:
         raise KeyError("a mistake")
 
@@ -216,6 +221,7 @@ def test_an_error_of_ours_becomes_a_state(hub: Hub, open_queue: OpenQueue, monke
     assert queue.wait_idle(PATIENCE_SECONDS)
     assert only(queue).state is State.FAILED
     assert "error in this program" in only(queue).message
+    assert [type(each) for each in thread_errors] == [KeyError]
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,9 @@ def test_a_cancelled_job_is_not_heard_of_again(qtbot: QtBot, jobs: Jobs) -> None
     assert (done.args, heard) == (["next"], [])
 
 
-def test_what_nobody_expected_is_a_sentence(qtbot: QtBot, jobs: Jobs, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_nobody_expected_is_a_sentence(
+    qtbot: QtBot, jobs: Jobs, thread_errors: list[BaseException | None]
+) -> None:
     def fail(_stop: Stop) -> None:
         raise ZeroDivisionError("by nothing")
 
@@ -170,6 +172,7 @@ def test_what_nobody_expected_is_a_sentence(qtbot: QtBot, jobs: Jobs, caplog: py
     assert failed.args is not None
     assert isinstance(failed.args[0], CoppiceError)
     assert "by nothing" in failed.args[0].message
+    assert [type(each) for each in thread_errors] == [ZeroDivisionError]
 
 
 def test_steps_are_followed_until_they_are_no_longer_wanted(qtbot: QtBot, jobs: Jobs) -> None:

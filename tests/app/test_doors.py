@@ -1,0 +1,314 @@
+"""Text is made well-formed at every door: half a surrogate pair never reaches the database, a file or a socket.
+
+The doors are found in the source: JSON that is not read or written by `app.json_text`, and a new place that encodes
+text or writes it to a file, fails here until it is looked at.
+"""
+
+import ast
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import cache
+from multiprocessing import Pipe
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
+from pytestqt.qtbot import QtBot
+
+from app import json_text, main
+from app.building import wanted_pair
+from app.chat.archive.archive import Archive
+from app.chat.archive.records import ConversationRecord, MessageRecord
+from app.chat.archive.store import Store
+from app.chat.attachments import reading
+from app.chat.conversation import Message
+from app.chat.exchange import as_json, as_markdown, from_json
+from app.chat.keeper import message_record, title_of
+from app.downloads.connection import Connection
+from app.engine_child import EngineProgram
+from app.engine_link import EngineLink
+from app.library.hub.hostile_json import parse_json
+from app.lifecycle.updates import parse_release
+from app.paths import ROOT, Folders
+from app.plain_text import well_formed, well_formed_values
+from app.round_packing import pack, unpack
+from app.runtime.index import parse_page
+from app.settings import Settings, SettingsFile
+from app.tree.recording import read_recording, write_recording
+from engine.messages import ChatMessage, Command, Event, Failed, Generate, Round
+from engine.options import GenerateOptions
+from tests.app.fake_engine import round_of
+
+HALF = "\ud83d"
+BYTE = "\udcff"  # how Python keeps the byte 255 of a file's name
+TEXT = f"a{HALF}b{BYTE}"
+MENDED = "a\ufffdb\ufffd"
+ESCAPED = json.dumps(TEXT)  # as others write it: a\ud83db\udcff
+
+SAFE_WITHOUT = {
+    "app/theme.py": "pictures of ours",
+    "app/window.py": "base 64",
+    "app/library/picker/dialog.py": "base 64",
+    "app/plain_text.py": "makes texts well-formed",
+    "app/runtime/lock.py": "JSON", "app/runtime/place.py": "JSON", "app/downloads/journal.py": "JSON",
+    "app/library/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/round_packing.py": "JSON",
+    "app/settings.py": "JSON", "app/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
+    "app/tree/recording.py": "JSON", "app/tree/saving.py": "lines of recordings, which are JSON",
+    "app/downloads/hub_cache.py": "a commit, from JSON",
+    "app/chat/text_length.py": "what cannot be encoded is ignored, and the result is a length",
+    "app/chat/formula_image.py": "a picture made of an answer, whose text is well-formed",
+    "app/chat/conversations.py": "what `exchange` made",
+    "app/chat/sidebar/model.py": "numbers",
+    "app/chat/plain_text_view.py": "with halves, to count them",
+    "app/lifecycle/crash.py": "lines read from files with errors replaced",
+}  # fmt: skip
+"""Where text is encoded or written, and why no half can be in it."""
+
+
+# ---- what the source says -------------------------------------------------------------------------------------------
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "app").rglob("*.py"))}
+    wanted = ("json", ".encode(", "write_text(", "open(")
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(text)
+        for path, text in texts.items()
+        if any(each in text for each in wanted)
+    }
+
+
+def writes_text(node: ast.AST) -> bool:
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return False
+    values = (*node.args, *(named.value for named in node.keywords))
+    modes = [each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    opens = any(set(mode) & set("wax") and "b" not in mode and len(mode) <= 3 for mode in modes)
+    return node.func.attr in ("encode", "write_text") or (node.func.attr == "open" and opens)
+
+
+def test_json_is_read_and_written_in_one_place() -> None:
+    imported = [
+        module
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Import) and any(each.name == "json" for each in node.names))
+        or (isinstance(node, ast.ImportFrom) and node.module == "json")
+    ]
+    assert imported == ["app/json_text.py"], "from app import json_text as json"
+
+
+def test_every_place_that_encodes_or_writes_text_was_looked_at() -> None:
+    found = {module for module, tree in modules().items() if any(map(writes_text, ast.walk(tree)))}
+    assert found == set(SAFE_WITHOUT)
+
+
+# ---- what is done to texts ------------------------------------------------------------------------------------------
+
+
+@given(st.text(st.characters() | st.characters(categories=["Cs"])))
+def test_any_text_can_be_encoded_then_and_says_the_same(text: str) -> None:
+    mended = well_formed(text)
+    mended.encode()
+    assert mended == well_formed(mended)
+    assert well_formed_values((text, [text], {text: text}, 7)) == (mended, [mended], {mended: mended}, 7)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        assert "\ufffd" in mended or len(mended) < len(text)
+    else:
+        assert mended is text
+
+
+@given(st.lists(st.sampled_from(["\\", "ud83d", "\ud83d", "\ude00", '"', "\\ud83d", "é", "\U0001f600"])))
+def test_json_keeps_everything_but_halves(parts: list[str]) -> None:
+    text = "".join(parts)
+    for is_ascii in (True, False):
+        foreign = json.dumps([text, {text: text}], ensure_ascii=is_ascii)
+        mended = well_formed(text)
+        assert json_text.loads(foreign) == [mended, {mended: mended}]
+        assert json_text.loads(foreign.encode("utf-8", "surrogatepass")) == [mended, {mended: mended}]
+        assert json.loads(json_text.dumps([text, {text: text}], ensure_ascii=is_ascii)) == [mended, {mended: mended}]
+
+
+# ---- the doors ------------------------------------------------------------------------------------------------------
+
+
+def imported_chat(_folder: Path) -> Iterator[str]:
+    chats = f'[{{"title": {ESCAPED}, "messages": [{{"role": "user", "content": {ESCAPED}}}]}}]'
+    for title, conversation in from_json(chats):
+        yield title
+        yield conversation.messages[0].text
+
+
+def attached_name(folder: Path) -> Iterator[str]:
+    file = folder / TEXT.replace(HALF, BYTE)
+    file.write_text("notes")
+    yield reading.read_attachment(file).name
+
+
+def text_of_a_pdf(folder: Path) -> Iterator[str]:
+    (folder / "a.pdf").write_bytes(b"%PDF-")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "read_pdf", lambda *_: (TEXT, ""))
+        yield reading.read_attachment(folder / "a.pdf").text
+
+
+def listing_of_the_hub(_folder: Path) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.downloads.connection.read_whole", lambda *_: f'{{"name": {ESCAPED}}}'.encode())
+        patch.setattr(Connection, "_get", lambda *_: nullcontext())
+        listing = Connection("http://127.0.0.1", lambda: None)
+        yield listing.listing("org/name", "main")["name"]
+        listing.close()
+
+
+def answers_of_others(_folder: Path) -> Iterator[str]:
+    yield parse_json(f'[{ESCAPED}, "{TEXT}"]'.encode("utf-8", "surrogatepass"))[0]
+    yield parse_release(f'{{"version": "9", "page": "https://a.b", "notes": {ESCAPED}}}').notes
+    page = f'{{"files": [{{"filename": {ESCAPED}, "url": "u"}}]}}'
+    yield parse_page(page, "https://a.b", is_json=True)[0].file
+
+
+def recordings(folder: Path) -> Iterator[str]:
+    round_ = round_of(1, 0, TEXT)
+    write_recording(folder / "own", [round_])
+    yield next(read_recording(folder / "own")).tree.pieces[1]
+    line = json.loads((folder / "own").read_text(encoding="utf-8")) | {"method": TEXT}
+    (folder / "foreign").write_text(json.dumps(line), encoding="utf-8")
+    yield next(read_recording(folder / "foreign")).method
+    yield unpack(pack(round_), 1).tree.pieces[1]
+
+
+def settings(folder: Path) -> Iterator[str]:
+    file = folder / "settings.json"
+    file.write_text(f'{{"target": {ESCAPED}}}')
+    kept = SettingsFile(file)
+    yield kept.current.target
+    kept.change(draft=TEXT, target="x")
+    yield json.loads(file.read_text(encoding="utf-8"))["draft"]
+
+
+def command_line(_folder: Path) -> Iterator[str]:
+    asked = wanted_pair(cast(Any, SimpleNamespace(target=TEXT, draft=TEXT)), Settings())
+    yield asked.target
+    yield asked.draft
+
+
+def the_engine(folder: Path) -> Iterator[str]:
+    link = EngineLink(EngineProgram(("nothing",), folder / "log"))
+    near, far = Pipe()
+    arrived: list[Event] = []
+    sent: list[Command] = []
+    link.events_arrived.connect(arrived.extend)
+    for event in (Failed(1, TEXT, TEXT), round_of(1, 0, TEXT)):
+        far.send(event)
+    link._pass_events(near)
+    link._submit = sent.append  # type: ignore[method-assign, assignment]
+    link.generate((ChatMessage("user", TEXT),), GenerateOptions())
+    link.count((ChatMessage("user", TEXT),), (TEXT,))
+    near.close()
+    far.close()
+    failed, round_ = arrived
+    assert isinstance(failed, Failed)
+    assert isinstance(round_, Round)
+    yield from (failed.message, failed.hint, round_.tree.pieces[1])
+    asked, counted = sent
+    assert isinstance(asked, Generate)
+    yield asked.chat[0].content
+    yield counted.texts[0]  # type: ignore[union-attr]
+
+
+def exports(_folder: Path) -> Iterator[str]:
+    messages = [Message("user", TEXT)]
+    yield as_markdown(TEXT, messages, TEXT).splitlines()[0].removeprefix("# ")
+    yield json.loads(as_json(TEXT, messages))["title"]
+
+
+def the_store(folder: Path) -> Iterator[str]:
+    store = Store(folder / "chats.sqlite3")
+    details = {"attachments": [{"name": TEXT, "text": TEXT}]}
+    record = ConversationRecord(1, TEXT, TEXT, TEXT, settings={"summary": TEXT})
+    store.save(record, [MessageRecord(2, 1, 0, "user", TEXT, details=details)])
+    (kept,) = store.conversations()
+    yield from (kept.title, kept.auto_title, kept.folder, kept.settings["summary"])
+    (message,) = store.messages(1)
+    yield from (message.text, message.details["attachments"][0]["name"])
+    assert store.search(TEXT), "it is found by what it was made of"
+    store.close()
+
+
+DOORS: list[Callable[[Path], Iterator[str]]] = [
+    imported_chat, attached_name, text_of_a_pdf, listing_of_the_hub, answers_of_others, recordings, settings,
+    command_line, the_engine, exports, the_store,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: str(door.__name__))
+def test_a_text_with_halves_is_mended(door: Callable[[Path], Iterator[str]], tmp_path: Path, qtbot: QtBot) -> None:
+    if door is attached_name and sys.platform != "linux":
+        pytest.skip("names of files are text here")
+    for text in door(tmp_path):
+        assert text == MENDED, ascii(text)
+
+
+def test_what_is_typed_or_pasted_has_no_halves(qtbot: QtBot) -> None:
+    line, field = QLineEdit(), QPlainTextEdit()
+    for widget in (line, field):
+        qtbot.addWidget(widget)
+    line.setText(TEXT)
+    field.setPlainText(TEXT)
+    QGuiApplication.clipboard().setText(TEXT)
+    for text in (line.text(), field.toPlainText(), QGuiApplication.clipboard().text()):
+        text.encode()
+
+
+def test_a_log_takes_any_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
+    log = tmp_path / "application.log"
+    main._keep_log(cast(Folders, SimpleNamespace(application_log=log)))
+    try:
+        logging.getLogger("coppice.test").warning("a file %s", TEXT)
+    finally:
+        for handler in root.handlers:
+            handler.close()
+    assert "a file a\\ud83db\\udcff" in log.read_text(encoding="utf-8")
+
+
+def test_a_data_folder_that_has_no_name_in_text_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["--data-dir", os.fsdecode(b"/tmp/\xff")])
+    assert "is not UTF-8" in capsys.readouterr().err
+
+
+def test_an_import_with_half_a_pair_is_saved_and_so_is_what_comes_after_it(qtbot: QtBot, tmp_path: Path) -> None:
+    file = tmp_path / "chats.json"
+    file.write_text(f'{{"messages": [{{"role": "user", "content": {ESCAPED}}}]}}')
+    archive = Archive(tmp_path / "chats.sqlite3")
+    archive.start()
+    with qtbot.waitSignal(archive.imported) as imported:
+        archive.read_file(file)
+    assert imported.args is not None
+    ((_title, conversation),) = imported.args[1]
+    question = conversation.messages[0]
+    record = ConversationRecord(conversation.id, auto_title=title_of(question.text))
+    archive.save(record, [message_record(record.id, question)])
+    archive.save(ConversationRecord(7, title=TEXT), [MessageRecord(8, 7, 0, "user", TEXT)])
+    archive.close()
+    assert archive.wait(10_000)
+    store = Store(tmp_path / "chats.sqlite3")
+    assert {each.shown_title for each in store.conversations()} == {MENDED}
+    assert [each.text for each in store.messages(7)] == [MENDED]
+    store.close()
