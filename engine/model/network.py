@@ -8,6 +8,7 @@ from torch import nn
 
 from engine.errors import ModelError
 from engine.model.families import layer_windows
+from engine.model.positions import longest_sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def wrap(model: Any, attention: str, name: str) -> Network:
         dtype=model.dtype,
         device=model.device,
         vocabulary=text.vocab_size,
-        max_positions=getattr(text, "max_position_embeddings", None) or 4096,
+        max_positions=longest_sequence(getattr(text, "max_position_embeddings", None), text.model_type),
     )
 
 
