@@ -58,7 +58,8 @@ class Appraiser:
         draft = None if draft_source in (NO_DRAFT, SELF_DRAFT) else self._open(draft_source, "draft")
         plan = plan_pair(target, draft, device, self._question(options, target, draft, device))
         _stamped, _target, sizes = self._known[find_folder(options.target, "target")]
-        return _answer(question.id, plan, device, target, context_for(sizes, options.context_tokens))
+        context_tokens = context_for(sizes.name, sizes.max_positions, options.context_tokens)
+        return _answer(question.id, plan, device, target, context_tokens)
 
     def _open(self, source: str, role: ModelRole) -> Checkpoint:
         folder = find_folder(source, role)

@@ -29,17 +29,15 @@ from engine.messages import (
     Prefilled,
     Statistics,
 )
-from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context
 from engine.model.device import choose_device
-from engine.model.network import Network
 from engine.model.probe import require_faithful_tree
 from engine.model.shared_context import SharedContext
 from engine.options import GenerateOptions, LoadOptions
 from engine.pair import Pair
 from engine.pair_measurement import PairMeasurements
 from engine.passing import layers_seen
-from engine.planning import DEFAULT_CONTEXT_TOKENS
+from engine.planning import context_for
 from engine.preparation import COMPRESSED
 from engine.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
 from engine.retreat import load_retreating
@@ -91,7 +89,7 @@ def _load(
     """Both models as planned; nothing is left behind by whatever is raised."""
     loaded = yield from load_planned(request, pair.target, plan, pair.options, device, cancellation)
     try:
-        context_tokens = _context_tokens(pair.options.context_tokens, loaded.network, pair.target)
+        context_tokens = context_for(pair.target.name, loaded.network.max_positions, pair.options.context_tokens)
         work = Workload(context_tokens, room=plan.largest_tree)
         target = Context(loaded.network, work.draft_slots if pair.drafts_itself else work.slots, cancellation.check)
         require_faithful_tree(target, pair.target.name)
@@ -133,6 +131,7 @@ class Engine:
         kept = LessonsFiles(pair, loaded.tiers, str(target.network.device))
         self._learned = Learned(loaded.plan.largest_tree, kept)
         self._tokenizer: Tokenizer = pair.tokenizer
+        self._tree_limit = TreeLimit(good.setting.tree_nodes, good.setting.tree_patience)
 
     def close(self) -> None:
         """End the streams' threads and give their memory back."""
@@ -207,7 +206,8 @@ class Engine:
         answer = Answer(sink, frozenset() if options.ignore_eos else self.end_tokens, room)
         events = RoundEvents(request, self._tokenizer.piece, clock, self._loaded.stream, witness.take_verdicts)
         target = GuardedContext(self.target, "the target")
-        limit = TreeLimit(self._good.setting.tree_nodes)
+        limit = self._tree_limit
+        limit.begin()
         streamed_before = self._bytes_streamed
         cached = 0
         witness.begin(request, self._tokenizer.piece, self._loaded.stream)
@@ -225,9 +225,11 @@ class Engine:
             reason = answer.reason
         except Cancelled:
             pass
+        except BaseException:
+            self._keep_limit()
+            raise
         finally:
             witness.end()
-            self._good.remember(replace(self._good.setting, tree_nodes=limit.nodes))
         statistics = Statistics(
             method=events.method or method.name,
             budget=events.budget,
@@ -241,9 +243,16 @@ class Engine:
             seconds=clock.seconds(),
             note=" ".join(filter(None, (note, self._learned.complaint, strategy.reason, limit.words))),
         )
+        yield Finished(request, reason, answer.take_rest(), statistics)
+        # Only now: every file waits for the disk, which may be the one that the layers stream from.
+        self._keep_limit()
         self._learned.keep()
         remember_answer(self._pair, options.speculation.budget, statistics)
-        yield Finished(request, reason, answer.take_rest(), statistics)
+
+    def _keep_limit(self) -> None:
+        limit = self._tree_limit
+        setting = replace(self._good.setting, tree_nodes=limit.nodes, tree_patience=limit.patience)
+        self._good.remember(setting)
 
     @property
     def _bytes_streamed(self) -> int:
@@ -287,12 +296,3 @@ class Engine:
         kind = BorrowingSpecExec if self._loaded.copies else SpecExec
         method = kind(draft, sampling, options, vocabulary, calibration, witness)
         return (Lookup(method, method.name) if options.lookup else method), ""
-
-
-def _context_tokens(asked: int, network: Network, checkpoint: Checkpoint) -> int:
-    if asked > network.max_positions:
-        raise InputError(
-            f"'{checkpoint.name}' reads at most {network.max_positions} tokens, not {asked}.",
-            "Choose a shorter context.",
-        )
-    return asked or min(network.max_positions, DEFAULT_CONTEXT_TOKENS)

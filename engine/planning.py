@@ -75,7 +75,7 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
     drafts = draft is not None or question.drafts_itself
     budget = (question.budget or AUTO_BUDGET) if drafts else 0
     work = Workload(
-        context_tokens=context_for(sizes, question.context_tokens),
+        context_tokens=context_for(sizes.name, sizes.max_positions, question.context_tokens),
         budget=budget,
         tokens_per_pass=question.tokens_per_pass or expected_tokens_per_pass(budget),
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
@@ -125,11 +125,13 @@ def usual_rates(device: torch.device) -> Rates:
     return GPU_RATES if device.type == "cuda" else CPU_RATES
 
 
-def context_for(sizes: ModelSizes, asked: int) -> int:
-    """The context in tokens, prompt and answer together; raises `InputError` if the model cannot read so much."""
-    longest = sizes.max_positions or max(asked, DEFAULT_CONTEXT_TOKENS)
+def context_for(name: str, longest: int, asked: int) -> int:
+    """The context in tokens, prompt and answer together; raises `InputError` if the model cannot read so much.
+
+    `longest`: `max_positions` of the model, by whichever way it is known; `asked` 0 is automatic.
+    """
     if asked > longest:
-        raise InputError(f"'{sizes.name}' reads at most {longest} tokens, not {asked}.", "Choose a shorter context.")
+        raise InputError(f"'{name}' reads at most {longest} tokens, not {asked}.", "Choose a shorter context.")
     return asked or min(longest, DEFAULT_CONTEXT_TOKENS)
 
 

@@ -32,6 +32,7 @@ from engine.weights.measuring import (
 )
 from engine.weights.needs import ModelNeeds
 from engine.weights.rates_file import Measured, RatesFile
+from engine.weights.volume import volume_of
 
 GIGA, TERA = 1e9, 1e12
 
@@ -53,7 +54,7 @@ class Bench:
         shape = self.needs.shape
         parts = (
             _device_name(self.device), f"torch {torch.__version__}", f"{torch.get_num_threads()} threads",
-            f"disk {_disk_of(self.folder)}", f"{self.needs.codec} {self.dtype}",
+            f"disk {volume_of(self.folder)}", f"{self.needs.codec} {self.dtype}",
             f"{shape.hidden} x {shape.widest}, {shape.heads} heads",
         )  # fmt: skip
         return " | ".join(parts)
@@ -102,7 +103,7 @@ def bench_of(checkpoint: Checkpoint, weights: str, device: torch.device, cache: 
 @contextmanager
 def _sample(shards: Sequence[Path], folder: Path) -> Iterator[Sequence[Path]]:
     """Files on the disk of `folder` that are large enough to tell its rate: the shards, or one made for this."""
-    if _disk_of(shards[0]) == _disk_of(folder) and sum(path.stat().st_size for path in shards) >= READ_BYTES:
+    if volume_of(shards[0]) == volume_of(folder) and sum(path.stat().st_size for path in shards) >= READ_BYTES:
         yield shards
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -113,13 +114,6 @@ def _sample(shards: Sequence[Path], folder: Path) -> Iterator[Sequence[Path]]:
         file.flush()
         os.fsync(file.fileno())
         yield [Path(file.name)]
-
-
-def _disk_of(path: Path) -> int:
-    """The number of the disk that holds `path`, or will."""
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    return path.stat().st_dev
 
 
 def _device_name(device: torch.device) -> str:

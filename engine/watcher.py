@@ -30,6 +30,26 @@ class _Judged:
     piece: Callable[[int], str]
 
 
+class _Rounds:
+    """The newest rounds with verdicts, oldest first. One thread adds; any other may ask, or put an empty one in place."""
+
+    def __init__(self) -> None:
+        self._rounds: dict[tuple[int, int], _Judged] = {}
+        self._nodes = 0
+
+    def find(self, request: int, index: int) -> _Judged | None:
+        """A round, if it is still there."""
+        return self._rounds.get((request, index))
+
+    def keep(self, request: int, index: int, judged: _Judged) -> None:
+        """The oldest rounds go where there are too many nodes."""
+        self._rounds[request, index] = judged
+        self._nodes += len(judged.judgement.best_tokens)
+        while self._nodes > MOST_JUDGED and len(self._rounds) > 1:
+            oldest = self._rounds.pop(next(iter(self._rounds)))
+            self._nodes -= len(oldest.judgement.best_tokens)
+
+
 class Watcher:
     """A witness of the rounds. `watch` and `answer` may be called from another thread than the rounds'.
 
@@ -50,16 +70,14 @@ class Watcher:
         self._checked: Tree | None = None  # what the target's pass is about; None between passes
         self._is_passing = False
         self._passes = Passes()
-        self._judged: dict[tuple[int, int], _Judged] = {}  # by request and round, oldest first
-        self._judged_nodes = 0
+        self._judged = _Rounds()
         self._verdicts: Verdicts | None = None
 
     def watch(self, wanted: Watch) -> None:
         """What is to be told from the next round on."""
         self._wanted = wanted
         if not wanted.verdicts:
-            self._judged = {}
-            self._judged_nodes = 0
+            self._judged = _Rounds()  # another one: the rounds may be adding to the old one just now
 
     def begin(self, request: int, piece: Callable[[int], str], stream: Stream | None = None) -> "Watcher":
         """An answer begins, with a pass over the prompt; `piece` gives the text of one token for display.
@@ -112,7 +130,7 @@ class Watcher:
             from engine.speculation.verdicts import judge  # noqa: PLC0415  # torch is there once there are logits
 
             judgement = judge(tree, logits, path)
-            self._keep(_Judged(judgement, self._piece))
+            self._judged.keep(self._request, self._index, _Judged(judgement, self._piece))
             self._verdicts = Verdicts(judgement.log_probs.numpy().tobytes(), judgement.ranks.numpy().tobytes())
         self._index += 1
 
@@ -123,7 +141,7 @@ class Watcher:
 
     def answer(self, question: Inspect) -> Inspected | None:
         """The target's likeliest tokens behind a node; None where that round is long over, or has no such node."""
-        judged = self._judged.get((question.id, question.index))
+        judged = self._judged.find(question.id, question.index)
         if judged is None:
             return None
         best = judged.judgement
@@ -133,14 +151,6 @@ class Watcher:
         log_probs = best.best_log_probs[question.node].tolist()
         pieces = tuple(judged.piece(token) for token in tokens)
         return Inspected(question.id, question.index, question.node, tuple(tokens), tuple(log_probs), pieces)
-
-    def _keep(self, judged: _Judged) -> None:
-        """The oldest rounds go where there are too many nodes."""
-        self._judged[self._request, self._index] = judged
-        self._judged_nodes += len(judged.judgement.best_tokens)
-        while self._judged_nodes > MOST_JUDGED and len(self._judged) > 1:
-            oldest = self._judged.pop(next(iter(self._judged)))
-            self._judged_nodes -= len(oldest.judgement.best_tokens)
 
     def _tell_draft(self) -> None:
         now = time.monotonic()

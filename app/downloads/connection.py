@@ -11,7 +11,9 @@ from urllib.parse import quote
 
 from app import json_text as json
 from app.downloads.failures import Passing, UnsuitableError
+from app.downloads.hostile_json import parse_json
 from app.downloads.responses import failure, proxy_refusal
+from app.downloads.token_trust import token_for, withheld
 from engine.errors import InputError
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who goes online needs it
@@ -26,6 +28,7 @@ STALL_SECONDS = 20.0
 _CONNECT_SECONDS = 15.0
 _MOST_REDIRECTS = 5
 _MAX_JSON_BYTES = 64 << 20
+_MAX_LISTING_BYTES = 16 << 20
 _CHECK_ADDRESS = "Check the hub's address (HF_ENDPOINT)."
 _REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -76,10 +79,10 @@ class Connection:
         """What the hub's API says of a model at a revision, with sizes and checksums of its files."""
         address = f"{self._endpoint}/api/models/{repo_id}/revision/{quote(revision, safe='')}?blobs=true"
         with self._get(address, repo_id) as response:
-            body = read_whole(response, repo_id)
+            body = read_whole(response, repo_id, _MAX_LISTING_BYTES)
         try:
-            return json.loads(body)
-        except (ValueError, RecursionError) as error:
+            return parse_json(body)
+        except ValueError as error:
             raise Passing("the hub's answer is not the listing of a model") from error
 
     @contextmanager
@@ -117,7 +120,8 @@ class Connection:
 
     def _failure(self, response: "httpx2.Response", repo_id: str, from_hub: bool) -> Exception:
         """What to raise for an answer without content."""
-        return failure(response.status_code, response.headers, self._endpoint, repo_id, from_hub)
+        refused = withheld(response.status_code, self._endpoint, self._token()) if from_hub else None
+        return refused or failure(response.status_code, response.headers, self._endpoint, repo_id, from_hub)
 
     def _words(self, error: "httpx2.HTTPError") -> str:
         """What went wrong, without addresses: they can be signed."""
@@ -137,7 +141,7 @@ class Connection:
         url, trusted = httpx2.URL(address), True
         for _ in range(_MOST_REDIRECTS):
             trusted = trusted and _origin(url) == self._origin
-            token = self._token() if trusted else None
+            token = token_for(str(url), self._token()) if trusted else None
             request = self._client.build_request("GET", url, headers=headers)
             if token:
                 request.headers["Authorization"] = f"Bearer {token}"
@@ -164,11 +168,11 @@ def _origin(url: "httpx2.URL") -> tuple[str, str, int]:
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme, 0)
 
 
-def read_whole(response: "httpx2.Response", what: str) -> bytes:
+def read_whole(response: "httpx2.Response", what: str, most_bytes: int = _MAX_JSON_BYTES) -> bytes:
     """The body of an answer that is no file; raises `UnsuitableError` where it has no end."""
     body = bytearray()
     for piece in response.iter_bytes():
         body += piece
-        if len(body) > _MAX_JSON_BYTES:
+        if len(body) > most_bytes:
             raise UnsuitableError(f"{what} cannot be downloaded: its listing has no end.", "Do not use it.")
     return bytes(body)

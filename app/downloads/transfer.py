@@ -1,5 +1,7 @@
 """Fetches one file: as many connections as it takes, every byte once, checked before it counts."""
 
+import os
+
 from app.downloads.connection import Connection
 from app.downloads.control import Control
 from app.downloads.destination import Destination
@@ -13,6 +15,7 @@ from app.downloads.progress import State
 from app.downloads.tracker import Tracker
 
 _BUSY_SECONDS = 2.0
+_CAN_RENAME_OPEN_FILES = os.name == "posix"
 
 
 class Transfer:
@@ -46,9 +49,7 @@ class Transfer:
         """
         while not self._destination.has(file, self._control.check):
             try:
-                with opened(file, self._destination.partial(file), self._disk) as partial:
-                    self._complete(file, partial)
-                self._destination.keep(file)
+                self._bring(file)
                 break
             except Busy:
                 self._tracker.wait(State.WAITING, "another program is downloading this file", _BUSY_SECONDS)
@@ -58,6 +59,21 @@ class Transfer:
                     raise out_of_space(self._destination.folder, file.bytes) from error
                 raise
         self._tracker.found(file, file.bytes)
+
+    def _bring(self, file: RemoteFile) -> None:
+        """Keep the file before another program can have it open; raises `Busy` where one was faster."""
+        with opened(file, self._destination.partial(file), self._disk) as partial:
+            self._complete(file, partial)
+            if _CAN_RENAME_OPEN_FILES:
+                self._destination.keep(file)
+        if _CAN_RENAME_OPEN_FILES:
+            return
+        try:
+            self._destination.keep(file)
+        except FileNotFoundError as error:
+            if self._destination.folder.is_dir():
+                raise Busy from error  # another program has kept it meanwhile: look again
+            raise
 
     def _complete(self, file: RemoteFile, partial: Partial) -> None:
         """Fill the partial file with genuine bytes; a damaged file is fetched once more."""

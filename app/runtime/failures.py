@@ -11,6 +11,10 @@ class DamagedWheelError(CoppiceError):
     """A file is not the one that the lock names."""
 
 
+class UncheckableError(CoppiceError):
+    """A wheel's checksum is not known, so that any file could take its place."""
+
+
 class UnpackError(CoppiceError):
     """The wheels could not be unpacked into the runtime."""
 

@@ -21,12 +21,13 @@ from app.runtime.failures import UnpackError
 from app.runtime.lock import Lock
 from app.runtime.place import Installed, Wanted
 from app.runtime.progress import Progress, Stage
-from app.runtime.wheels import Fetching, bytes_missing, gather_from_folder
+from app.runtime.wheels import Fetching, bytes_missing, copy_checked, find_in_folder
 from app.runtime.workshop import Workshop
 from engine.errors import CoppiceError, InputError
 
 _log = logging.getLogger(__name__)
 
+_SHELF = "wheels"  # below the staging folder
 PYTHON_BYTES = 80 << 20  # the Python that is copied
 _FULL_WORDS = ("no space left on device", "os error 28", "os error 112", "disk quota exceeded", "not enough space")
 
@@ -125,6 +126,7 @@ class Installation:
         wheels = self._gather()
         staging = place.stage()
         try:
+            self._fill_shelf(staging / _SHELF, wheels)
             self._enter(Stage.INSTALLING)
             python = self._unpack(staging, wheels)
             self._enter(Stage.VERIFYING)
@@ -148,25 +150,31 @@ class Installation:
 
     def _require_space(self) -> None:
         """Where wheels and runtime lie on different disks, asking one for both is too careful by the smaller part."""
-        missing = 0 if self.wanted.wheels else bytes_missing(self._lock, self._shop.wheels)
+        missing = self._lock.bytes if self.wanted.wheels else bytes_missing(self._lock, self._shop.wheels)
         needed = missing + self._lock.installed_bytes + PYTHON_BYTES
         self._shop.equipment.disk.require(self._shop.place.folder, needed)
 
     def _gather(self) -> list[Path]:
         if self.wanted.wheels:
-            return gather_from_folder(self._lock, Path(self.wanted.wheels), self._control.check)
+            return find_in_folder(self._lock, Path(self.wanted.wheels))
         index = self._shop.tools.default_index()
         self._tracker.begin()
         self._enter(Stage.DOWNLOADING)
         shop = self._shop
         return Fetching(self._lock, shop.wheels, index, shop.equipment, self._control, self._tracker).run()
 
+    def _fill_shelf(self, shelf: Path, paths: list[Path]) -> None:
+        """Copies of a person's files, checked as copies; what was downloaded lies in our own folder and is checked."""
+        shelf.mkdir(mode=0o700)
+        for wheel, path in zip(self._lock.wheels, paths, strict=True):
+            if self.wanted.wheels:
+                copy_checked(wheel, path, shelf, self._control.check)
+            else:
+                _link(path, shelf / path.name)
+
     def _unpack(self, staging: Path, wheels: list[Path]) -> Path:
         """The wheels go by short names below the working folder: what a path may hold does not matter then."""
-        shelf = staging / "wheels"
-        shelf.mkdir()
-        for wheel in wheels:
-            _link(wheel, shelf / wheel.name)
+        shelf = staging / _SHELF
         try:
             python = self._shop.tools.make_python(staging / "python", self._control.check)
         except subprocess.SubprocessError as error:
@@ -174,7 +182,7 @@ class Installation:
             raise UnpackError(message, "Try again, or install Coppice again.") from error
         tools = self._shop.tools
         environment = tools.install_environment(os.environ) | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(staging))
-        command = tools.install_command(python, [f"./wheels/{wheel.name}" for wheel in wheels])
+        command = tools.install_command(python, [f"./{_SHELF}/{wheel.name}" for wheel in wheels])
         ending = run_child(command, staging, environment, self._control, self._unpacking_watch(staging))
         if ending.code:
             raise self._unpack_failure(ending)

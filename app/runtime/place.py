@@ -133,7 +133,7 @@ class RuntimePlace:
     def stage(self) -> Path:
         """A new empty folder to make a runtime in."""
         folder = self.folder / f"{_STAGING}{secrets.token_hex(4)}"
-        folder.mkdir(parents=True)
+        folder.mkdir(mode=0o700, parents=True)
         return folder
 
     def commit(self, staging: Path, made: Installed) -> Installed:

@@ -14,36 +14,46 @@ from app.downloads.plain_folder import FolderDestination
 from app.downloads.plan import Plan, RemoteFile
 from app.downloads.tracker import Tracker
 from app.downloads.transfer import Transfer
-from app.runtime.failures import DamagedWheelError, MissingWheelsError, names_text
+from app.runtime.failures import DamagedWheelError, MissingWheelsError, UncheckableError, names_text
 from app.runtime.index import IndexConnection
 from app.runtime.lock import Lock, Wheel
 
 _PIECE_BYTES = 4 << 20
 
 
-def gather_from_folder(lock: Lock, folder: Path, check: Check) -> list[Path]:
-    """The lock's wheels in a folder, each checked. Raises `MissingWheelsError` and `DamagedWheelError`."""
+def find_in_folder(lock: Lock, folder: Path) -> list[Path]:
+    """The lock's wheels in a folder, none of them read yet. Raises `MissingWheelsError` and `UncheckableError`."""
+    unknown = [each.file for each in lock.wheels if not each.sha256]
+    if unknown:
+        message = f"This Coppice knows no checksum of {names_text(unknown)}, so files from a folder cannot be checked."
+        raise UncheckableError(
+            message,
+            "Install from the network, where the index names the checksum, or choose another build of the engine.",
+        )
     if not folder.is_dir():
         raise MissingWheelsError(f"There is no folder {folder}.", "Choose the folder that holds the wheels.")
     missing = [each.file for each in lock.wheels if not (folder / each.file).is_file()]
     if missing:
         message = f"{folder} lacks {len(missing)} of the {len(lock.wheels)} wheels: {names_text(missing)}."
         raise MissingWheelsError(message, "Put them there, or choose another folder, or install from the network.")
-    for wheel in lock.wheels:
-        if wheel.sha256 and sha256_of(folder / wheel.file, check) != wheel.sha256:
-            message = f"{wheel.file} in {folder} is not the file that was meant: its checksum differs."
-            raise DamagedWheelError(message, "Copy it anew, or install from the network.")
     return [folder / wheel.file for wheel in lock.wheels]
 
 
-def sha256_of(path: Path, check: Check) -> str:
-    """The checksum of a file; may take seconds, and stops when `check` raises."""
-    checksum = hashlib.sha256()
-    with path.open("rb") as content:
-        while piece := content.read(_PIECE_BYTES):
+def copy_checked(wheel: Wheel, source: Path, shelf: Path, check: Check) -> None:
+    """Copy a wheel of somebody's folder, and check the bytes of the copy: others may write into that folder meanwhile.
+
+    More bytes than the wheel has are not copied. Raises `DamagedWheelError`.
+    """
+    checksum, missing = hashlib.sha256(), wheel.bytes + 1
+    with source.open("rb") as content, (shelf / wheel.file).open("xb") as copy:
+        while piece := content.read(min(_PIECE_BYTES, missing)):
             check()
             checksum.update(piece)
-    return checksum.hexdigest()
+            copy.write(piece)
+            missing -= len(piece)
+    if checksum.hexdigest() != wheel.sha256:
+        message = f"{wheel.file} in {source.parent} is not the file that was meant: its checksum differs."
+        raise DamagedWheelError(message, "Copy it anew, or install from the network.")
 
 
 def bytes_missing(lock: Lock, cache: Path) -> int:
@@ -105,7 +115,7 @@ class Fetching:
                 sha256 = wheel.sha256 or listed.sha256
                 if not sha256:
                     message = f"The package index names no checksum of {wheel.file}."
-                    raise UnsuitableError(message, "Use a folder of wheels.")
+                    raise UnsuitableError(message, "Choose another build of the engine.")
                 exact = wheel.bytes if wheel.sha256 else listed.bytes or connection.measure(wheel)
                 return replace(wheel, sha256=sha256, bytes=exact).remote()
             except Passing as passing:

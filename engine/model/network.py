@@ -9,6 +9,7 @@ from torch import nn
 from engine.errors import ModelError
 from engine.model.families import layer_windows
 from engine.model.rope import LengthRope, find_rope
+from engine.model.positions import longest_sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ def wrap(model: Any, attention: str, name: str) -> Network:
         dtype=model.dtype,
         device=model.device,
         vocabulary=text.vocab_size,
-        max_positions=getattr(text, "max_position_embeddings", None) or 4096,
         rope=find_rope(model, name),
         substitute=_substitute(text),
+        max_positions=longest_sequence(getattr(text, "max_position_embeddings", None), text.model_type),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
+from engine.model.positions import longest_sequence
 from engine.model.stored_weights import StoredWeight, layers_and_rest
 
 ATTENTION_KINDS = {"full_attention", "sliding_attention"}
@@ -35,7 +36,7 @@ class ModelSizes:
     """A whole model.
 
     `rest_elements`: numbers outside the decoder layers, tied ones counted once. `widest`: the most numbers one token
-    becomes inside a layer. `max_positions`: the longest sequence in tokens, None where config.json does not say.
+    becomes inside a layer. `max_positions`: the longest sequence in tokens.
     `eager`: attention scores are written out, because no fused kernel computes them as the model means them.
     """
 
@@ -48,7 +49,7 @@ class ModelSizes:
     query_width: int
     widest: int
     eager: bool
-    max_positions: int | None
+    max_positions: int
 
     @property
     def elements(self) -> int:
@@ -90,7 +91,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
         query_width=query_width,
         widest=max(_widest(layer, text) for layer in layers),
         eager=bool(text.get("attn_logit_softcapping")) or any(_has(layer, "sinks") for layer in layers),
-        max_positions=_number(text, "max_position_embeddings") or None,
+        max_positions=longest_sequence(text.get("max_position_embeddings"), text.get("model_type")),
     )
 
 

@@ -139,12 +139,12 @@ def test_the_published_rates_are_met_and_joined() -> None:
 
 
 def test_the_context_is_what_the_model_allows_within_the_sensible(tmp_path: Path) -> None:
-    short = model_sizes(saved(tmp_path / "short", "llama"))
-    long = model_sizes(saved(tmp_path / "long", "llama", max_position_embeddings=131072))
-    assert (context_for(short, 0), context_for(long, 0)) == (512, 8192)
-    assert (context_for(short, 300), context_for(long, 100_000)) == (300, 100_000)
+    short = model_sizes(saved(tmp_path / "short", "llama")).max_positions
+    long = model_sizes(saved(tmp_path / "long", "llama", max_position_embeddings=131072)).max_positions
+    assert (context_for("m", short, 0), context_for("m", long, 0)) == (512, 8192)
+    assert (context_for("m", short, 300), context_for("m", long, 100_000)) == (300, 100_000)
     with pytest.raises(InputError, match="reads at most 512 tokens, not 513"):
-        context_for(short, 513)
+        context_for("m", short, 513)
 
 
 @pytest.mark.parametrize("budget", [1, 64, 1024, 1025, 5000])

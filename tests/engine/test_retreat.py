@@ -1,5 +1,6 @@
 """Loading where memory runs out: how often it is tried, with how much, what is freed, and what is remembered."""
 
+import json
 from collections.abc import Generator
 from dataclasses import replace
 from functools import cache
@@ -13,7 +14,7 @@ import torch
 from engine import retreat
 from engine.cancellation import Cancellation
 from engine.errors import ModelError, OutOfMemory
-from engine.good_settings import GoodSettings, Setting
+from engine.good_settings import DAY, GoodSettings, Setting
 from engine.messages import Event, Loading
 from engine.options import LoadOptions
 from engine.pair import Pair, open_pair
@@ -180,7 +181,7 @@ def test_a_damaged_file_is_ignored_and_written_anew(
     assert GoodSettings(pair, CPU, MEMORY).setting.vram_bytes > 0
 
 
-@pytest.mark.parametrize("field", ["vram_bytes", "tree_nodes", "ram_free"])
+@pytest.mark.parametrize("field", ["vram_bytes", "tree_nodes", "ram_free", "tree_patience", "times"])
 @pytest.mark.parametrize("value", ["-5", '"many"', "1.5", "true", "{}"])
 def test_a_nonsensical_entry_is_ignored(
     monkeypatch: pytest.MonkeyPatch, pair: Pair, tmp_path: Path, field: str, value: str
@@ -208,6 +209,67 @@ def test_far_more_free_memory_makes_it_forget_for_good(monkeypatch: pytest.Monke
     assert GoodSettings(pair, CPU, replace(MEMORY, vram_free=26 * GIB, ram_free=100 * GIB)).setting != Setting()
     assert GoodSettings(pair, CPU, replace(MEMORY, vram_free=40 * GIB)).setting == Setting()
     assert GoodSettings(pair, CPU, MEMORY).setting == Setting(), "one load with far more memory, and the guess is void"
+
+
+class Clock:
+    """Days since 1970."""
+
+    def __init__(self) -> None:
+        self.days = 20_000.0
+
+    def __call__(self) -> float:
+        return self.days * DAY
+
+
+def test_what_was_kept_is_retried_after_a_day_and_kept_longer_each_time(pair: Pair) -> None:
+    clock, held = Clock(), []
+    tight = Setting(vram_bytes=8 * GIB)
+    for _ in range(4):
+        good = GoodSettings(pair, CPU, MEMORY, clock)
+        assert good.setting == Setting()
+        good.remember(tight)
+        begin = clock.days
+        while GoodSettings(pair, CPU, MEMORY, clock).setting == tight:
+            clock.days += 0.5
+        held.append(clock.days - begin)
+    assert held == [1.5, 2.5, 4.5, 8.5], "a day, and twice as long each time"
+
+
+def test_a_shortage_long_after_the_last_one_is_the_first_again(pair: Pair) -> None:
+    clock = Clock()
+    for _ in range(2):
+        GoodSettings(pair, CPU, MEMORY, clock).remember(Setting(tree_nodes=16))
+        clock.days += 30
+    GoodSettings(pair, CPU, MEMORY, clock).remember(Setting(tree_nodes=16))
+    clock.days += 1.5
+    assert GoodSettings(pair, CPU, MEMORY, clock).setting == Setting()
+
+
+def test_trees_that_grow_again_do_not_prolong_what_is_kept(pair: Pair, tmp_path: Path) -> None:
+    clock = Clock()
+    good = GoodSettings(pair, CPU, MEMORY, clock)
+    good.remember(Setting(tree_nodes=16, tree_patience=128))
+    clock.days += 0.9
+    again = GoodSettings(pair, CPU, MEMORY, clock)
+    assert again.setting == Setting(tree_nodes=16, tree_patience=128)
+    again.remember(Setting(tree_nodes=24, tree_patience=128))
+    clock.days += 0.2
+    assert GoodSettings(pair, CPU, MEMORY, clock).setting == Setting()
+    again.remember(Setting(tree_patience=128))
+    assert json.loads((tmp_path / "memory.json").read_text())["pairs"] == {}, "nothing is short any more"
+
+
+@pytest.mark.parametrize("about", [{"at": 9e12}, {"at": -1}, {}])
+def test_what_has_no_sensible_time_is_old(pair: Pair, tmp_path: Path, about: dict[str, float]) -> None:
+    GoodSettings(pair, CPU, MEMORY).remember(Setting(tree_nodes=16))
+    path = tmp_path / "memory.json"
+    document = json.loads(path.read_text())
+    (entry,) = document["pairs"].values()
+    for name in ("at", "times", "tree_patience"):
+        del entry[name]
+    entry |= about
+    path.write_text(json.dumps(document))
+    assert GoodSettings(pair, CPU, MEMORY).setting == Setting()
 
 
 def test_a_folder_that_cannot_be_written_only_means_finding_out_again(

@@ -2,11 +2,14 @@
 
 import time
 from array import array
+from dataclasses import replace
+from typing import cast
 
 import pytest
 import torch
 
 from engine.messages import Event
+from engine.speculation import verdicts
 from engine.speculation.tree import Path, Tree
 from engine.watcher import DRAFTS_APART, Watcher
 from engine.watching import Drafted, Inspect, Passing, Watch
@@ -149,10 +152,10 @@ def test_layers_of_a_draft_that_shares_them_are_not_told_of(posted: list[Event],
 def test_verdicts_are_taken_once(watcher: Watcher) -> None:
     watcher.watch(Watch(verdicts=True))
     watcher.verified(TREE, LOGITS, PATH)
-    verdicts = watcher.take_verdicts()
-    assert verdicts is not None
-    assert array("i", verdicts.ranks).tolist() == [0, 4, 3, 7]
-    assert len(verdicts.log_probs) == 4 * 4
+    taken = watcher.take_verdicts()
+    assert taken is not None
+    assert array("i", taken.ranks).tolist() == [0, 4, 3, 7]
+    assert len(taken.log_probs) == 4 * 4
     assert watcher.take_verdicts() is None
 
 
@@ -181,3 +184,31 @@ def test_alternatives_are_those_of_the_rounds_that_are_remembered(
     assert watcher.answer(Inspect(10, 0, 1)) is not None
     watcher.watch(Watch())
     assert watcher.answer(Inspect(10, 0, 1)) is None
+
+
+def test_a_watch_that_ends_while_a_round_is_kept_leaves_no_count_behind(
+    watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.watcher.MOST_JUDGED", 2 * len(TREE.tokens))
+    others = [lambda: watcher.watch(Watch()), lambda: watcher.watch(Watch(verdicts=True))]
+
+    class Interrupted(list[torch.Tensor]):
+        """What another thread does while this is counted."""
+
+        def __len__(self) -> int:
+            while others:
+                others.pop(0)()
+            return super().__len__()
+
+    judge = verdicts.judge
+
+    def interrupted(tree: Tree, logits: torch.Tensor, path: Path) -> verdicts.Judgement:
+        judgement = judge(tree, logits, path)
+        rows = Interrupted(judgement.best_tokens) if others else judgement.best_tokens
+        return replace(judgement, best_tokens=cast(torch.Tensor, rows))
+
+    monkeypatch.setattr(verdicts, "judge", interrupted)
+    watcher.watch(Watch(verdicts=True))
+    for _ in range(3):
+        watcher.verified(TREE, LOGITS, PATH)
+    assert [watcher.answer(Inspect(9, index, 1)) is not None for index in range(3)] == [False, True, True]

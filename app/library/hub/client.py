@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
+from app.downloads.token_trust import token_for, withheld
 from app.library.hub.hostile_json import parse_json
 from app.library.hub.stop import Stop
-from app.library.hub.trouble import HubError, Trouble, offline, refusal, unusable
+from app.library.hub.trouble import HubError, Trouble, in_trouble, offline, refusal, unusable
 from engine import __version__
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ class HubClient:
 
         stop.check()
         _require_online()
-        token = self._token_of()
+        secret = self._token_of()
+        token = token_for(self.endpoint, secret)
         own = {"Authorization": f"Bearer {token}"} if token else {}
         # An encoded body could swell without end when it is unpacked.
         own |= {"User-Agent": f"coppice/{__version__}", "Accept-Encoding": "identity", **(headers or {})}
@@ -142,6 +144,8 @@ class HubClient:
                     raise unusable(repo, "one of its files is shorter than such a file can be")
                 if response.status_code not in (200, 206):
                     from_hub = _origin(str(response.url)) == _origin(self.endpoint)
+                    if from_hub and (untold := withheld(response.status_code, self.endpoint, secret)):
+                        raise in_trouble(untold)
                     raise refusal(response.status_code, response.headers, repo, self.endpoint, from_hub)
                 yield response
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:

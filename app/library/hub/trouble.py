@@ -50,10 +50,15 @@ def unusable(repo: str, what: str) -> HubError:
     return HubError(Trouble.UNUSABLE, f"'{repo}' cannot be used: {what}.", "Choose another model.")
 
 
+def in_trouble(error: RefusalError) -> HubError:
+    """A refusal of a download, as one of a request."""
+    return HubError(_TROUBLES[error.reason], error.message, error.hint, error.page)
+
+
 def refusal(status: int, headers: Mapping[str, str], repo: str, endpoint: str, from_hub: bool) -> HubError:
     """What a refused request means, in the words that a download would use."""
     error = failure(status, headers, endpoint, repo, from_hub)
     if isinstance(error, RefusalError):
-        return HubError(_TROUBLES[error.reason], error.message, error.hint, error.page)
+        return in_trouble(error)
     assert isinstance(error, Passing)
     return HubError(Trouble.BUSY, f"The model hub is busy: {error.words}.", "Try again in a moment.")

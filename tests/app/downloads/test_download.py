@@ -6,6 +6,11 @@ import pytest
 from huggingface_hub import scan_cache_dir, snapshot_download, try_to_load_from_cache
 
 from app.downloads.control import Wish
+from app.downloads.disk import Disk
+from app.downloads.failures import Busy
+from app.downloads.hub_cache import CacheDestination
+from app.downloads.partial import opened
+from app.downloads.plan import RemoteFile
 from app.downloads.progress import State
 from engine.model.model_folder import ModelFolder
 from engine.model.source import find_folder
@@ -178,3 +183,41 @@ def test_a_cancel_leaves_nothing_that_was_not_complete(hub: Hub, start: Start, c
     download.run()
     assert download.progress.state is State.CANCELLED
     assert not cache.exists()
+
+
+def test_a_file_is_kept_while_nobody_else_can_have_it_open(
+    hub: Hub, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_up(hub)
+    keep, others = CacheDestination.keep, []
+
+    def keep_while_another_tries(place: CacheDestination, file: RemoteFile) -> None:
+        try:
+            with opened(file, place.partial(file), Disk()):
+                others.append(file.name)
+        except Busy:
+            pass
+        keep(place, file)
+
+    monkeypatch.setattr(CacheDestination, "keep", keep_while_another_tries)
+    download = start()
+    download.run()
+    assert (download.progress.state, others) == (State.DONE, [])
+
+
+def test_a_file_that_another_program_kept_meanwhile_is_looked_for_again(
+    hub: Hub, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a file cannot be renamed as long as it is open, another program may come in between."""
+    put_up(hub)
+    monkeypatch.setattr("app.downloads.transfer._CAN_RENAME_OPEN_FILES", False)
+    keep = CacheDestination.keep
+
+    def keep_too_late(place: CacheDestination, file: RemoteFile) -> None:
+        keep(place, file)  # the other program
+        keep(place, file)
+
+    monkeypatch.setattr(CacheDestination, "keep", keep_too_late)
+    download = start()
+    download.run()
+    assert download.progress.state is State.DONE, download.progress.message

@@ -110,8 +110,9 @@ def _others(repo: Any) -> list[Any]:
         b'{"sha": "../../evil", "siblings": []}',
         json.dumps({"sha": "0" * 40, "siblings": [7]}).encode(),
         json.dumps({"sha": "0" * 40, "siblings": [{"rfilename": "x"}] * 10_001}).encode(),
+        b'{"siblings": [' + b"{}," * 500_000 + b"{}]}",
     ],
-    ids=["nested", "html", "null", "empty", "commit", "number", "many"],
+    ids=["nested", "html", "null", "empty", "commit", "number", "many", "brackets"],
 )
 def test_a_listing_that_is_none_ends_in_one_sentence(
     hub: Hub, start: Start, equipment: Equipment, tmp_path: Path, body: bytes
@@ -125,8 +126,17 @@ def test_a_listing_that_is_none_ends_in_one_sentence(
     assert not contents(tmp_path)
 
 
+def test_a_listing_of_brackets_is_never_parsed(hub: Hub, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    monkeypatch.setattr("app.downloads.hostile_json.json.loads", lambda content: read.append(len(content)))
+    put_up(hub)
+    hub.fail(LISTING, status(200, body=b"[" + b"{}," * 500_000 + b"{}]"), times=99)
+    start().run()
+    assert read == []
+
+
 def test_a_listing_without_an_end_is_left(hub: Hub, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.downloads.connection._MAX_JSON_BYTES", 1000)
+    monkeypatch.setattr("app.downloads.connection._MAX_LISTING_BYTES", 1000)
     put_up(hub)
     hub.fail(LISTING, status(200, body=b" " * 100_000))
     download = start()

@@ -7,17 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from app.downloads.disk import Check
 from app.runtime.environment import clean_environment
-from app.runtime.failures import DamagedWheelError, MissingWheelsError, OccupiedError, UnfitError
+from app.runtime.failures import DamagedWheelError, MissingWheelsError, OccupiedError, UncheckableError, UnfitError
 from app.runtime.installation import PYTHON_BYTES, Installation
 from app.runtime.lock import Lock, Wheel
 from app.runtime.place import Wanted
 from app.runtime.progress import Stage
 from app.runtime.verification import Verification
+from app.runtime.wheels import copy_checked
 from app.runtime.workshop import Workshop
 from tests.app.downloads.conftest import SmallDisk
 from tests.app.runtime.conftest import install, with_disk
 from tests.app.runtime.packages import BLOB, TORCH, PackageIndex, lock_of, tiny_wheels, wheel
+from tests.app.runtime.tiny_tools import TinyTools
 from tests.hub import corrupt, drop, status
 
 
@@ -87,6 +90,43 @@ def test_a_file_that_is_not_the_one_meant_is_never_unpacked(shop: Workshop, lock
     failed = install(shop, lock, fill(tmp_path / "changed", tiny_wheels() | {TORCH: changed})).progress
     assert isinstance(failed.error, DamagedWheelError)
     assert shop.place.installed() is None
+
+
+def test_a_folder_is_refused_where_a_checksum_is_not_known(shop: Workshop, lock: Lock, tmp_path: Path) -> None:
+    changed = wheel(TORCH, {"torch/__init__.py": "raise SystemExit('changed')"})
+    about = tuple(replace(each, sha256="" if each.file == TORCH else each.sha256) for each in lock.wheels)
+    open_lock = replace(lock, wheels=about)
+    failed = install(shop, open_lock, fill(tmp_path / "changed", tiny_wheels() | {TORCH: changed})).progress
+    assert isinstance(failed.error, UncheckableError)
+    assert TORCH in failed.message
+    assert "from the network" in failed.hint
+    assert shop.place.installed() is None
+
+
+def test_a_wheel_that_is_exchanged_after_it_was_checked_is_not_installed(
+    shop: Workshop, lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill(tmp_path / "shared", tiny_wheels())
+    changed = wheel(TORCH, {"torch/__init__.py": "raise SystemExit('changed')"})
+    make_python = type(shop.tools).make_python
+
+    def exchange(tools: TinyTools, target: Path, check: Check) -> Path:
+        for each in folder.iterdir():  # in place: also what is linked to them is another file then
+            each.write_bytes(changed)
+        return make_python(tools, target, check)
+
+    monkeypatch.setattr(type(shop.tools), "make_python", exchange)
+    assert install(shop, lock, folder).progress.stage is Stage.DONE
+    assert says(shop) == "300000 bytes"
+
+
+def test_no_more_is_copied_than_a_wheel_has(lock: Lock, tmp_path: Path) -> None:
+    about = next(each for each in lock.wheels if each.file == TORCH)
+    endless = fill(tmp_path / "endless", {TORCH: tiny_wheels()[TORCH] + bytes(1 << 20)})
+    (tmp_path / "shelf").mkdir()
+    with pytest.raises(DamagedWheelError):
+        copy_checked(about, endless / TORCH, tmp_path / "shelf", lambda: None)
+    assert (tmp_path / "shelf" / TORCH).stat().st_size == about.bytes + 1
 
 
 def test_an_index_with_another_file_is_refused(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
