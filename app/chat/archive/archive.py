@@ -9,17 +9,20 @@ from typing import Literal, NamedTuple
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from app.chat.archive.importing import Importing
 from app.chat.archive.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.chat.archive.store import Store
-from app.chat.exchange import ExchangeError, read_conversations
+from app.chat.exchange import write_conversation
+from app.chat.kept import conversation_of
 from app.round_packing import pack
+from app.settings import GenerationSettings
 from app.translation import tr
 from engine.messages import Round
 
 _log = logging.getLogger("coppice.archive")
 
 Order = Literal[
-    "list", "search", "open", "save", "delete", "restore", "duplicate", "import", "close",
+    "list", "search", "open", "export", "save", "delete", "restore", "duplicate", "import", "close",
     "save rounds", "list rounds", "read rounds",
 ]  # fmt: skip
 _MOST_ROUNDS_BACK = 5_000  # that could not be written, and are tried again
@@ -33,6 +36,8 @@ class _Job(NamedTuple):
     number: int = 0
     rounds: tuple[tuple[RoundPlace, Round], ...] = ()
     keys: tuple[RoundKey, ...] = ()
+    paths: tuple[Path, ...] = ()
+    beginning: GenerationSettings | None = None
 
 
 class Archive(QThread):
@@ -44,13 +49,15 @@ class Archive(QThread):
 
     listed = Signal(list)  # of ConversationRecord
     found = Signal(int, list)  # number of the search, list of SearchHit
-    opened = Signal(object, list)  # ConversationRecord, list of MessageRecord
+    opened = Signal(int, object, list)  # number of the order to open, ConversationRecord, list of MessageRecord
+    exported = Signal(object)  # path
+    export_failed = Signal(object, str)  # path, reason
     duplicated = Signal(object)  # ConversationRecord
     rounds_listed = Signal(object, list)  # id of a conversation, list of RoundPlace
     rounds_read = Signal(list)  # of (RoundKey, bytes or None)
-    imported = Signal(object, list)  # path, list of (title, Conversation)
-    import_failed = Signal(object, str)  # path, reason
-    set_aside = Signal(str, str)  # where the unusable file lies now, and why
+    import_progressed = Signal(int, object)  # number of the order, Imported
+    imported = Signal(int, object, list)  # number of the order, Imported, list of ConversationRecord
+    set_aside = Signal(str, str, float)  # where the unusable file lies now, why, and when it is removed; 0: never
     write_failed = Signal(str)
     write_recovered = Signal()
 
@@ -61,7 +68,9 @@ class Archive(QThread):
         self._store: Store | None = None
         self._kept_back: dict[int, _Job] = {}  # conversation -> what could not be written yet
         self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}  # the same of rounds
-        self._latest_search = 0
+        self._latest_search = self._latest_order = 0
+        self._imports: dict[int, Importing] = {}
+        self._stopped: set[int] = set()
         self._is_late = False
 
     # ---- for the window's thread ------------------------------------------------------------------------------------
@@ -76,9 +85,13 @@ class Archive(QThread):
         self._jobs.put(_Job("search", words=words, number=self._latest_search))
         return self._latest_search
 
-    def open(self, conversation: ConversationRecord) -> None:
-        """Ask for `opened`."""
-        self._jobs.put(_Job("open", conversation))
+    def open(self, conversation: ConversationRecord) -> int:
+        """Ask for `opened`, to show it; returns the number it will carry."""
+        return self._put_numbered(_Job("open", conversation))
+
+    def export(self, conversation: ConversationRecord, path: Path) -> None:
+        """Write the path that was last shown into a file; ask for `exported` or `export_failed`."""
+        self._jobs.put(_Job("export", conversation, paths=(path,)))
 
     def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
         """Write a conversation, and these of its messages."""
@@ -108,13 +121,25 @@ class Archive(QThread):
         """Ask for `rounds_read`."""
         self._jobs.put(_Job("read rounds", keys=tuple(keys)))
 
-    def read_file(self, path: Path) -> None:
-        """Read conversations from a file of others; ask for `imported` or `import_failed`."""
-        self._jobs.put(_Job("import", words=str(path)))
+    def import_files(self, paths: Sequence[Path], beginning: GenerationSettings) -> int:
+        """Bring in the conversations of files; ask for `import_progressed` and `imported`, which carry the number.
+
+        `beginning`: the settings of a new conversation. Other orders are carried out in between.
+        """
+        return self._put_numbered(_Job("import", paths=tuple(paths), beginning=beginning))
+
+    def stop_import(self, number: int) -> None:
+        """Import no more; what is in the store already stays, and `imported` tells of it."""
+        self._stopped.add(number)
 
     def close(self) -> None:
         """Carry out what was ordered so far, then end the thread."""
         self._jobs.put(_Job("close"))
+
+    def _put_numbered(self, job: _Job) -> int:
+        self._latest_order += 1
+        self._jobs.put(job._replace(number=self._latest_order))
+        return self._latest_order
 
     # ---- in the thread ----------------------------------------------------------------------------------------------
 
@@ -126,13 +151,12 @@ class Archive(QThread):
             self._carry_out(kept)
         for conversation in list(self._rounds_back):
             self._carry_out(_Job("save rounds", number=conversation))
+        for importing in self._imports.values():
+            importing.stop()
         if self._store:
             self._store.close()
 
     def _carry_out(self, job: _Job) -> None:
-        if job.order == "import":
-            self._import(Path(job.words))
-            return
         try:
             self._serve(self._opened_store(), job)
         except (sqlite3.Error, OSError) as error:
@@ -144,7 +168,7 @@ class Archive(QThread):
         if self._store is None:
             self._store = Store(self._path)
             if self._store.set_aside:
-                self.set_aside.emit(str(self._store.set_aside), self._store.reason)
+                self.set_aside.emit(str(self._store.set_aside), self._store.reason, self._store.until)
             if self._is_late:  # the list was asked for in vain
                 self.listed.emit(self._store.conversations())
         return self._store
@@ -155,7 +179,11 @@ class Archive(QThread):
             return
         match job.order:
             case "open":
-                self.opened.emit(job.conversation, store.messages(job.conversation.id))
+                self.opened.emit(job.number, job.conversation, store.messages(job.conversation.id))
+            case "export":
+                record = job.conversation
+                write_conversation(job.paths[0], record, conversation_of(record, store.messages(record.id)))
+                self.exported.emit(job.paths[0])
             case "save":
                 self._save(store, job)
             case "delete":
@@ -172,6 +200,8 @@ class Archive(QThread):
                 self.listed.emit(store.conversations())
             case "search" if job.number == self._latest_search:
                 self.found.emit(job.number, store.search(job.words))
+            case "import":
+                self._import(store, job)
             case "save rounds":
                 self._save_rounds(store, job)
             case "list rounds":
@@ -188,11 +218,26 @@ class Archive(QThread):
             self._rounds_back[job.number] = rounds[-_MOST_ROUNDS_BACK:]
             raise
 
-    def _import(self, path: Path) -> None:
-        try:
-            self.imported.emit(path, read_conversations(path))
-        except ExchangeError as error:
-            self.import_failed.emit(path, str(error))
+    def _import(self, store: Store, job: _Job) -> None:
+        """A step of it; the next one waits behind what was ordered meanwhile."""
+        assert job.beginning
+        if job.number not in self._imports:
+            self._imports[job.number] = Importing(job.paths, job.beginning)
+        importing = self._imports[job.number]
+        if job.number in self._stopped:
+            importing.stop()
+        else:
+            importing.step(store)
+        if importing.is_over:
+            self._end_import(job.number, importing)
+        else:
+            self.import_progressed.emit(job.number, importing.so_far)
+            self._jobs.put(job)
+
+    def _end_import(self, number: int, importing: Importing) -> None:
+        self._imports.pop(number, None)
+        self._stopped.discard(number)
+        self.imported.emit(number, importing.so_far, importing.records)
 
     def _save(self, store: Store, job: _Job) -> None:
         """What was kept back goes first, so that nothing newer is overwritten by it."""
@@ -215,7 +260,12 @@ class Archive(QThread):
         if job.order == "save":
             assert job.conversation
             self._kept_back.setdefault(job.conversation.id, job)
-        words = str(error) or type(error).__name__
+        words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        if job.order == "import" and (importing := self._imports.get(job.number)):
+            self._end_import(job.number, importing)
+        if job.order == "export":
+            self.export_failed.emit(job.paths[0], words)
+            return
         full = "full" in words.lower()
         hint = tr("Free some space; it is tried again.") if full else tr("It is tried again with the next change.")
         told = tr("Conversations cannot be saved in {file}: {reason}.").format(file=self._path.name, reason=words)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from app.library.hub.hostile_json import parse_json
+from app.hostile_json import parse_json
 from app.library.hub.stop import Stop
 from app.library.hub.trouble import HubError, Trouble, offline, refusal, unusable
 from engine import __version__

@@ -1,17 +1,22 @@
 """JSON from strangers, parsed within limits of size, depth and weight."""
 
 import json
+import re
 from typing import Any
 
 # A table of brackets alone takes twenty times its size in memory when it is parsed; real files have far fewer.
 _MIN_BYTES_PER_BRACKET = 8
 _BRACKET_SLACK_BYTES = 1 << 20
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
-def parse_json(content: bytes) -> Any:
-    """The value; `ValueError`, with words that fit behind a colon, for what is damaged, nested deeply, or swells."""
-    brackets = content.count(b"[") + content.count(b"{")
-    if brackets * _MIN_BYTES_PER_BRACKET > len(content) + _BRACKET_SLACK_BYTES:
+def parse_json(content: bytes, bytes_per_bracket: int = _MIN_BYTES_PER_BRACKET) -> Any:
+    """The value; `ValueError`, with words that fit behind a colon, for what is damaged, nested deeply, or swells.
+
+    `bytes_per_bracket`: how much there is at least for each list or object that has to be made.
+    """
+    allowed = (len(content) + _BRACKET_SLACK_BYTES) // bytes_per_bracket
+    if _brackets(content) > allowed and _brackets(_STRING.sub(b"", content)) > allowed:  # those in texts are harmless
         raise ValueError("it consists mostly of brackets")
     try:
         return json.loads(content)
@@ -19,6 +24,10 @@ def parse_json(content: bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
     except ValueError:
         raise ValueError("it is damaged") from None
+
+
+def _brackets(content: bytes) -> int:
+    return content.count(b"[") + content.count(b"{")
 
 
 def parse_object(content: bytes) -> dict[str, Any]:
