@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 PRIVATE = 0o600
-_TRIES, _PAUSE_SECONDS = 10, 0.05  # on Windows, where virus scanners and indexers hold new files open for a moment
+# Virus scanners and indexers of Windows hold new files open for a moment.
+_TRIES, _PAUSE_SECONDS = 10 if os.name == "nt" else 1, 0.05
 
 
 class Replacement:
@@ -106,7 +107,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _patiently(act: Callable[[], object]) -> None:
-    for remaining in reversed(range(_TRIES if os.name == "nt" else 1)):
+    for remaining in reversed(range(_TRIES)):
         try:
             act()
         except PermissionError:
