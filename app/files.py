@@ -6,62 +6,87 @@ A full disk, a crash or a power cut leaves the old file or the new one.
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
 from app.private_files import shared_mode
 
 PRIVATE = 0o600
-_TRIES, _PAUSE_SECONDS = 10, 0.05  # on Windows, where virus scanners and indexers hold new files open for a moment
+# Virus scanners and indexers of Windows hold new files open for a moment.
+_TRIES, _PAUSE_SECONDS = 10 if os.name == "nt" else 1, 0.05
+
+
+class Replacement:
+    """A file that is written beside `path` and takes its place with `commit`; `discard` leaves the old one.
+
+    All of it can raise `OSError`, `discard` cannot.
+    """
+
+    def __init__(self, path: Path, mode: int = PRIVATE) -> None:
+        self._path = path
+        # File systems limit the length of a name.
+        self._beside = path.with_name(f"{path.name[:40]}.{os.getpid()}.tmp")
+        self._beside.unlink(missing_ok=True)  # left by a process that died; a link is never followed
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+        self._file = os.fdopen(os.open(self._beside, flags, mode), "wb")
+
+    @classmethod
+    def chosen(cls, path: Path) -> "Replacement":
+        """For a place that a person chose.
+
+        A link stays one: what it points to is replaced. A new file is open to those whom the person's umask lets in;
+        one that was there keeps its mode.
+        """
+        target = Path(os.path.realpath(path))
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else shared_mode(0o666)
+        made = cls(target)
+        if os.name != "nt":
+            os.fchmod(made._file.fileno(), mode)
+        return made
+
+    def write(self, content: bytes) -> None:
+        """Add to it."""
+        self._file.write(content)
+
+    def commit(self) -> None:
+        """Put it in the old one's place; the old one is left if that fails."""
+        try:
+            with self._file:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            _patiently(lambda: self._beside.replace(self._path))
+        except BaseException:
+            self.discard()
+            raise
+        with suppress(OSError):  # the file is there; some file systems cannot synchronise a folder
+            sync_folder(self._path.parent)
+
+    def discard(self) -> None:
+        """Leave the old one, and nothing beside it."""
+        with suppress(OSError):  # a full disk fails here once more
+            self._file.close()
+        with suppress(OSError):
+            self._beside.unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, content: bytes, mode: int = PRIVATE) -> None:
     """Replace a file. Raises `OSError`; then the old one is as it was."""
-    with replacing(path, mode) as file:
-        file.write(content)
+    _fill(Replacement(path, mode), content)
 
 
 def write_chosen(path: Path, content: bytes) -> None:
-    """The same for a place that a person chose: see `replacing_chosen`."""
-    with replacing_chosen(path) as file:
-        file.write(content)
+    """The same for a place that a person chose: see `Replacement.chosen`."""
+    _fill(Replacement.chosen(path), content)
 
 
-@contextmanager
-def replacing(path: Path, mode: int = PRIVATE) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of `path` when the block ends; an exception leaves the old one."""
-    beside = path.with_name(f"{path.name[:40]}.{os.getpid()}.tmp")  # file systems limit the length of a name
-    beside.unlink(missing_ok=True)  # of a process that died; never a link that somebody put there
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+def _fill(file: Replacement, content: bytes) -> None:
     try:
-        with os.fdopen(os.open(beside, flags, mode), "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        _patiently(lambda: beside.replace(path))
+        file.write(content)
     except BaseException:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
+        file.discard()
         raise
-    with suppress(OSError):  # the file is there; some file systems cannot synchronise a folder
-        sync_folder(path.parent)
-
-
-@contextmanager
-def replacing_chosen(path: Path) -> Iterator[IO[bytes]]:
-    """The same where a person chose the place.
-
-    A link stays one: what it points to is replaced. A new file is open to those whom the person's umask lets in; one
-    that was there keeps its mode.
-    """
-    target = Path(os.path.realpath(path))
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else shared_mode(0o666)
-    with replacing(target) as file:
-        if os.name != "nt":
-            os.fchmod(file.fileno(), mode)
-        yield file
+    file.commit()
 
 
 def remove(path: Path) -> None:
@@ -86,7 +111,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _patiently(act: Callable[[], object]) -> None:
-    for remaining in reversed(range(_TRIES if os.name == "nt" else 1)):
+    for remaining in reversed(range(_TRIES)):
         try:
             act()
         except PermissionError:

@@ -44,21 +44,30 @@ class NoticeBar(QFrame):
 
     def __init__(self, notice: Notice, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        notice = replace(notice, message=translated(notice.message), hint=translated(notice.hint))
-        self.notice = notice
+        self.notice = notice = _in_our_language(notice)
         self.setObjectName("notice")
         self.setProperty("tone", notice.tone.value)
         self.setAccessibleName(notice.text)
         row = QHBoxLayout(self)
         row.setContentsMargins(14, 8, 8, 8)
         row.setSpacing(8)
-        row.addWidget(self._words(), 1)
+        self._label = self._words()
+        row.addWidget(self._label, 1)
         if notice.action:
             row.addWidget(self._button(notice.action, lambda: self.action_requested.emit(notice.key)))
         if notice.tone is Tone.ERROR:
             row.addWidget(self._button(tr("Copy"), lambda: QGuiApplication.clipboard().setText(notice.text)))
             row.addWidget(self._button(tr("Copy diagnostics"), self.diagnostics_requested.emit))
         row.addWidget(self._closer())
+
+    def takes(self, notice: Notice) -> bool:
+        """Say these words from now on, if nothing else of the bar changes, so that its button stays under the mouse."""
+        if not notice.action or (notice.action, notice.tone) != (self.notice.action, Tone.HINT):
+            return False
+        self.notice = _in_our_language(notice)
+        self._label.setText(unsteered(self.notice.text))
+        self.setAccessibleName(self.notice.text)
+        return True
 
     def _words(self) -> QLabel:
         words = QLabel(unsteered(self.notice.text), self)
@@ -83,6 +92,10 @@ class NoticeBar(QFrame):
         return closer
 
 
+def _in_our_language(notice: Notice) -> Notice:
+    return replace(notice, message=translated(notice.message), hint=translated(notice.hint))
+
+
 class NoticeStack(QWidget):
     """The bars that are shown now, the newest at the bottom; takes no room when there is none."""
 
@@ -103,7 +116,10 @@ class NoticeStack(QWidget):
         return tuple(bar.notice for bar in self._bars.values())
 
     def add(self, notice: Notice) -> None:
-        """Show a notice in place of the one with the same key."""
+        """Show a notice in place of the one with the same key; where only its words change, its button stays."""
+        shown = self._bars.get(notice.key)
+        if shown is not None and shown.takes(notice):
+            return
         self.dismiss(notice.key)
         bar = NoticeBar(notice, self)
         bar.dismissed.connect(self.dismiss)

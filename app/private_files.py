@@ -6,8 +6,6 @@ On Windows permissions come from the folder: the profile's own folders are priva
 import logging
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
@@ -48,21 +46,6 @@ def share(path: Path) -> None:
         path.chmod(shared_mode(0o777 if path.is_dir() else 0o666))
     except OSError as error:
         _log.debug("The permissions of %s could not be set: %s", path, error)
-
-
-@contextmanager
-def exported(path: Path) -> Iterator[None]:
-    """A file that a person keeps elsewhere is written: it keeps the permissions it had, or gets those of the umask."""
-    try:
-        before = stat.S_IMODE(path.stat().st_mode)
-    except OSError:
-        before = None
-    yield
-    if before is None:
-        share(path)
-    elif os.name == "posix":
-        with suppress(OSError):
-            path.chmod(before)
 
 
 def make_shared(folder: Path) -> None:

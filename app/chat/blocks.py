@@ -20,12 +20,18 @@ _MOST_QUOTES = 10  # within each other; for every line the parser needs the squa
 _MOST_BRACKETS = 150  # in one paragraph; each is a search for its partner through all others
 
 
+class _Parser(MarkdownIt):
+    def validateLink(self, url: str) -> bool:  # noqa: N802  # the parser's own name
+        """Only addresses of the web are links; one of any other kind is text, as it was written."""
+        return url.lower().startswith(("http://", "https://"))
+
+
 def markdown_parser() -> MarkdownIt:
     """CommonMark with tables, strikethrough and maths. HTML is text; an image is the link it is made from.
 
     What is nested deeper than `MAX_NESTING` is dropped by the parser: whoever renders has to look for that.
     """
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING})
+    parser = _Parser("commonmark", {"html": False, "maxNesting": MAX_NESTING})
     parser.block.ruler.at("blockquote", _quote, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     parser.inline.ruler.before("link", "too_many_brackets", _too_many_brackets)
     return parser.enable(["table", "strikethrough"]).disable("image").use(math_syntax)

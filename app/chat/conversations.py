@@ -1,24 +1,23 @@
 """All conversations: the list at the side, the file they live in, and the one that is shown."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QDateTime, QLocale, QObject, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.actions import Actions
 from app.chat.archive.archive import Archive
-from app.chat.archive.records import ConversationRecord, MessageRecord, SearchHit
+from app.chat.archive.importing import Imported
+from app.chat.archive.records import ConversationRecord, SearchHit
 from app.chat.controller import ChatController
-from app.chat.conversation import Conversation
-from app.chat.exchange import as_json, as_markdown
-from app.chat.keeper import Keeper, conversation_of
+from app.chat.keeper import Keeper
 from app.chat.round_keeper import RoundKeeper
 from app.chat.sidebar.panel import ConversationsPanel
 from app.notices import Notice, Tone
-from app.private_files import exported
+from app.number_text import Number, share_text
+from app.save_dialog import ask_where
 from app.theme import Colors
 from app.translation import tr
 
@@ -27,7 +26,10 @@ SAVING_NOTICE = "conversations-not-saved"
 SET_ASIDE_NOTICE = "conversations-set-aside"
 EXCHANGE_NOTICE = "conversation-exchange"
 
-_FORMATS = "Markdown (*.md);;JSON (*.json)"
+IMPORT_NOTICE = "conversation-import"
+
+_FORMATS = {"Markdown (*.md)": ".md", "JSON (*.json)": ".json"}
+_MOST_NAMED = 3  # files that an import could not read
 
 
 class Conversations(QObject):
@@ -41,7 +43,7 @@ class Conversations(QObject):
         self._window = parent
         self._chat = chat
         self._deleted: list[ConversationRecord] = []
-        self._exporting: tuple[Path, int] | None = None
+        self._importing = 0  # number of the import that was asked for, or told of, last
         self.archive = Archive(file, self)
         self.keeper = Keeper(chat, self.archive, self)
         self.rounds = RoundKeeper(chat, self.archive, self.keeper, self)
@@ -54,9 +56,10 @@ class Conversations(QObject):
         keeper.current_changed.connect(panel.show_current)
         panel.show_current(keeper.current)
         archive.found.connect(self._on_found)
-        archive.opened.connect(self._on_opened)
+        archive.exported.connect(self._on_exported)
+        archive.export_failed.connect(self._on_export_failed)
+        archive.import_progressed.connect(self._on_import_progressed)
         archive.imported.connect(self._on_imported)
-        archive.import_failed.connect(self._on_import_failed)
         archive.set_aside.connect(self._on_set_aside)
         archive.write_failed.connect(lambda words: self.notice_raised.emit(Notice(SAVING_NOTICE, words)))
         archive.write_recovered.connect(lambda: self.notice_withdrawn.emit(SAVING_NOTICE))
@@ -135,22 +138,22 @@ class Conversations(QObject):
         if record is None:
             return
         start = "".join(each if each.isalnum() or each in " -_" else "_" for each in record.shown_title).strip()
-        path, kind = QFileDialog.getSaveFileName(self._window, tr("Export conversation"), f"{start}.md", _FORMATS)
+        path = ask_where(self._window, tr("Export conversation"), f"{start}.md", _FORMATS)
         if path:
-            target = Path(path)
-            if not target.suffix:
-                target = target.with_suffix(".json" if "json" in kind else ".md")
-            self._exporting = (target, conversation)
             self.keeper.save()
-            self.archive.open(record)
+            self.archive.export(self.keeper.record(conversation) or record, path)
 
     def import_files(self) -> None:
         """Ask for files, and add what they hold to the list."""
         paths, _ = QFileDialog.getOpenFileNames(
             self._window, tr("Import conversations"), "", tr("Conversations (*.json *.md *.markdown)")
         )
-        for path in paths:
-            self.archive.read_file(Path(path))
+        if paths:
+            self._importing = self.archive.import_files([Path(path) for path in paths], self._chat.beginning)
+
+    def stop_import(self) -> None:
+        """Import no more; what was imported so far stays."""
+        self.archive.stop_import(self._importing)
 
     def _change_pin(self, conversation: int) -> None:
         if record := self.keeper.record(conversation):
@@ -158,46 +161,52 @@ class Conversations(QObject):
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _on_imported(self, _path: Path, found: list[tuple[str, Conversation]]) -> None:
-        for title, conversation in found:
-            if conversation.settings is not None:
-                prompt = conversation.settings.system_prompt
-                conversation.settings = replace(self._chat.beginning, system_prompt=prompt)
-            self.keeper.add(conversation, title)
-
-    def _on_import_failed(self, path: Path, reason: str) -> None:
-        self.notice_raised.emit(
-            Notice(EXCHANGE_NOTICE, tr("{name} could not be imported.").format(name=path.name), reason)
+    def _on_import_progressed(self, number: int, so_far: Imported) -> None:
+        self._importing = number
+        words = tr("Importing {name}: {share} read, {count} conversations so far.").format(
+            name=so_far.name, share=share_text(so_far.share), count=f"{Number(so_far.count):,}"
         )
+        self.notice_raised.emit(Notice(IMPORT_NOTICE, words, action=tr("Stop"), tone=Tone.HINT))
+
+    def _on_imported(self, _number: int, result: Imported, records: list[ConversationRecord]) -> None:
+        self.notice_withdrawn.emit(IMPORT_NOTICE)
+        self.keeper.take_in(records)
+        if result.is_stopped or result.problems or len(records) > 1:
+            self.notice_raised.emit(_import_notice(result))
 
     def _on_found(self, _number: int, hits: list[SearchHit]) -> None:
         self.panel.show_found(hits)
 
-    def _on_opened(self, record: ConversationRecord, messages: list[MessageRecord]) -> None:
-        """A conversation was read: to be written elsewhere, or to be shown."""
-        if self._exporting is None or self._exporting[1] != record.id:
-            if self.keeper.record(record.id) is not None:  # else it was deleted meanwhile
-                self.keeper.show(record, messages)
-            return
-        (path, _), self._exporting = self._exporting, None
-        shown = conversation_of(record, messages)
-        prompt = shown.settings.system_prompt if shown.settings else ""
-        write = as_json if path.suffix.casefold() == ".json" else as_markdown
-        try:
-            with exported(path):
-                path.write_text(write(record.shown_title, shown.messages, prompt), encoding="utf-8")
-        except OSError as error:
-            words = tr("{path} could not be written: {reason}.").format(path=path, reason=error.strerror or error)
-            self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words))
-        else:
-            self.notice_raised.emit(
-                Notice(EXCHANGE_NOTICE, tr("Exported to {path}.").format(path=path), tone=Tone.HINT)
-            )
+    def _on_exported(self, path: Path) -> None:
+        words = tr("Exported to {path}.").format(path=path)
+        self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words, tone=Tone.HINT))
 
-    def _on_set_aside(self, place: str, reason: str) -> None:
+    def _on_export_failed(self, path: Path, reason: str) -> None:
+        words = tr("{path} could not be written: {reason}.").format(path=path, reason=reason)
+        self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words))
+
+    def _on_set_aside(self, place: str, reason: str, until: float) -> None:
         words = tr("The file of your conversations could not be used: {reason}. A new one was begun.").format(
             reason=reason
         )
-        self.notice_raised.emit(
-            Notice(SET_ASIDE_NOTICE, words, tr("The old file is kept as {place}.").format(place=place))
-        )
+        hint = tr("The old file is kept as {place}.").format(place=place)
+        if until:
+            day = QLocale().toString(QDateTime.fromSecsSinceEpoch(int(until)).date(), QLocale.FormatType.LongFormat)
+            hint += " " + tr("It is removed after {day}; copy it elsewhere to keep it.").format(day=day)
+        self.notice_raised.emit(Notice(SET_ASIDE_NOTICE, words, hint))
+
+
+def _import_notice(result: Imported) -> Notice:
+    """What came of an import."""
+    count = f"{Number(result.count):,}"
+    if not result.count and result.problems and not result.is_stopped:
+        (name, reason), *_ = result.problems
+        return Notice(EXCHANGE_NOTICE, tr("{name} could not be imported.").format(name=name), reason)
+    words = tr("The import was stopped.") + " " if result.is_stopped else ""
+    words += tr("{count} conversations were imported.").format(count=count)
+    if not result.problems:
+        return Notice(EXCHANGE_NOTICE, words, tone=Tone.HINT)
+    hints = [tr("{name}: {reason}").format(name=name, reason=reason) for name, reason in result.problems[:_MOST_NAMED]]
+    if result.unusable:
+        hints.append(tr("{count} entries are no conversations.").format(count=f"{Number(result.unusable):,}"))
+    return Notice(EXCHANGE_NOTICE, words, " ".join(hints))

@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QColor, QTextCursor, QTextDocument, QTextFrame, QTextFrameFormat, QTextLength
 
 from app.chat.budget import Budget
-from app.chat.code_header import CODE, JOINT, header_html
+from app.chat.code_header import CODE, JOINT, header_html, mark_header
 from app.chat.document_style import squash, style_sheet
 from app.chat.formula_places import FormulaPlaces
 from app.chat.formulas import Formulas, Latex
@@ -137,9 +137,11 @@ class MarkdownDocument(QObject):
         frame = cursor.insertFrame(layout)
         header = ""
         if rendered.code is not None and not block.continues:
-            header = header_html(rendered.code.language, number, self._renderer.colors)
+            header = header_html(rendered.code.language, self._renderer.colors)
         cursor.insertHtml(_PLACEHOLDER + header + rendered.html)
         _take_away_placeholder(cursor, frame.firstPosition())
+        if header:
+            mark_header(self._document.findBlock(frame.firstPosition()), number)
         for each, latex in enumerate(rendered.formulas):
             self._place_formula(frame, each, latex)
         cursor.movePosition(QTextCursor.MoveOperation.End)

@@ -2,7 +2,7 @@
 
 from PySide6.QtGui import QTextBlock, QTextCursor, QTextFrame
 
-from app.chat.code_header import JOINT, is_header_link
+from app.chat.code_header import JOINT, copied_block
 from app.chat.document_style import is_squashed
 from app.chat.formula_image import OBJECT, SOURCE
 
@@ -34,7 +34,7 @@ def _text_of(block: QTextBlock, begin: int, end: int) -> str:
     while not pieces.atEnd():
         fragment = pieces.fragment()
         layout = fragment.charFormat()
-        if is_header_link(layout.anchorHref()):
+        if copied_block(layout) is not None:
             return ""
         start = fragment.position()
         text = fragment.text()[max(0, begin - start) : max(0, end - start)]

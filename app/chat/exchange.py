@@ -1,19 +1,30 @@
 """Conversations as files that others can read: Markdown to look at, JSON with the usual messages to go on with."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, BinaryIO, NamedTuple, cast, get_args
 
 from app import json_text as json
+from app.chat.archive.records import ConversationRecord
 from app.chat.conversation import Conversation, Message
+from app.chat.json_items import ItemTooLargeError, is_list, items
+from app.files import write_chosen
+from app.hostile_json import parse_json
 from app.plain_text import well_formed
 from app.settings import GenerationSettings
 from app.translation import tr
 from engine.messages import Role
 
 _FORMAT = "coppice-conversation"
-_LARGEST_BYTES = 200 << 20
+# A file is read one conversation at a time, so its size costs time, not memory. What is larger than this, nobody's
+# history is: the texts of the largest histories that services hand out take some hundred megabytes.
+_LARGEST_BYTES = 1 << 30
+# One conversation is parsed as a whole, which takes up to fifteen times its size: a quarter of a gigabyte at most.
+_LARGEST_CHAT_BYTES = 16 << 20
+_BYTES_PER_BRACKET = 16  # a message takes 28 at least
+_MOST_UNUSABLE = 1000  # of one file, before the rest of it is left
 MARKDOWN = (".md", ".markdown")
 _NAMES = {"user": "You", "assistant": "Answer", "system": "System"}
 _ROLES = {name: role for role, name in _NAMES.items()}
@@ -41,40 +52,111 @@ def as_json(title: str, messages: Sequence[Message], system_prompt: str = "") ->
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
+def write_conversation(path: Path, record: ConversationRecord, conversation: Conversation) -> None:
+    """Write the path that is shown; the end of the name decides how. Raises `OSError`; then the old file is left."""
+    prompt = conversation.settings.system_prompt if conversation.settings else ""
+    write = as_json if path.suffix.casefold() == ".json" else as_markdown
+    write_chosen(path, write(record.shown_title, conversation.messages, prompt).encode("utf-8", "replace"))
+
+
 def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, str]]:
     begin: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
     return begin + [(message.role, message.content) for message in messages]
 
 
-def read_conversations(path: Path) -> list[tuple[str, Conversation]]:
-    """Titles and conversations of a file; raises `ExchangeError` with the reason if it holds none."""
+class Read(NamedTuple):
+    """What was found at a place of a file: a title and a conversation, or why there is none.
+
+    `share` of the file, from 0 to 1, has been read.
+    """
+
+    title: str = ""
+    conversation: Conversation | None = None
+    reason: str = ""
+    share: float = 1.0
+
+
+def read_conversations(path: Path) -> Iterator[Read]:
+    """The conversations of a file, one by one; what is none says why, and the next one may be one.
+
+    Raises `ExchangeError` with the reason where nothing more can be read.
+    """
     try:
-        if path.stat().st_size > _LARGEST_BYTES:
-            reason = tr("It is larger than {size} MB.").format(size=_LARGEST_BYTES >> 20)
-        else:
-            read = from_markdown if path.suffix.casefold() in MARKDOWN else from_json
-            return read(path.read_text(encoding="utf-8-sig"))
+        size = path.stat().st_size
+        if size > _LARGEST_BYTES:
+            raise ExchangeError(tr("It is larger than {size} MB.").format(size=_LARGEST_BYTES >> 20))
+        with path.open("rb") as file:
+            if path.suffix.casefold() in MARKDOWN:
+                yield from (Read(*each) for each in from_markdown(_whole(file)))
+            elif is_list(file):
+                yield from _list(file, max(size, 1))
+            else:
+                yield from (Read(*each) for each in from_json(_whole(file)))
     except OSError as error:
-        reason = tr("It cannot be read: {reason}.").format(reason=error.strerror or error)
+        raise ExchangeError(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
+
+
+def _list(file: BinaryIO, size: int) -> Iterator[Read]:
+    """A list of conversations, or of the messages of one."""
+    unusable = 0
+    try:
+        found = items(file, _LARGEST_CHAT_BYTES)
+        first = next(found, None)
+        if first is None or not _is_chat(_parsed(first)):
+            yield from (Read(*each) for each in from_json(_whole(file)))
+            return
+        for item in chain([first], found):
+            share = file.tell() / size
+            try:
+                yield Read(*_chat(_parsed(item)), share=share)
+            except ExchangeError as error:
+                yield Read(reason=str(error), share=share)
+                unusable += 1
+                if unusable == _MOST_UNUSABLE:
+                    raise ExchangeError(tr("Too much in it is no conversation.")) from None
+    except ItemTooLargeError:
+        raise _too_large() from None
+
+
+def _whole(file: BinaryIO) -> str:
+    """All of a file that is one conversation."""
+    file.seek(0)
+    content = file.read(_LARGEST_CHAT_BYTES + 1)
+    if len(content) > _LARGEST_CHAT_BYTES:
+        raise _too_large()
+    try:
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        reason = tr("It is not UTF-8 text.")
-    raise ExchangeError(reason)
+        raise ExchangeError(tr("It is not UTF-8 text.")) from None
+
+
+def _too_large() -> ExchangeError:
+    return ExchangeError(tr("A conversation in it is larger than {size} MB.").format(size=_LARGEST_CHAT_BYTES >> 20))
 
 
 def from_json(text: str) -> list[tuple[str, Conversation]]:
-    """Titles and conversations of a file: one `{"messages"}`, a list of them, or a bare list of messages.
+    """Titles and conversations of a text: one `{"messages"}`, a list of them, or a bare list of messages.
 
     Raises `ExchangeError`. What is said twice in a row by one side becomes one message, and system messages become the
     system prompt in the conversation's settings, whose others are the defaults.
     """
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ExchangeError(tr("The file is not JSON: {error}.").format(error=error)) from error
-    chats = document if _is_list_of_chats(document) else [document]
+    document = _parsed(text.encode("utf-8", "surrogatepass"))
+    chats = document if isinstance(document, list) and all(map(_is_chat, document)) else [document]
     if not chats:
         raise ExchangeError(tr("The file holds no conversation."))
     return [_chat(each) for each in chats]
+
+
+def _parsed(content: bytes) -> Any:
+    """A value of JSON. Raises `ExchangeError`."""
+    try:
+        content.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise ExchangeError(tr("It is not UTF-8 text.")) from None
+    try:
+        return parse_json(content, _BYTES_PER_BRACKET)
+    except ValueError as error:
+        raise ExchangeError(tr("The file is not JSON: {error}.").format(error=tr(str(error)))) from error
 
 
 def from_markdown(text: str) -> list[tuple[str, Conversation]]:
@@ -96,8 +178,8 @@ def from_markdown(text: str) -> list[tuple[str, Conversation]]:
     return [_chat({"title": title, "messages": turns})]
 
 
-def _is_list_of_chats(document: Any) -> bool:
-    return isinstance(document, list) and all(isinstance(each, dict) and "messages" in each for each in document)
+def _is_chat(document: Any) -> bool:
+    return isinstance(document, dict) and "messages" in document
 
 
 def _chat(document: Any) -> tuple[str, Conversation]:

@@ -3,29 +3,33 @@
 import math
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QUrl, Signal
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
-    QDesktopServices,
+    QCursor,
     QFont,
     QGuiApplication,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
     QPalette,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
     QWheelEvent,
 )
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QToolTip, QWidget
 
-from app.chat.code_header import code_number
+from app.chat.code_header import copied_block
 from app.chat.excerpt import selected_text
+from app.chat.link_address import may_open, shown_address
+from app.chat.link_opening import follow_link
+from app.plain_text import tip
 from app.theme import reading_font
 from app.translation import tr
 
 if TYPE_CHECKING:
     from app.chat.manuscript import Manuscript
-
-_SCHEMES = ("http", "https")
 
 
 class MessageText(QTextBrowser):
@@ -40,6 +44,7 @@ class MessageText(QTextBrowser):
         super().__init__(parent)
         self._markdown: Manuscript | None = None
         self._zoom = 100
+        self._clicked: QPointF | None = None  # while a button of the mouse is released
         self.setFont(self._wanted_font())
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -54,6 +59,7 @@ class MessageText(QTextBrowser):
         palette.setColor(QPalette.ColorRole.Base, Qt.GlobalColor.transparent)
         self.setPalette(palette)
         self.anchorClicked.connect(self._on_anchor_clicked)
+        self.highlighted.connect(self._on_highlighted)
         self.document().documentLayout().documentSizeChanged.connect(self._on_document_size_changed)
 
     def follow(self, markdown: "Manuscript") -> None:
@@ -97,6 +103,16 @@ class MessageText(QTextBrowser):
         else:
             super().keyPressEvent(event)
 
+    def focusNextPrevChild(self, forward: bool) -> bool:  # noqa: N802
+        """Tab goes from link to link; each says where it leads."""
+        stays = super().focusNextPrevChild(forward)
+        if stays and self.textCursor().hasSelection():
+            place = self.textCursor().selectionStart()
+            cursor = QTextCursor(self.document())
+            cursor.setPosition(place + 1)
+            self._show_address(QUrl(cursor.charFormat().anchorHref()), self.cursorRect().bottomLeft())
+        return stays
+
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802
         """The usual menu, which knows of the other messages."""
         menu = self.createStandardContextMenu(event.pos())
@@ -123,7 +139,9 @@ class MessageText(QTextBrowser):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Tell what was clicked."""
+        self._clicked = event.position()
         super().mouseReleaseEvent(event)
+        self._clicked = None
         is_plain = event.button() == Qt.MouseButton.LeftButton and not self.textCursor().hasSelection()
         if is_plain and not self.anchorAt(event.position().toPoint()):
             layout = self.document().documentLayout()
@@ -149,19 +167,48 @@ class MessageText(QTextBrowser):
             font.setPointSizeF(font.pointSizeF() * self._zoom / 100)
         return font
 
+    def _link_place(self) -> int:
+        """Where in the document the link begins, or goes on, that was clicked or that the keyboard stands on."""
+        if self._clicked is not None:
+            return self.document().documentLayout().hitTest(self._clicked, Qt.HitTestAccuracy.FuzzyHit)
+        return self.textCursor().selectionStart()
+
     def _on_anchor_clicked(self, url: QUrl) -> None:
-        number = code_number(url)
-        if number is not None and self._markdown is not None:
+        layout, words = _link_at(self.document(), self._link_place(), url)
+        number = copied_block(layout)
+        if number is None:
+            follow_link(url, words, self)
+        elif self._markdown is not None:
             QGuiApplication.clipboard().setText(self._markdown.code(number))
             QToolTip.showText(self.cursor().pos(), tr("Copied"), self)
-        else:
-            open_link(url)
+
+    def _on_highlighted(self, url: QUrl) -> None:
+        """The mouse has come to a link, or left it."""
+        self._show_address(url, self.viewport().mapFromGlobal(QCursor.pos()))
+
+    def _show_address(self, url: QUrl, place: QPoint) -> None:
+        """Say where a link leads."""
+        words = tip(shown_address(url)) if may_open(url) else ""
+        QToolTip.showText(self.viewport().mapToGlobal(place), words, self)
 
     def _on_document_size_changed(self) -> None:
         self.setFixedHeight(math.ceil(self.document().size().height()))
 
 
-def open_link(url: QUrl) -> None:
-    """Open a web address in the person's browser; every other kind of address is ignored."""
-    if url.scheme().lower() in _SCHEMES:
-        QDesktopServices.openUrl(url)
+def _link_at(document: QTextDocument, place: int, url: QUrl) -> tuple[QTextCharFormat, str]:
+    """The format and the visible text of the link with this address that a place is in, or at the edge of."""
+    block = document.findBlock(place)
+    pieces = block.begin()
+    layout, words, is_it = QTextCharFormat(), "", False
+    while not pieces.atEnd():
+        fragment = pieces.fragment()
+        pieces += 1
+        if QUrl(fragment.charFormat().anchorHref()) != url or not fragment.charFormat().isAnchor():
+            if is_it:
+                break
+            words = ""
+            continue
+        words += fragment.text()
+        if fragment.position() <= place <= fragment.position() + fragment.length():
+            layout, is_it = fragment.charFormat(), True
+    return layout, words if is_it else ""

@@ -93,6 +93,8 @@ class BlockRenderer:
                 for each in token.children or ():
                     if each.type == "code_inline":
                         each.content = marked(each.content)
+                    elif each.type == "link_open":  # a title would be its tooltip, and hide where it leads
+                        each.attrs.pop("title", None)
 
     def _highlight(self, code: str, language: str, _attributes: str) -> str:
         """The code with colours; a language that pygments does not know stays plain."""

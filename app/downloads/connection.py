@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from app import json_text as json
 from app.downloads.failures import Passing, UnsuitableError
-from app.downloads.hostile_json import parse_json
 from app.downloads.responses import failure, proxy_refusal
 from app.downloads.token_trust import token_for, withheld
+from app.hostile_json import parse_json
 from engine.errors import InputError
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who goes online needs it

@@ -1,15 +1,17 @@
 """What leaves the tree panel and comes back to it: recordings, pictures, texts."""
 
+import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QPoint, QTimer, Signal
+from PySide6.QtCore import QBuffer, QIODevice, QObject, QPoint, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.files import write_chosen
 from app.number_text import Number
-from app.private_files import exported
+from app.save_dialog import ask_where
 from app.translation import tr
 from app.tree.history import History
 from app.tree.outline import as_text
@@ -20,6 +22,8 @@ from app.tree.snapshot import Snapshot
 from app.tree.spill import FileSpill
 from engine.errors import InputError
 from engine.messages import Round
+
+_log = logging.getLogger(__name__)
 
 PICTURE_SCALE = 2
 SUFFIX = ".coppice"  # desktops open such files with this program
@@ -52,10 +56,9 @@ class Exports(QObject):
         if not len(self._player.history):
             self.told.emit(tr("There is no round to save yet."))
             return
-        name, _ = QFileDialog.getSaveFileName(self._panel, tr("Save recording"), f"rounds{SUFFIX}", _filter())
-        if name:
-            path = Path(name)
-            self.save_to(path if path.suffix else path.with_suffix(SUFFIX))
+        kinds = dict.fromkeys(_filter().split(";;"), SUFFIX)
+        if path := ask_where(self._panel, tr("Save recording"), f"rounds{SUFFIX}", kinds):
+            self.save_to(path)
 
     def save_to(self, path: Path) -> None:
         """Write all rounds that are kept; `told` says when that is done."""
@@ -107,13 +110,20 @@ class Exports(QObject):
 
     def export_picture(self, canvas: QWidget) -> None:
         """Ask where to, and write what the view shows."""
-        name, _ = QFileDialog.getSaveFileName(self._panel, tr("Export picture"), "tree.png", tr("Pictures (*.png)"))
-        if name:
-            path = Path(name) if Path(name).suffix else Path(name).with_suffix(".png")
-            with exported(path):
-                saved = self.picture(canvas).save(str(path))
-            words = tr("The picture is in {name}.") if saved else tr("The picture could not be written in {name}.")
-            self.told.emit(words.format(name=path.name))
+        path = ask_where(self._panel, tr("Export picture"), "tree.png", {tr("Pictures (*.png)"): ".png"})
+        if path is None:
+            return
+        buffer = QBuffer()
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        words = tr("The picture could not be written in {name}.")
+        if self.picture(canvas).save(buffer, path.suffix[1:]):
+            try:
+                write_chosen(path, buffer.data().data())
+            except OSError:
+                _log.exception("a picture could not be written")
+            else:
+                words = tr("The picture is in {name}.")
+        self.told.emit(words.format(name=path.name))
 
     def copy_text(self, tree: Snapshot | None) -> None:
         """Put a tree on the clipboard."""

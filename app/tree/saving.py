@@ -1,14 +1,12 @@
 """Writes the rounds of a history into a recording bit by bit, so that the window goes on and one can stop it."""
 
 import time
-from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.files import Replacement
 from app.number_text import Number
-from app.private_files import exported
 from app.translation import tr
 from app.tree.player import Player
 from app.tree.recording import recording_line
@@ -26,8 +24,8 @@ class Saving(QObject):
     def __init__(self, player: Player, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._player = player
-        self._file: TextIO | None = None
-        self._path = self._part = Path()
+        self._file: Replacement | None = None
+        self._path = Path()
         self._next = self._count = self._written = 0
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._write_on)
@@ -40,11 +38,11 @@ class Saving(QObject):
     def begin(self, path: Path) -> None:
         """Write all rounds that there are now to this place."""
         self.stop()
-        self._path, self._part = path, path.with_name(f"{path.name}.part")
+        self._path = path
         self._next = self._written = 0
         self._count = len(self._player.history)
         try:
-            self._file = self._part.open("w", encoding="utf-8")
+            self._file = Replacement.chosen(path)
         except OSError as error:
             self._fail(error)
             return
@@ -54,9 +52,8 @@ class Saving(QObject):
         """Write no more, and leave nothing behind."""
         self._timer.stop()
         if self._file is not None:
-            self._file.close()
+            self._file.discard()
             self._file = None
-            self._part.unlink(missing_ok=True)
 
     def _write_on(self) -> None:
         """For a moment; then the window has its turn."""
@@ -70,7 +67,7 @@ class Saving(QObject):
                     break
                 kept = history.round(self._next)
                 if kept is not None:
-                    self._file.write(recording_line(kept))
+                    self._file.write(recording_line(kept).encode("utf-8", "replace"))
                     self._written += 1
                 self._next += 1
             if self._next >= self._count:
@@ -84,10 +81,8 @@ class Saving(QObject):
 
     def _finish(self) -> None:
         assert self._file is not None, "only what was begun ends"
-        self._file.close()
+        self._file.commit()
         self._file = None
-        with exported(self._path):
-            self._part.replace(self._path)
         lost = self._count - self._written
         words = tr("{count} rounds were saved in {name}.").format(
             count=f"{Number(self._written):,}", name=self._path.name
@@ -99,9 +94,6 @@ class Saving(QObject):
     def _fail(self, error: OSError) -> None:
         self._timer.stop()
         if self._file is not None:
-            with suppress(OSError):  # closing it could fail for the same reason
-                self._file.close()
+            self._file.discard()
             self._file = None
-            with suppress(OSError):
-                self._part.unlink(missing_ok=True)
         self.ended.emit(tr("The recording could not be saved: {reason}.").format(reason=error.strerror or error))

@@ -8,8 +8,8 @@ from torch import nn
 
 from engine.errors import ModelError
 from engine.model.families import layer_windows
-from engine.model.rope import LengthRope, find_rope
 from engine.model.positions import longest_sequence
+from engine.model.rope import LengthRope, find_rope
 
 
 @dataclass(frozen=True, slots=True)

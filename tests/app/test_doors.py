@@ -36,7 +36,7 @@ from app.chat.keeper import message_record, title_of
 from app.downloads.connection import Connection
 from app.engine_child import EngineProgram
 from app.engine_link import EngineLink
-from app.library.hub.hostile_json import parse_json
+from app.hostile_json import parse_json
 from app.lifecycle.updates import parse_release
 from app.paths import ROOT, Folders
 from app.plain_text import well_formed, well_formed_values

@@ -16,8 +16,9 @@ from app.downloads.hub_cache import CacheDestination
 from app.downloads.place import HubPlace
 from app.downloads.plain_folder import FolderDestination
 from app.downloads.plan import RemoteFile
+from app.files import write_chosen
 from app.paths import ROOT, folders_below
-from app.private_files import become_private, exported, tighten
+from app.private_files import become_private, tighten
 from tests.app.test_application import PATIENCE_MS, engine_python
 
 __all__ = ["engine_python"]  # a fixture
@@ -175,12 +176,8 @@ def test_a_plain_folder_of_a_person_keeps_their_umask(umask: None, tmp_path: Pat
 def test_an_exported_file_is_the_persons(umask: None, tmp_path: Path) -> None:
     become_private()
     path = tmp_path / "notes.md"
-    with exported(path):
-        path.write_text("new")
+    write_chosen(path, b"new")
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     path.chmod(0o640)
-    with exported(path):
-        beside = tmp_path / "beside"
-        beside.write_text("newer")
-        beside.replace(path)
+    write_chosen(path, b"newer")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640

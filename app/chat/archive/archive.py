@@ -11,17 +11,20 @@ from typing import Literal, NamedTuple
 from PySide6.QtCore import QObject, QThread, Signal
 
 from app.background import attempt, lasting, report
+from app.chat.archive.importing import Importing
 from app.chat.archive.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.chat.archive.store import Store
-from app.chat.exchange import ExchangeError, read_conversations
+from app.chat.exchange import write_conversation
+from app.chat.kept import conversation_of
 from app.round_packing import pack
+from app.settings import GenerationSettings
 from app.translation import tr
 from engine.messages import Round
 
 _log = logging.getLogger("coppice.archive")
 
 Order = Literal[
-    "list", "search", "open", "save", "delete", "restore", "duplicate", "import", "close",
+    "list", "search", "open", "export", "save", "delete", "restore", "duplicate", "import", "close",
     "save rounds", "list rounds", "read rounds", "write again",
 ]  # fmt: skip
 _MOST_ROUNDS_BACK = 5_000  # that could not be written, and are tried again
@@ -35,6 +38,8 @@ class _Job(NamedTuple):
     number: int = 0
     rounds: tuple[tuple[RoundPlace, Round], ...] = ()
     keys: tuple[RoundKey, ...] = ()
+    paths: tuple[Path, ...] = ()
+    beginning: GenerationSettings | None = None
 
 
 class Archive(QThread):
@@ -47,13 +52,15 @@ class Archive(QThread):
 
     listed = Signal(list)  # of ConversationRecord
     found = Signal(int, list)  # number of the search, list of SearchHit
-    opened = Signal(object, list)  # ConversationRecord, list of MessageRecord
+    opened = Signal(int, object, list)  # number of the order to open, ConversationRecord, list of MessageRecord
+    exported = Signal(object)  # path
+    export_failed = Signal(object, str)  # path, reason
     duplicated = Signal(object)  # ConversationRecord
     rounds_listed = Signal(object, list)  # id of a conversation, list of RoundPlace
     rounds_read = Signal(list)  # of (RoundKey, bytes or None)
-    imported = Signal(object, list)  # path, list of (title, Conversation)
-    import_failed = Signal(object, str)  # path, reason
-    set_aside = Signal(str, str)  # where the unusable file lies now, and why
+    import_progressed = Signal(int, object)  # number of the order, Imported
+    imported = Signal(int, object, list)  # number of the order, Imported, list of ConversationRecord
+    set_aside = Signal(str, str, float)  # where the unusable file lies now, why, and when it is removed; 0: never
     write_failed = Signal(str)
     write_recovered = Signal()
 
@@ -65,7 +72,9 @@ class Archive(QThread):
         self._kept_back: dict[int, _Job] = {}  # conversation -> what could not be written yet
         self._marks_back: dict[int, _Job] = {}  # the same of deleting and restoring
         self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}  # the same of rounds
-        self._latest_search = 0
+        self._latest_search = self._latest_order = 0
+        self._imports: dict[int, Importing] = {}
+        self._stopped: set[int] = set()
         self._is_late = False  # with the list
         self._has_failed = False  # to write
         self._is_closing = False
@@ -82,9 +91,13 @@ class Archive(QThread):
         self._jobs.put(_Job("search", words=words, number=self._latest_search))
         return self._latest_search
 
-    def open(self, conversation: ConversationRecord) -> None:
-        """Ask for `opened`."""
-        self._jobs.put(_Job("open", conversation))
+    def open(self, conversation: ConversationRecord) -> int:
+        """Ask for `opened`, to show it; returns the number it will carry."""
+        return self._put_numbered(_Job("open", conversation))
+
+    def export(self, conversation: ConversationRecord, path: Path) -> None:
+        """Write the path that was last shown into a file; ask for `exported` or `export_failed`."""
+        self._jobs.put(_Job("export", conversation, paths=(path,)))
 
     def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
         """Write a conversation, and these of its messages."""
@@ -114,13 +127,25 @@ class Archive(QThread):
         """Ask for `rounds_read`."""
         self._jobs.put(_Job("read rounds", keys=tuple(keys)))
 
-    def read_file(self, path: Path) -> None:
-        """Read conversations from a file of others; ask for `imported` or `import_failed`."""
-        self._jobs.put(_Job("import", words=str(path)))
+    def import_files(self, paths: Sequence[Path], beginning: GenerationSettings) -> int:
+        """Bring in the conversations of files; ask for `import_progressed` and `imported`, which carry the number.
+
+        `beginning`: the settings of a new conversation. Other orders are carried out in between.
+        """
+        return self._put_numbered(_Job("import", paths=tuple(paths), beginning=beginning))
+
+    def stop_import(self, number: int) -> None:
+        """Import no more; what is in the store already stays, and `imported` tells of it."""
+        self._stopped.add(number)
 
     def close(self) -> None:
         """Carry out what was ordered so far, then end the thread."""
         self._jobs.put(_Job("close"))
+
+    def _put_numbered(self, job: _Job) -> int:
+        self._latest_order += 1
+        self._jobs.put(job._replace(number=self._latest_order))
+        return self._latest_order
 
     # ---- in the thread ----------------------------------------------------------------------------------------------
 
@@ -136,6 +161,8 @@ class Archive(QThread):
             self._carry_out(_Job("write again", number=conversation))
         for conversation in list(self._rounds_back):
             self._carry_out(_Job("save rounds", number=conversation))
+        for importing in self._imports.values():
+            importing.stop()
         if self._store:
             attempt(self._store.close, lambda _error: None)
 
@@ -143,9 +170,6 @@ class Archive(QThread):
         """Whatever is raised, it is told, and the next order is served."""
         self._keep(job)  # first: whatever happens now, nothing of it is lost
         try:
-            if job.order == "import":
-                self._import(Path(job.words))
-                return
             store = self._opened_store()
             self._serve(store, job)
             if self._is_late:  # the list was asked for in vain
@@ -173,7 +197,7 @@ class Archive(QThread):
         if self._store is None:
             self._store = Store(self._path)
             if self._store.set_aside:
-                self.set_aside.emit(str(self._store.set_aside), self._store.reason)
+                self.set_aside.emit(str(self._store.set_aside), self._store.reason, self._store.until)
         return self._store
 
     def _serve(self, store: Store, job: _Job) -> None:
@@ -182,7 +206,11 @@ class Archive(QThread):
             return
         match job.order:
             case "open":
-                self.opened.emit(job.conversation, store.messages(job.conversation.id))
+                self.opened.emit(job.number, job.conversation, store.messages(job.conversation.id))
+            case "export":
+                record = job.conversation
+                write_conversation(job.paths[0], record, conversation_of(record, store.messages(record.id)))
+                self.exported.emit(job.paths[0])
             case "save" | "delete" | "restore":
                 self._write(store, job.conversation.id)
                 self._write_others(store)
@@ -196,6 +224,8 @@ class Archive(QThread):
                 self.listed.emit(store.conversations())
             case "search" if job.number == self._latest_search:
                 self.found.emit(job.number, store.search(job.words))
+            case "import":
+                self._import(store, job)
             case "write again":
                 self._write(store, job.number)
             case "save rounds":
@@ -214,11 +244,26 @@ class Archive(QThread):
         store.save_rounds(job.number, packed)
         self._rounds_back.pop(job.number, None)
 
-    def _import(self, path: Path) -> None:
-        try:
-            self.imported.emit(path, read_conversations(path))
-        except ExchangeError as error:
-            self.import_failed.emit(path, str(error))
+    def _import(self, store: Store, job: _Job) -> None:
+        """A step of it; the next one waits behind what was ordered meanwhile."""
+        assert job.beginning
+        if job.number not in self._imports:
+            self._imports[job.number] = Importing(job.paths, job.beginning)
+        importing = self._imports[job.number]
+        if job.number in self._stopped:
+            importing.stop()
+        else:
+            importing.step(store)
+        if importing.is_over:
+            self._end_import(job.number, importing)
+        else:
+            self.import_progressed.emit(job.number, importing.so_far)
+            self._jobs.put(job)
+
+    def _end_import(self, number: int, importing: Importing) -> None:
+        self._imports.pop(number, None)
+        self._stopped.discard(number)
+        self.imported.emit(number, importing.so_far, importing.records)
 
     def _write(self, store: Store, conversation: int) -> None:
         """What is kept of it, also from before, so that nothing newer is overwritten; it is kept until it is there."""
@@ -243,12 +288,16 @@ class Archive(QThread):
 
     def _on_failed(self, job: _Job, error: BaseException) -> None:
         """Tell it, and answer whoever waits for an answer."""
-        reason = str(error) or type(error).__name__
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         self._is_late = self._is_late or self._store is None or job.order == "list"
         self._has_failed = self._has_failed or job.order in ("save", "delete", "restore")
         match job.order:
             case "import":
-                self.import_failed.emit(Path(job.words), tr("It cannot be read: {reason}.").format(reason=reason))
+                assert job.beginning
+                importing = self._imports.get(job.number) or Importing(job.paths, job.beginning)
+                self._end_import(job.number, importing)
+            case "export":
+                self.export_failed.emit(job.paths[0], reason)
                 return
             case "search":
                 self.found.emit(job.number, [])

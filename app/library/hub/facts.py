@@ -11,8 +11,8 @@ from pathlib import Path
 
 from app import json_text as json
 from app.background import pool
+from app.hostile_json import count, parse_object, text
 from app.library.hub.client import HubClient
-from app.library.hub.hostile_json import count, parse_object, text
 from app.library.hub.listing import INDEX, SINGLE, TOKENIZER_FILES, Listing, is_file_name, list_files
 from app.library.hub.remote_model import RemoteModel
 from app.library.hub.stop import Stop

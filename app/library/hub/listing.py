@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from app.hostile_json import count
 from app.library.hub.client import REPO, HubClient
-from app.library.hub.hostile_json import count
 from app.library.hub.rows import ModelRow, row_of
 from app.library.hub.stop import Stop
 from app.library.hub.trouble import unusable

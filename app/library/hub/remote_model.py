@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from app.hostile_json import parse_object
 from app.library.hub.client import HubClient, Part
-from app.library.hub.hostile_json import parse_object
 from app.library.hub.listing import Listing
 from app.library.hub.stop import Stop
 from app.library.hub.trouble import offline, unusable

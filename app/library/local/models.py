@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from app.library.hub.hostile_json import parse_object, text
+from app.hostile_json import parse_object, text
 from app.library.hub.listing import INDEX, SINGLE, is_file_name
 from app.translation import tr
 

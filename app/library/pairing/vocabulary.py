@@ -13,9 +13,9 @@ from typing import Any
 
 from app import json_text as json
 from app.files import write_atomically
+from app.hostile_json import count, parse_object
 from app.library.hub.client import HubClient
 from app.library.hub.facts import ModelFacts
-from app.library.hub.hostile_json import count, parse_object
 from app.library.hub.stop import Stop
 from app.library.hub.trouble import unusable
 from app.translation import tr

@@ -14,7 +14,7 @@ from app.chat.answering import grown
 from app.chat.archive.records import ConversationRecord
 from app.chat.chances import UNKNOWN, Chances, as_details, from_details, level_of, probability, with_round
 from app.chat.conversation import Conversation, Ending, Message
-from app.chat.keeper import conversation_of, message_record
+from app.chat.kept import conversation_of, message_record
 from app.chat.look import Look
 from app.theme import LIGHT
 from engine.messages import Round

@@ -11,7 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.conversation import Ending, Message
 from app.chat.figures import figures_of
-from app.chat.message_text import MessageText, open_link
+from app.chat.link_opening import open_link
+from app.chat.message_text import MessageText
 from app.chat.welcome import EXAMPLES, Welcome
 from app.engine_state import EngineState, Phase
 from app.translation import install

@@ -69,7 +69,7 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b'"\xe9"')
     for name, words in (("missing.json", "cannot be read"), ("latin.json", "not UTF-8")):
         with pytest.raises(ExchangeError, match=words):
-            read_conversations(tmp_path / name)
+            list(read_conversations(tmp_path / name))
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,9 @@ def test_what_is_written_as_markdown_is_read_back(tmp_path: Path, said: str) -> 
     made.ask("And then?")
     file = tmp_path / "trees.md"
     file.write_text(as_markdown("Trees", made.messages), encoding="utf-8")
-    ((title, again),) = read_conversations(file)
+    ((title, again, *_),) = read_conversations(file)
     assert title == "Trees"
+    assert again is not None
     assert [(each.role, each.text) for each in again.messages] == [(each.role, each.text) for each in made.messages]
 
 
@@ -102,4 +103,4 @@ def test_a_markdown_file_of_something_else_says_what_was_expected(tmp_path: Path
     file = tmp_path / "notes.md"
     file.write_text(text)
     with pytest.raises(ExchangeError, match=r"no (turns|question)"):
-        read_conversations(file)
+        list(read_conversations(file))

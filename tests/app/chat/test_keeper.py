@@ -15,7 +15,8 @@ from app.chat.archive.store import Store
 from app.chat.attachments.attachment import Attachment
 from app.chat.controller import ChatController
 from app.chat.conversation import Conversation, Ending
-from app.chat.keeper import Keeper, conversation_of, title_of
+from app.chat.keeper import Keeper
+from app.chat.kept import conversation_of, title_of
 from app.engine_state import EngineState, Phase
 from app.settings import GenerationSettings, SettingsFile
 from tests.app.fake_engine import loaded
@@ -31,7 +32,6 @@ class Desk:
         self.chat = ChatController(link, settings)
         self.archive = Archive(path)
         self.keeper = Keeper(self.chat, self.archive)
-        self.archive.opened.connect(self.keeper.show)
         link.events_arrived.connect(self.chat.on_events)
         self.chat.on_engine_state(EngineState(Phase.READY, pair=loaded(1)))
         self.archive.start()

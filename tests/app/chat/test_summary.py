@@ -9,7 +9,7 @@ from app.chat.context.summariser import SUMMARY_NOTICE
 from app.chat.context.summary import summary_chat, with_summary
 from app.chat.conversation import Conversation, Ending
 from app.chat.conversation_view import ConversationView
-from app.chat.keeper import _settings_of, conversation_of, message_record
+from app.chat.kept import conversation_of, message_record, settings_of
 from app.engine_state import EngineState, Phase
 from app.settings import SUMMARISE, GenerationSettings
 from app.theme import LIGHT
@@ -121,7 +121,7 @@ def test_it_outlives_the_window_and_stands_in_the_conversation(full: Room, qtbot
     full.link.finish()
     full.link.finish()
     conversation = full.controller.conversation
-    kept = ConversationRecord(conversation.id, leaf=conversation.leaf, settings=_settings_of(conversation))
+    kept = ConversationRecord(conversation.id, leaf=conversation.leaf, settings=settings_of(conversation))
     read: Conversation = conversation_of(kept, [message_record(kept.id, each) for each in conversation.messages])
     assert (read.summary, read.first_read) == (conversation.summary, conversation.first_read)
     view = ConversationView(LIGHT)

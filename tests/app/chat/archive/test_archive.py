@@ -37,7 +37,7 @@ def test_what_is_saved_is_listed_opened_and_found(archive: Archive, qtbot: QtBot
     with qtbot.waitSignal(archive.opened) as opened:
         archive.open(CHAT)
     assert opened.args is not None
-    assert [each.text for each in opened.args[1]] == ["an oak"]
+    assert [each.text for each in opened.args[2]] == ["an oak"]
     with qtbot.waitSignal(archive.found) as found:
         number = archive.search("oak")
     assert found.args is not None
@@ -81,7 +81,7 @@ def test_nothing_is_lost_while_the_disk_is_full(
     with qtbot.waitSignal(archive.opened) as opened:
         archive.open(CHAT)
     assert opened.args is not None
-    assert [each.text for each in opened.args[1]] == ["an old oak", "a larch", "a birch"]
+    assert [each.text for each in opened.args[2]] == ["an old oak", "a larch", "a birch"]
 
 
 def test_the_end_of_the_program_writes_what_was_kept_back(

@@ -1,0 +1,92 @@
+"""Brings conversations of files into the store, a few at a time, so that other orders are carried out in between."""
+
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.chat.archive.records import ConversationRecord, MessageRecord
+from app.chat.archive.store import Store
+from app.chat.conversation import Conversation
+from app.chat.exchange import ExchangeError, read_conversations
+from app.chat.kept import records_of
+from app.settings import GenerationSettings
+
+_STEP_SECONDS = 0.1
+_STEP_CHATS = 50
+
+_Chat = tuple[ConversationRecord, list[MessageRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What has become of an import so far: `count` conversations are saved, and `share` of the file `name` is read.
+
+    `unusable` counts what was in the files and no conversation; `problems` are the names of files with that in them, or
+    that could not be read to their end, each with the first reason.
+    """
+
+    count: int = 0
+    name: str = ""
+    share: float = 0.0
+    unusable: int = 0
+    problems: tuple[tuple[str, str], ...] = ()
+    is_stopped: bool = False
+
+
+class Importing:
+    """One import. What a step has saved stays, whatever becomes of the rest."""
+
+    def __init__(self, paths: Sequence[Path], beginning: GenerationSettings) -> None:
+        """`beginning`: the settings of a new conversation, which one with a system prompt of its own gets as well."""
+        self._beginning = beginning
+        self._found = self._read(paths)
+        self._problems: dict[str, str] = {}
+        self.so_far = Imported()
+        self.records: list[ConversationRecord] = []  # what was saved
+        self.is_over = False
+
+    def step(self, store: Store) -> None:
+        """Save some more. Raises `sqlite3.Error`; then the import is over."""
+        until = time.monotonic() + _STEP_SECONDS
+        chats: list[_Chat] = []
+        self.is_over = True
+        has_more = False
+        for chat in self._found:
+            chats += [chat] if chat else []
+            has_more = len(chats) >= _STEP_CHATS or time.monotonic() >= until
+            if has_more:
+                break
+        store.save_all(chats)
+        self.is_over = not has_more
+        self.records += [record for record, _ in chats]
+        self.so_far = replace(self.so_far, count=len(self.records), problems=tuple(self._problems.items()))
+
+    def stop(self) -> None:
+        """Read no more."""
+        self._found.close()
+        self.so_far = replace(self.so_far, is_stopped=True)
+        self.is_over = True
+
+    def _read(self, paths: Sequence[Path]) -> Generator[_Chat | None]:
+        """The conversations of all files; None for something that is none."""
+        for path in paths:
+            self.so_far = replace(self.so_far, name=path.name, share=0.0)
+            try:
+                for read in read_conversations(path):
+                    self.so_far = replace(self.so_far, share=read.share)
+                    if read.conversation is None:
+                        self._problems.setdefault(path.name, read.reason)
+                        self.so_far = replace(self.so_far, unusable=self.so_far.unusable + 1)
+                        yield None
+                    else:
+                        yield records_of(self._settled(read.conversation), read.title)
+            except ExchangeError as error:
+                self._problems[path.name] = str(error)
+
+    def _settled(self, conversation: Conversation) -> Conversation:
+        """A system prompt comes with the file, the other settings are the person's."""
+        if conversation.settings is not None:
+            prompt = conversation.settings.system_prompt
+            conversation.settings = replace(self._beginning, system_prompt=prompt)
+        return conversation

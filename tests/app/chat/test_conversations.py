@@ -1,0 +1,282 @@
+"""Chats go out to files and come in from them: each export to its own, an import in steps, with a way to stop it."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.chat.archive import importing
+from app.chat.archive.archive import Archive
+from app.chat.archive.store import Store
+from app.chat.controller import ChatController
+from app.chat.conversation import Conversation
+from app.chat.conversations import EXCHANGE_NOTICE, IMPORT_NOTICE, Conversations
+from app.chat.sidebar.model import ConversationModel
+from app.engine_state import EngineState, Phase
+from app.notices import Notice, NoticeStack, Tone
+from app.settings import SettingsFile
+from app.theme import Theme
+from tests.app.fake_engine import loaded
+from tests.app.fake_link import FakeLink
+
+
+class Desk:
+    """Conversations without a window around them."""
+
+    def __init__(self, link: FakeLink, settings: SettingsFile, path: Path, theme: Theme, parent: QWidget) -> None:
+        self.link, self.path = link, path
+        self.chat = ChatController(link, settings)
+        self.conversations = Conversations(self.chat, path / "chats.sqlite3", theme.colors, parent)
+        self.notices: list[Notice] = []
+        self.conversations.notice_raised.connect(self.notices.append)
+        link.events_arrived.connect(self.chat.on_events)
+        self.chat.on_engine_state(EngineState(Phase.READY, pair=loaded(1)))
+        self.conversations.start()
+
+    def converse(self, question: str) -> int:
+        """A whole turn of a new chat; returns its id."""
+        self.chat.show_conversation(Conversation())
+        self.chat.ask(question)
+        self.link.say(f"Answer to {question}")
+        self.link.finish()
+        return self.conversations.keeper.current
+
+    def told(self, key: str) -> list[Notice]:
+        return [each for each in self.notices if each.key == key]
+
+
+@pytest.fixture
+def desk(
+    qtbot: QtBot, qapp: QApplication, link: FakeLink, settings: SettingsFile, tmp_path: Path, theme: Theme
+) -> Iterator[Desk]:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    made = Desk(link, settings, tmp_path, theme, parent)
+    yield made
+    made.conversations.close()
+
+
+def chats(count: int) -> str:
+    return json.dumps(
+        [{"title": f"Chat {n}", "messages": [{"role": "user", "content": f"Q{n}"}]} for n in range(count)]
+    )
+
+
+def choose(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
+    """The paths that a person will choose for saving, one after the other."""
+    chosen = iter(paths)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(next(chosen)), ""))
+
+
+# ---- exports --------------------------------------------------------------------------------------------------------
+
+
+def test_exports_at_once_go_each_to_its_own_file_and_show_nothing(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first, second = desk.converse("one"), desk.converse("two")
+    desk.chat.show_conversation(Conversation())
+    desk.chat.ask("three")  # its answer is running
+    choose(monkeypatch, *(tmp_path / name for name in ("one.md", "two.md", "again.json")))
+    for conversation in (first, second, first):
+        desk.conversations.export(conversation)
+    qtbot.waitUntil(lambda: len(desk.told(EXCHANGE_NOTICE)) == 3)
+    assert "Answer to one" in (tmp_path / "one.md").read_text()
+    assert "Answer to two" in (tmp_path / "two.md").read_text()
+    assert json.loads((tmp_path / "again.json").read_text())["messages"][1]["content"] == "Answer to one"
+    assert desk.chat.is_answering
+    assert desk.chat.conversation.messages[0].text == "three"
+
+
+def test_a_chat_that_is_opened_while_it_is_exported_is_shown(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first, second = desk.converse("one"), desk.converse("two")
+    choose(monkeypatch, tmp_path / "one.md", tmp_path / "two.md")
+    desk.conversations.export(first)
+    desk.conversations.panel.opened.emit(first)
+    desk.conversations.export(second)
+    qtbot.waitUntil(lambda: len(desk.told(EXCHANGE_NOTICE)) == 2)
+    qtbot.waitUntil(lambda: desk.chat.conversation.id == first)
+    assert (tmp_path / "one.md").exists()
+    assert (tmp_path / "two.md").exists()
+
+
+def test_a_chat_that_comes_late_does_not_stop_an_answer(desk: Desk, qtbot: QtBot) -> None:
+    first, second = desk.converse("one"), desk.converse("two")
+    desk.conversations.panel.opened.emit(first)  # it is read in another thread
+    desk.chat.ask("and more")
+    with qtbot.waitSignal(desk.conversations.archive.listed):
+        desk.conversations.archive.list_all()
+    assert desk.chat.is_answering
+    assert desk.chat.conversation.id == second
+
+
+def test_of_two_chats_that_are_opened_the_last_one_is_shown(desk: Desk, qtbot: QtBot) -> None:
+    ids = [desk.converse(text) for text in ("one", "two", "three")]
+    shown: list[int] = []
+    desk.chat.conversation_replaced.connect(lambda conversation: shown.append(conversation.id))
+    desk.conversations.panel.opened.emit(ids[0])
+    desk.conversations.panel.opened.emit(ids[1])
+    qtbot.waitUntil(lambda: bool(shown))
+    assert shown == [ids[1]]
+
+
+@pytest.mark.parametrize("name", ["folder/notes.md", "full.md"])
+def test_an_export_that_fails_says_why_and_leaves_the_old_file(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "full.md").write_text("old")
+    (tmp_path / f"full.md.{os.getpid()}.tmp").mkdir()  # nothing can be written beside it
+    choose(monkeypatch, tmp_path / name)
+    desk.conversations.export(desk.converse("one"))
+    qtbot.waitUntil(lambda: bool(desk.told(EXCHANGE_NOTICE)))
+    (told,) = desk.told(EXCHANGE_NOTICE)
+    assert "could not be written" in told.message
+    assert told.tone is Tone.ERROR
+    assert (tmp_path / "full.md").read_text() == "old"
+
+
+# ---- imports --------------------------------------------------------------------------------------------------------
+
+
+def bring_in(desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, *files: Path) -> None:
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(each) for each in files], ""))
+    with qtbot.waitSignal(desk.conversations.archive.imported):
+        desk.conversations.import_files()
+
+
+class Counts:
+    """How often the costly things happen."""
+
+    def __init__(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.lists = self.rows = self.shown = self.statements = self.transactions = 0
+        desk.conversations.keeper.conversations_changed.connect(self._on_list)
+        desk.chat.conversation_replaced.connect(lambda _: setattr(self, "shown", self.shown + 1))
+        save_all, show_rows = Store.save_all, ConversationModel.show_rows
+
+        def saving(store: Store, batch: Any) -> None:
+            self.transactions += 1
+            self.statements += len(batch)
+            save_all(store, batch)
+
+        def showing(model: ConversationModel, rows: Any) -> None:
+            self.rows += len(rows)
+            show_rows(model, rows)
+
+        monkeypatch.setattr(Store, "save_all", saving)
+        monkeypatch.setattr(ConversationModel, "show_rows", showing)
+
+    def _on_list(self, _records: object) -> None:
+        self.lists += 1
+
+
+@pytest.mark.parametrize("count", [60, 600])
+def test_what_an_import_costs_grows_with_the_number_of_chats_alone(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, count: int
+) -> None:
+    """The list is made once, one chat is shown, each is written once, and many in one transaction."""
+    file = tmp_path / "history.json"
+    file.write_text(chats(count))
+    monkeypatch.setattr(importing, "_STEP_SECONDS", 60)
+    counts = Counts(desk, monkeypatch)
+    bring_in(desk, qtbot, monkeypatch, file)
+    qtbot.waitUntil(lambda: counts.shown == 1)
+    assert desk.chat.conversation.messages[0].text == f"Q{count - 1}"
+    assert counts.statements == count
+    assert counts.transactions <= count / 50 + 2
+    assert counts.lists <= 2
+    assert counts.rows <= 2 * (count + 5)
+    assert len(desk.conversations.keeper.records) == count
+
+
+def test_an_import_tells_how_far_it_is_and_is_stopped_with_what_it_has(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "history.json"
+    file.write_text(chats(3000))
+    monkeypatch.setattr(importing, "_STEP_CHATS", 10)
+    archive = desk.conversations.archive
+    archive.import_progressed.connect(lambda *_: desk.conversations.stop_import())
+    bring_in(desk, qtbot, monkeypatch, file)
+    told = desk.told(IMPORT_NOTICE)[0]
+    assert "history.json" in told.message
+    assert "10 conversations" in told.message
+    assert told.action == "Stop"
+    records = desk.conversations.keeper.records
+    assert 10 <= len(records) < 3000
+    (result,) = desk.told(EXCHANGE_NOTICE)
+    assert result.message == f"The import was stopped. {len(records):,} conversations were imported."
+    desk.conversations.close()
+    with closing(sqlite3.connect(tmp_path / "chats.sqlite3")) as connection:
+        assert connection.execute("SELECT count(*) FROM conversations").fetchone() == (len(records),)
+
+
+def test_an_answer_is_saved_while_an_import_goes_on(qtbot: QtBot, tmp_path: Path, settings: SettingsFile) -> None:
+    from app.chat.archive.records import ConversationRecord, MessageRecord
+
+    file = tmp_path / "history.json"
+    file.write_text(chats(500))
+    archive = Archive(tmp_path / "chats.sqlite3")
+    order: list[str] = []
+    archive.listed.connect(lambda records: order.append(f"listed {len(records) < 500}"))
+    archive.imported.connect(lambda *_: order.append("imported"))
+    archive.import_files([file], settings.current.generation)
+    archive.save(ConversationRecord(1, title="Now"), [MessageRecord(2, 1, 0, "user", "Now")])
+    archive.list_all()
+    with qtbot.waitSignal(archive.imported):
+        archive.start()
+    archive.close()
+    assert archive.wait(10_000)
+    assert order == ["listed True", "imported"]
+
+
+def test_the_end_of_the_program_does_not_wait_for_an_import(
+    qtbot: QtBot, tmp_path: Path, settings: SettingsFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "_STEP_CHATS", 10)
+    file = tmp_path / "history.json"
+    file.write_text(chats(500))
+    archive = Archive(tmp_path / "chats.sqlite3")
+    archive.import_files([file], settings.current.generation)
+    archive.close()
+    archive.start()
+    assert archive.wait(10_000)
+    store = Store(tmp_path / "chats.sqlite3")
+    assert len(store.conversations()) == 10
+    store.close()
+
+
+def test_what_is_no_conversation_is_left_out_and_counted(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole, broken = tmp_path / "mixed.json", tmp_path / "broken.json"
+    whole.write_text(chats(2)[:-1] + ', {"messages": 7}, {}, 3]')
+    broken.write_text("{")
+    bring_in(desk, qtbot, monkeypatch, whole, broken, tmp_path / "missing.md")
+    assert len(desk.conversations.keeper.records) == 2
+    (told,) = desk.told(EXCHANGE_NOTICE)
+    assert told.message == "2 conversations were imported."
+    for words in ("mixed.json: The file holds no messages", "broken.json: The file is not JSON", "missing.md", "3 ent"):
+        assert words in told.hint
+
+
+def test_progress_does_not_take_the_button_from_under_the_mouse(qtbot: QtBot) -> None:
+    stack = NoticeStack()
+    qtbot.addWidget(stack)
+    notice = Notice("import", "1 so far", action="Stop", tone=Tone.HINT)
+    stack.add(notice)
+    bar = stack._bars["import"]
+    stack.add(Notice("import", "2 so far", action="Stop", tone=Tone.HINT))
+    assert stack._bars["import"] is bar
+    assert stack.notices[0].message == "2 so far"
+    assert bar._label.text() == "2 so far"
+    stack.add(Notice("import", "over", tone=Tone.HINT))
+    assert stack._bars["import"] is not bar

@@ -1,0 +1,117 @@
+"""Files are replaced as a whole or not at all, wherever the application writes one."""
+
+import errno
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from app import files
+from app.files import Replacement, write_atomically, write_chosen
+
+APP = Path(files.__file__).parent
+WRITERS = [write_atomically, write_chosen]
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("step", ["fsync", "replace", "write"])
+def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write, step: str
+) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "notes.md"
+    file.write_text("old")
+    if step == "fsync":
+        monkeypatch.setattr(os, "fsync", refuse)
+    elif step == "replace":
+        monkeypatch.setattr(Path, "replace", refuse)
+    else:
+        monkeypatch.setattr(Replacement, "write", refuse)
+    with pytest.raises(OSError, match="No space"):
+        write(file, b"new")
+    assert file.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.md"]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_file_is_written_and_replaced(tmp_path: Path, write) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / ("ä" * 120)  # as long as a file system allows
+    for content in (b"one", b"two"):
+        write(file, content)
+        assert file.read_bytes() == content
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_lies_where_it_is_written_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("somebody's")
+    (tmp_path / f"notes.{os.getpid()}.tmp").symlink_to(tmp_path / "victim")
+    write_atomically(tmp_path / "notes", b"new")
+    assert (tmp_path / "victim").read_text() == "somebody's"
+    assert (tmp_path / "notes").read_bytes() == b"new"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and links")
+def test_own_files_are_private_and_chosen_ones_are_as_the_person_has_them(tmp_path: Path) -> None:
+    def mode(path: Path) -> int:
+        return stat.S_IMODE(path.stat().st_mode)
+
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "private", b"")
+        write_chosen(tmp_path / "chosen", b"")
+        (tmp_path / "shared").touch(0o666)
+        (tmp_path / "shared").chmod(0o664)
+        (tmp_path / "link").symlink_to("shared")
+        write_chosen(tmp_path / "link", b"new")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "private") == 0o600
+    assert mode(tmp_path / "chosen") == 0o640
+    assert mode(tmp_path / "shared") == 0o664
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "shared").read_bytes() == b"new"
+
+
+def test_a_file_that_another_program_holds_for_a_moment_is_replaced_on_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = [PermissionError(errno.EACCES, "held")] * 3
+    replace = Path.replace
+
+    def held(path: Path, target: Path) -> Path:
+        if refusals:
+            raise refusals.pop()
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", held)
+    monkeypatch.setattr(files, "_TRIES", 4)
+    monkeypatch.setattr(files, "_PAUSE_SECONDS", 0)
+    write_atomically(tmp_path / "notes", b"new")
+    assert (tmp_path / "notes").read_bytes() == b"new"
+
+
+# Each with the reason why a half-written file does no harm there.
+IN_PLACE = {
+    "files.py": "it is how the others are written",
+    "library/hub/facts.py": "a temporary folder that is renamed when it is whole",
+    "lifecycle/crash.py": "a report has a name of its own, and the fault handler needs an open file",
+    "runtime/child.py": "what a program prints while it runs",
+    "tree/recording.py": "written by tests only",
+}
+_WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|os\.replace\(|open\((\w+, )?["'][wx]|fdopen\(.*["'][wx]b["']""")
+
+
+def test_no_other_place_writes_a_whole_file() -> None:
+    """Whoever does, does so through `app.files`, or is named above with the reason."""
+    found = {str(each.relative_to(APP)) for each in APP.rglob("*.py") if _WRITES.search(each.read_text("utf-8"))}
+    assert found == set(IN_PLACE)
+
+
+def test_only_one_place_asks_where_to_save() -> None:
+    asking = [path.name for path in APP.rglob("*.py") if "getSaveFileName" in path.read_text(encoding="utf-8")]
+    assert asking == ["save_dialog.py"]
