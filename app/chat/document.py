@@ -92,7 +92,7 @@ class MarkdownDocument(QObject):
         squash(QTextCursor(self._document))
 
     def write(self, budget: Budget) -> None:
-        """Write what the section has gained, then colours and pictures: a block at least, and more until the time is up.
+        """Write what the section has gained, then colours and pictures: a block, and more while there is time.
 
         A block is laid out before the next one is begun, so that this time counts too.
         """

@@ -15,10 +15,11 @@ from PySide6.QtGui import (
     QPalette,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QToolTip, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip, QWidget
 
 from app.chat.code_header import code_number
 from app.chat.excerpt import selected_text
+from app.sealed_browser import SealedBrowser
 from app.theme import reading_font
 from app.translation import tr
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _SCHEMES = ("http", "https")
 
 
-class MessageText(QTextBrowser):
+class MessageText(SealedBrowser):
     """The text of one message: selectable, links open outside and only on a click."""
 
     copy_requested = Signal()  # by key or menu; whoever knows the other messages copies their selections too
@@ -139,9 +140,6 @@ class MessageText(QTextBrowser):
         data = QMimeData()
         data.setText(self.selection)
         return data
-
-    def loadResource(self, kind: int, url: QUrl | str) -> None:  # noqa: N802
-        """Images and style sheets that a text refers to are never loaded."""
 
     def _wanted_font(self) -> QFont:
         font = reading_font()

@@ -29,7 +29,7 @@ class Job(Protocol):
 class Typesetter(QObject):
     """Starts its thread, and that its process, when the first job comes.
 
-    `answered` carries a job and the answer, None if there was none in time; it comes in the next turn of the event loop.
+    `answered` carries a job and its answer, None if there was none in time, in a later turn of the event loop.
     """
 
     answered = Signal(object, object)  # Job, what `DrawingProcess.ask` returned

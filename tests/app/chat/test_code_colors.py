@@ -102,7 +102,9 @@ def test_code_that_is_cut_keeps_its_colours_in_both_pieces() -> None:
     assert kinds.runs(CodeText("y = 1", "python")) == ()
 
 
-@pytest.mark.parametrize("answer", [None, [], 3, "x", [["a", 1]], [[5, "Token.Name"], [-2, "Token.Name"]], [[99, "Token"]]])
+@pytest.mark.parametrize(
+    "answer", [None, [], 3, "x", [["a", 1]], [[5, "Token.Name"], [-2, "Token.Name"]], [[99, "Token"]]]
+)
 def test_an_answer_that_does_not_fit_gives_no_colours(answer: Any) -> None:
     hand = Hand()
     kinds = CodeKinds(hand)

@@ -58,7 +58,9 @@ def nested(command: str, levels: int) -> str:
     return command * levels + "x" + "}" * levels
 
 
-@pytest.mark.parametrize("latex", ["\\frac{", "\\nosuchcommand{x}", "x" * 5_000, nested("\\sqrt{", 9), nested("^{", 50)])
+@pytest.mark.parametrize(
+    "latex", ["\\frac{", "\\nosuchcommand{x}", "x" * 5_000, nested("\\sqrt{", 9), nested("^{", 50)]
+)
 def test_what_is_no_formula_is_not_drawn(latex: str) -> None:
     assert draw(latex, displayed=False) is None
 
@@ -99,7 +101,7 @@ def test_the_pictures_of_a_document_have_their_room() -> None:
     document, formulas = QTextDocument(), Drawer()
     for each in range(60):
         formulas._on_finished(Latex(f"a_{each}", "$", displayed=False), Formula(BOX, 40.0, 40.0, 0.0))
-    Growing(document, LIGHT, formulas).append(" ".join(f"$a_{{{each}}}$" for each in range(60)).replace("{", "").replace("}", ""))
+    Growing(document, LIGHT, formulas).append(" ".join(f"$a_{each}$" for each in range(60)))
     shown = len(formats(document))
     pixels = sum(image(document, each).width() * image(document, each).height() for each in formats(document))
     assert 0 < shown < 60

@@ -167,9 +167,7 @@ def test_formulas_that_nobody_has_any_more_end_their_process(stand_in: Callable[
     qtbot.waitUntil(lambda: is_over(pid))
 
 
-def test_one_formula_without_an_end_does_not_keep_the_others_away(
-    stand_in: Callable[..., None], qtbot: QtBot
-) -> None:
+def test_one_formula_without_an_end_does_not_keep_the_others_away(stand_in: Callable[..., None], qtbot: QtBot) -> None:
     typesetter = Typesetter(process=DrawingProcess(seconds=0.5))
     answers: dict[Any, Any] = {}
     typesetter.answered.connect(answers.__setitem__)
