@@ -5,6 +5,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from app.bundle import DRAW
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. What needs no window works where Qt does not."""
@@ -17,6 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from app.runtime_command import run as run_runtime  # noqa: PLC0415
 
         return run_runtime(words[1:])
+    if words[:1] == [DRAW]:  # not for people: how a packaged program starts the process that draws formulas
+        from app.chat.drawing_program import main as draw  # noqa: PLC0415
+
+        return draw()
     # Qt's types are made when PySide6 is imported, not when they are first named: that happens in threads and inside
     # of event filters, too, and making one while another is being made ends the program.
     os.environ["PYSIDE6_OPTION_LAZY"] = "0"

@@ -3,6 +3,7 @@
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMainWindow
 
+from app.plain_text import tip
 from app.translation import tr
 
 ESCAPE = "Esc"
@@ -94,7 +95,7 @@ class Actions:
         action.setCheckable(checkable)
         if shortcut:
             action.setShortcuts([QKeySequence(keys) for keys in (shortcut, also) if keys])
-            action.setToolTip(f"{plain(text)} ({shortcut})")
+            action.setToolTip(tip(f"{plain(text)} ({shortcut})"))
         self._window.addAction(action)
         self._listed.append(action)
         return action

@@ -44,8 +44,6 @@ def build_window(
     garbage = Garbage(window)
     garbage.begin()
     window.tools.closing.connect(garbage.end)
-    window.afterwards.do(window.chat_panel.warm_up)
-    window.afterwards.do(gc.freeze)  # with what has been read since
     return window
 
 

@@ -1,5 +1,6 @@
 """The two small windows of the Help menu."""
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -9,11 +10,11 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFrame,
     QMessageBox,
-    QTextBrowser,
     QVBoxLayout,
     QWidget,
 )
 
+from app.sealed_browser import SealedBrowser
 from app.theme import application_icon
 from app.translation import tr
 from app.wording import mark
@@ -28,11 +29,13 @@ one pass of the target model checks them all, and you watch it happen.</p>
 Every round does that to the tree of guesses.</p>
 <p>Free software under the Apache License 2.0.</p>
 """)
+_PARAGRAPH = re.compile(r"<(?:h3|p)>(.*?)</", re.DOTALL)
 
 
 def about_box(version: str, parent: QWidget) -> QMessageBox:
     """What this is."""
-    return _box(tr("About Coppice"), tr(_ABOUT).format(version=escape(version)), parent)
+    paragraphs = [" ".join(each.split()) for each in _PARAGRAPH.findall(tr(_ABOUT).format(version=version))]
+    return _box(tr("About Coppice"), paragraphs, parent)
 
 
 class ShortcutsDialog(QDialog):
@@ -44,7 +47,7 @@ class ShortcutsDialog(QDialog):
         self.setWindowTitle(tr("Keyboard shortcuts"))
         rows = ((tr("Send"), tr("Enter")), (tr("New line"), tr("Shift+Enter")), *shortcuts)
         cells = "".join(f"<tr><td>{escape(name)}</td><td><b>{escape(keys)}</b></td></tr>" for name, keys in rows)
-        self.list = QTextBrowser(self)
+        self.list = SealedBrowser(self)
         self.list.setAccessibleName(self.windowTitle())
         self.list.setFrameShape(QFrame.Shape.NoFrame)
         self.list.setHtml(f"<table cellpadding=4 width='100%'>{cells}</table>")
@@ -56,10 +59,11 @@ class ShortcutsDialog(QDialog):
         self.resize(_SHORTCUTS_WIDTH, min(_SHORTCUTS_HEIGHT, parent.screen().availableGeometry().height()))
 
 
-def _box(title: str, text: str, parent: QWidget) -> QMessageBox:
+def _box(title: str, paragraphs: Sequence[str], parent: QWidget) -> QMessageBox:
     box = QMessageBox(parent)
     box.setWindowTitle(title)
-    box.setText(text)
+    box.setText(paragraphs[0])
+    box.setInformativeText("\n\n".join(paragraphs[1:]))
     box.setIconPixmap(application_icon().pixmap(64, 64))
     box.setStandardButtons(QMessageBox.StandardButton.Close)
     return box

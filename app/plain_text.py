@@ -1,9 +1,10 @@
 """Texts from elsewhere, shown among ours: as plain text that cannot steer what stands around it."""
 
+import re
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
-from html import escape
 from typing import Any, TypeVar, cast
 
 _Value = TypeVar("_Value")
@@ -64,9 +65,24 @@ def _is_well_formed(texts: Sequence[Any]) -> bool:
     return True
 
 
+# Marks above and below a letter. No language puts so many on one; where they are, they cover the lines around.
+_PILED = re.compile(
+    r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})"
+    r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
+)
+
+PLAIN_LABELS = "QLabel, QToolTip { qproperty-textFormat: PlainText; }\n"
+"""A style sheet that makes every label and tooltip show its text as it is, those that Qt makes for itself too.
+
+Without it Qt guesses: a name with tags in it would be read as HTML, and the files that it names opened.
+"""
+
+_TIP_WIDTH, _TIP_LINES = 72, 40  # letters, lines
+
+
 def unsteered(text: str) -> str:
-    """A name or a sentence without what would turn the text around it; it reads as before."""
-    return text.translate(_REMOVED)
+    """A name or a sentence without what would turn or cover the text around it; it reads as before."""
+    return _PILED.sub(r"\1", text.translate(_REMOVED))
 
 
 def runs_leftwards(text: str) -> bool:
@@ -81,8 +97,13 @@ def marked(code: str) -> str:
 
 
 def tip(text: str) -> str:
-    """A tool tip that says just this: as it is, and wrapped, whatever marks it has in it."""
-    return f"<qt>{escape(unsteered(text))}</qt>".replace("\n", "<br>") if text else ""
+    """A tool tip that says just this: as it is, in lines and as many of them as fit on a screen.
+
+    Every tool tip is plain text, by `PLAIN_LABELS`, and Qt breaks no lines in plain text.
+    """
+    text = unsteered(text)[: _TIP_WIDTH * _TIP_LINES + 1]
+    lines = [line for paragraph in text.split("\n") for line in textwrap.wrap(paragraph, _TIP_WIDTH) or [""]]
+    return "\n".join(lines if len(lines) <= _TIP_LINES else [*lines[: _TIP_LINES - 1], "…"])
 
 
 def can_be_seen(text: str) -> bool:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 from app.colors import DARK, DARK_CONTRAST, LIGHT, LIGHT_CONTRAST, Colors
 from app.options.preferences import Preferences
 from app.paths import resource
+from app.plain_text import PLAIN_LABELS
 
 __all__ = ["DARK", "LIGHT", "Colors", "Theme", "application_icon", "icon", "monospace_family", "reading_font"]
 
@@ -119,7 +120,7 @@ def _drawn(svg: bytes, sizes: tuple[int, ...], onto: QIcon | None = None) -> QIc
 
 def _style_sheet(colors: Colors) -> str:
     """The shipped style sheet with `@name` replaced by the colour of that name, and `@icons` by their folder."""
-    sheet = resource("styles", "coppice.qss").read_text(encoding="utf-8")
+    sheet = PLAIN_LABELS + resource("styles", "coppice.qss").read_text(encoding="utf-8")
     if colors.is_contrast:
         sheet += resource("styles", "contrast.qss").read_text(encoding="utf-8")
     sheet = sheet.replace("@icons", resource("icons").as_posix()).replace(

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.assistant.words import cost_text, offer_text, said
 from app.labels import label
+from app.plain_text import tip
 from app.runtime.builds import UNKNOWN, Offer, Proposal
 from app.runtime.place import Wanted
 from app.translation import tr
@@ -118,7 +119,7 @@ class ProposalPage(QWidget):
         self._list.addWidget(button)
         self._list.addWidget(cost)
         if offer.doubt is not None:
-            button.setToolTip(said(offer.doubt))
+            button.setToolTip(tip(said(offer.doubt)))
         if offer.doubt is not None and offer.doubt != proposal.advice:  # which stands above already
             doubt = label("quiet-text", said(offer.doubt), self)
             doubt.setIndent(24)

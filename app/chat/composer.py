@@ -183,7 +183,7 @@ class Composer(QFrame):
             name = tr("A file is still being read")
         if not (self._answering or self._can_ask):
             name = tr("There is no model to ask")
-        self.button.setToolTip(name)
+        self.button.setToolTip(tip(name))
         self.button.setAccessibleName(tr("Stop") if self._answering else tr("Send"))
         color = self._colors.on_accent if self.button.isEnabled() else self._colors.muted
         self.button.setIcon(icon("stop" if self._answering else "send", color))

@@ -7,12 +7,14 @@ from PySide6.QtGui import QColor, QTextCursor, QTextDocument, QTextFrame, QTextF
 
 from app.chat.budget import Budget
 from app.chat.code_header import CODE, JOINT, header_html, mark_header
+from app.chat.code_kinds import CodeText
+from app.chat.code_places import CodePlaces
 from app.chat.document_style import squash, style_sheet
 from app.chat.formula_places import FormulaPlaces
 from app.chat.formulas import Formulas, Latex
 from app.chat.manuscript import Manuscript, Section
 from app.chat.pieces import Block
-from app.chat.rendering import BlockRenderer, Rendered, placeholder
+from app.chat.rendering import BlockRenderer, Rendered, code_placeholder, placeholder
 
 _BEGIN = CODE + 10  # property of a frame: where its Markdown begins in the text
 
@@ -31,7 +33,7 @@ class MarkdownDocument(QObject):
     shown as they were written.
     """
 
-    fell_behind = Signal()  # pictures of formulas have come: `write` puts them in their places
+    fell_behind = Signal()  # pictures of formulas or colours of code have come: `write` puts them in their places
 
     def __init__(
         self,
@@ -46,10 +48,12 @@ class MarkdownDocument(QObject):
         self._manuscript = manuscript
         self._section = section
         self._formulas = FormulaPlaces(document, formulas, renderer.colors.text)
+        self._code = CodePlaces(document, formulas.code if formulas is not None else None, renderer.colors.code_style)
         document.setDocumentMargin(0)
         document.setUndoRedoEnabled(False)
         if formulas is not None:
             formulas.drawn.connect(self._on_drawn)
+            formulas.code.found.connect(self._on_code_found)
         self.set_renderer(renderer)
 
     @property
@@ -60,7 +64,7 @@ class MarkdownDocument(QObject):
     @property
     def is_current(self) -> bool:
         """Whether everything of the section stands there as it is now."""
-        return self._is_written and self._formulas.is_current
+        return self._is_written and self._formulas.is_current and self._code.is_current
 
     @property
     def _is_written(self) -> bool:
@@ -83,11 +87,12 @@ class MarkdownDocument(QObject):
         self._tail: list[QTextFrame] = []
         self._open: object = None  # the open end as it was last written
         self._formulas.clear(self._renderer.colors.text)
+        self._code.clear(self._renderer.colors.code_style)
         self.blocks_written = 0
         squash(QTextCursor(self._document))
 
     def write(self, budget: Budget) -> None:
-        """Write what the section has gained, then pictures: one block at least, and more until the time is up.
+        """Write what the section has gained, then colours and pictures: a block, and more while there is time.
 
         A block is laid out before the next one is begun, so that this time counts too.
         """
@@ -108,6 +113,7 @@ class MarkdownDocument(QObject):
             cursor.endEditBlock()
             if budget.is_spent:
                 return
+        self._code.draw(budget)
         self._formulas.draw(budget)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
@@ -142,6 +148,10 @@ class MarkdownDocument(QObject):
         _take_away_placeholder(cursor, frame.firstPosition())
         if header:
             mark_header(self._document.findBlock(frame.firstPosition()), number)
+        for each, text in enumerate(rendered.codes):
+            found = self._found(frame, code_placeholder(each))
+            if not found.isNull():
+                self._code.place(found, text)
         for each, latex in enumerate(rendered.formulas):
             self._place_formula(frame, each, latex)
         cursor.movePosition(QTextCursor.MoveOperation.End)
@@ -166,15 +176,25 @@ class MarkdownDocument(QObject):
         return layout
 
     def _place_formula(self, frame: QTextFrame, number: int, latex: Latex) -> None:
-        found = self._document.find(placeholder(number), frame.firstPosition())
+        found = self._found(frame, placeholder(number))
         if not found.isNull():
-            assert found.position() <= frame.lastPosition(), "a placeholder stands in its own block"
             self._formulas.place(found, latex)
+
+    def _found(self, frame: QTextFrame, mark: str) -> QTextCursor:
+        """A placeholder, selected; null if it is not there."""
+        found = self._document.find(mark, frame.firstPosition())
+        assert found.isNull() or found.position() <= frame.lastPosition(), "a placeholder stands in its own block"
+        return found
 
     def _on_drawn(self, drawn: AbstractSet[Latex]) -> None:
         """Pictures have come: they take the place of the text, wherever that still stands, when there is time."""
         self._formulas.take(drawn)
         if not self._formulas.is_current:
+            self.fell_behind.emit()
+
+    def _on_code_found(self, text: CodeText) -> None:
+        self._code.take(text)
+        if not self._code.is_current:
             self.fell_behind.emit()
 
 

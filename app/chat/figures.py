@@ -11,6 +11,7 @@ from app.chat.flow_layout import FlowLayout
 from app.chat.time_popup import TimePopup
 from app.known_sentences import translated
 from app.number_text import Number
+from app.plain_text import tip
 from app.theme import Colors
 from app.translation import tr
 from app.wording import mark
@@ -119,7 +120,7 @@ class FiguresRow(QWidget):
             label.setVisible(index < len(figures))
             if index < len(figures):
                 label.setText(figures[index].text)
-                label.setToolTip("" if measured else figures[index].definition)
+                label.setToolTip("" if measured else tip(figures[index].definition))
                 label.setAccessibleDescription(figures[index].definition)
         self.setAccessibleName(self.text)
 

@@ -28,6 +28,7 @@ from app.chat.formulas import Latex
 OBJECT = "￼"
 SOURCE = QTextFormat.Property.UserProperty.value + 1  # how the formula was written
 
+MOST_PIXELS = 8_000_000  # of all pictures in a document; there are some thousand in a formula of a line
 _SCALE = 1.12  # the formulas' letters are smaller than those of most fonts
 _SIZE = QTextFormat.Property.FontPixelSize.value
 _IMAGE = QTextDocument.ResourceType.ImageResource.value
@@ -48,12 +49,14 @@ class FormulaImages:
         self._formats: dict[Latex, QTextImageFormat] = {}
         self._pictures: dict[str, Formula] = {}  # by their names in the document
 
-    def format(self, latex: Latex, picture: Formula) -> QTextImageFormat:
-        """The format of the character that stands for a formula."""
+    def format(self, latex: Latex, picture: Formula) -> QTextImageFormat | None:
+        """The format of the character that stands for a formula; None if there is no more room for pictures."""
         if latex not in self._formats:
             if not self._formats:
                 self._em = QFontInfo(self._document.defaultFont()).pixelSize() * _SCALE
                 self.fit()
+            if self._pixels(picture) + sum(map(self._pixels, self._pictures.values())) > MOST_PIXELS:
+                return None
             self._formats[latex] = self._made(latex, picture)
         return self._formats[latex]
 
@@ -70,6 +73,11 @@ class FormulaImages:
     @property
     def _width(self) -> float:
         return self._document.textWidth() if self._document.textWidth() > 0 else math.inf
+
+    def _pixels(self, picture: Formula) -> float:
+        """At most so many, in whatever width: a picture that is made narrower becomes lower, too."""
+        ratio = QGuiApplication.instance().devicePixelRatio()  # type: ignore[union-attr]
+        return picture.width * (picture.ascent + picture.depth) * (self._em * ratio) ** 2
 
     def _made(self, latex: Latex, picture: Formula) -> QTextImageFormat:
         name = f"formula:{len(self._formats)}"

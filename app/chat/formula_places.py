@@ -65,9 +65,10 @@ class FormulaPlaces:
 
     def _draw(self, place: QTextCursor, latex: Latex) -> None:
         picture = self._formulas.picture(latex) if self._formulas else None
-        if picture is None:
+        shown = self._images.format(latex, picture) if picture is not None else None
+        if shown is None:
             place.insertText(latex.source)
         else:
             plain = QTextFormat(place.charFormat()).toCharFormat()
-            place.insertText(OBJECT, self._images.format(latex, picture))
+            place.insertText(OBJECT, shown)
             place.setCharFormat(plain)

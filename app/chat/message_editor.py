@@ -5,6 +5,7 @@ from PySide6.QtGui import QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QToolButton, QToolTip, QVBoxLayout, QWidget
 
 from app.chat.text_length import is_writable
+from app.plain_text import tip
 from app.translation import tr
 
 _LEAST_LINES, _MOST_LINES = 2, 16
@@ -19,7 +20,7 @@ class EditorField(QPlainTextEdit):
             super().insertFromMimeData(source)
         else:
             words = tr("This text is too long to be pasted here. It can be attached as a file.")
-            QToolTip.showText(self.mapToGlobal(self.cursorRect().bottomLeft()), words, self)
+            QToolTip.showText(self.mapToGlobal(self.cursorRect().bottomLeft()), tip(words), self)
 
 
 class MessageEditor(QWidget):
@@ -36,7 +37,7 @@ class MessageEditor(QWidget):
         self.field.setAccessibleName(tr("Edit message"))
         self.field.setTabChangesFocus(True)
         self.accept = QPushButton(accept_words, self)
-        self.accept.setToolTip(tr("{accept_words} (Ctrl+Return)").format(accept_words=accept_words))
+        self.accept.setToolTip(tip(tr("{accept_words} (Ctrl+Return)").format(accept_words=accept_words)))
         self.cancel = QPushButton(tr("Cancel"), self)
         self.cancel.setToolTip(tr("Leave the message as it is (Esc)"))
         buttons = QHBoxLayout()
@@ -82,5 +83,5 @@ def can_be_edited(text: str, tool: QToolButton) -> bool:
     writable = is_writable(text)
     if not writable:
         words = tr("This message is too long to be edited here. It can be copied.")
-        QToolTip.showText(tool.mapToGlobal(tool.rect().bottomLeft()), words, tool)
+        QToolTip.showText(tool.mapToGlobal(tool.rect().bottomLeft()), tip(words), tool)
     return writable

@@ -18,13 +18,14 @@ from PySide6.QtGui import (
     QTextDocument,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QToolTip, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip, QWidget
 
 from app.chat.code_header import copied_block
 from app.chat.excerpt import selected_text
 from app.chat.link_address import may_open, shown_address
 from app.chat.link_opening import follow_link
 from app.plain_text import tip
+from app.sealed_browser import SealedBrowser
 from app.theme import reading_font
 from app.translation import tr
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from app.chat.manuscript import Manuscript
 
 
-class MessageText(QTextBrowser):
+class MessageText(SealedBrowser):
     """The text of one message: selectable, links open outside and only on a click."""
 
     copy_requested = Signal()  # by key or menu; whoever knows the other messages copies their selections too
@@ -157,9 +158,6 @@ class MessageText(QTextBrowser):
         data = QMimeData()
         data.setText(self.selection)
         return data
-
-    def loadResource(self, kind: int, url: QUrl | str) -> None:  # noqa: N802
-        """Images and style sheets that a text refers to are never loaded."""
 
     def _wanted_font(self) -> QFont:
         font = reading_font()

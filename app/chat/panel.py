@@ -11,7 +11,6 @@ from app.chat.conversation_view import COLUMN_WIDTH, SIDE_MARGIN, ConversationVi
 from app.chat.question_field import files_of
 from app.chat.speculation_state import speculation_state
 from app.chat.tint_legend import TintLegend
-from app.chat.warming import warm_up
 from app.chat.welcome import Welcome
 from app.engine_state import EngineState
 from app.notices import Notice, NoticeStack
@@ -94,11 +93,6 @@ class ChatPanel(QWidget):
         self.view.edited.connect(controller.edit)
         self.view.edited.connect(lambda *_: self.setFocus())
         self.view.version_chosen.connect(controller.show_version)
-
-    def warm_up(self) -> None:
-        """Read what the first answers will need, beside the window's thread: there is time while a model is loaded."""
-        self.view.formulas.warm_up()
-        warm_up()
 
     def show_engine_state(self, state: EngineState) -> None:
         """A question may be asked as long as somebody will answer it, now or soon."""

@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.chat.presets import Presets
+from app.plain_text import tip
 from app.settings import GenerationSettings
 from app.translation import tr
 from engine.errors import InputError
@@ -71,7 +72,7 @@ class PresetRow(QWidget):
     def _button(self, text: str, help_: str, act: Callable[[], None]) -> QPushButton:
         button = QPushButton(text, self)
         button.setObjectName("small")
-        button.setToolTip(help_)
+        button.setToolTip(tip(help_))
         button.setAccessibleName(tr("{text} preset").format(text=text))
         button.clicked.connect(act)
         return button

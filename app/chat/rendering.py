@@ -6,7 +6,7 @@ from html import escape
 from markdown_it.token import Token
 
 from app.chat.blocks import MAX_NESTING, markdown_parser
-from app.chat.code_colors import CodeColors
+from app.chat.code_kinds import CodeText
 from app.chat.formulas import Latex
 from app.chat.math_syntax import DISPLAYED, INLINE
 from app.chat.pieces import Block
@@ -28,13 +28,15 @@ class Code:
 class Rendered:
     """The HTML of a block, and what a document has to know to place it.
 
-    In the place of formula number n of `formulas` stands `placeholder(n)`.
+    In the place of formula number n of `formulas` stands `placeholder(n)`, and in that of code in a language, number n
+    of `codes`, `code_placeholder(n)`.
     """
 
     html: str
     is_heading: bool = False
     code: Code | None = None
     formulas: tuple[Latex, ...] = ()
+    codes: tuple[CodeText, ...] = ()
 
     @property
     def is_code(self) -> bool:
@@ -47,6 +49,11 @@ def placeholder(number: int) -> str:
     return f"\ue000{number}\ue001"
 
 
+def code_placeholder(number: int) -> str:
+    """What stands in the place of code that can be coloured."""
+    return f"\ue002{number}\ue003"
+
+
 class BlockRenderer:
     """Renders blocks in the colours of one theme."""
 
@@ -54,7 +61,7 @@ class BlockRenderer:
         self.colors = colors
         self._parser = markdown_parser()
         self._parser.options["highlight"] = self._highlight
-        self._code = CodeColors(colors.code_style)
+        self._codes: list[CodeText] = []  # of the block that is rendered
 
     def render(self, block: Block) -> Rendered:
         """The block as HTML."""
@@ -74,10 +81,10 @@ class BlockRenderer:
         first = tokens[0] if tokens else Token("", "", 0)
         if block.number and first.type == "ordered_list_open":
             first.attrSet("start", block.number)
-        html = self._parser.renderer.render(tokens, self._parser.options, {})
-        return Rendered(
-            str(html).strip("\n"), first.type == "heading_open", _code(first, block.splits_line), tuple(formulas)
-        )
+        self._codes = []
+        html = str(self._parser.renderer.render(tokens, self._parser.options, {})).strip("\n")
+        code = _code(first, block.splits_line)
+        return Rendered(html, first.type == "heading_open", code, tuple(formulas), tuple(self._codes))
 
     def _dress(self, token: Token) -> None:
         """Give tables the borders that a text document knows, and all code one form."""
@@ -97,9 +104,12 @@ class BlockRenderer:
                         each.attrs.pop("title", None)
 
     def _highlight(self, code: str, language: str, _attributes: str) -> str:
-        """The code with colours; a language that pygments does not know stays plain."""
+        """A place for the code, which is coloured where it stands; what says no language stays as it is."""
         code = marked(code.rstrip("\n"))
-        return f"<pre>{self._code.html(code, language)}</pre>"
+        if not language or not code:
+            return f"<pre>{escape(code)}</pre>"
+        self._codes.append(CodeText(code, language))
+        return f"<pre>{code_placeholder(len(self._codes) - 1)}</pre>"
 
 
 def _code(token: Token, splits_line: bool) -> Code | None:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QToolButton, QWidget
 
+from app.plain_text import tip
+
 _SIZE = 26
 
 
@@ -12,7 +14,7 @@ def quiet_tool(parent: QWidget, name: str, action: Callable[[], object]) -> QToo
     tool = QToolButton(parent)
     tool.setObjectName("quiet")
     tool.setFixedSize(_SIZE, _SIZE)
-    tool.setToolTip(name)
+    tool.setToolTip(tip(name))
     tool.setAccessibleName(name)
     tool.clicked.connect(action)
     return tool

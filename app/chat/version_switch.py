@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from app.chat.conversation import Version
 from app.labels import label
+from app.plain_text import tip
 from app.theme import Colors, icon
 from app.translation import tr
 
@@ -55,7 +56,7 @@ class VersionSwitch(QWidget):
         arrow = QToolButton(self)
         arrow.setObjectName("quiet")
         arrow.setFixedSize(_TOOL_SIZE, _TOOL_SIZE)
-        arrow.setToolTip(name)
+        arrow.setToolTip(tip(name))
         arrow.setAccessibleName(name)
         arrow.clicked.connect(lambda: self.chosen.emit(self._version.index + step))
         return arrow

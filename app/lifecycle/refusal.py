@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app.bundle import is_frozen
 from app.paths import Folders
+from app.plain_text import PLAIN_LABELS
 from app.translation import install, language_of, tr
 from engine.errors import CoppiceError, InputError
 
@@ -31,6 +32,7 @@ def refusal_box(error: CoppiceError) -> QMessageBox:
     """The box, with what happened and what can be done."""
     box = QMessageBox(QMessageBox.Icon.Critical, tr("Coppice cannot start"), error.message)
     box.setInformativeText(error.hint)
+    box.setStyleSheet(PLAIN_LABELS)  # there is no theme yet
     box.addButton(QMessageBox.StandardButton.Close)
     return box
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QToolButton, QToolTip, QVBoxLayout, QWidget
 
+from app.plain_text import tip
 from app.telemetry.definitions import Figure
 from app.telemetry.legend import Entry, Legend
 from app.telemetry.palette import Palette
@@ -65,7 +66,7 @@ class Card(QFrame):
         font.setBold(True)
         self._title.setFont(font)
         for each in (self._title, self._about):
-            each.setToolTip(f"<qt>{self.figure.explanation}</qt>")  # rich text is wrapped
+            each.setToolTip(tip(self.figure.explanation))
         self._words.setObjectName("quiet-text")
         self._words.setWordWrap(True)
         self._words.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -101,7 +102,7 @@ class _Question(QToolButton):
         self.clicked.connect(self._tell)
 
     def _tell(self) -> None:
-        QToolTip.showText(self.mapToGlobal(self.rect().bottomLeft()), self.toolTip(), self)
+        QToolTip.showText(self.mapToGlobal(self.rect().bottomLeft()), tip(self.toolTip()), self)
 
     def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
         """Say no more."""

@@ -1,6 +1,5 @@
 """The button that measures what speculation gives, with its progress and its result."""
 
-from html import escape
 from textwrap import shorten
 
 from PySide6.QtCore import Qt
@@ -8,6 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QS
 
 from app.known_sentences import translated
 from app.number_text import Number
+from app.plain_text import tip
 from app.telemetry.comparison import Comparison, Outcome, Stage
 from app.throttle import Throttle
 from app.translation import tr
@@ -50,7 +50,7 @@ class ComparisonBar(QWidget):
     def _lay_out(self) -> None:
         self._words.setTextFormat(Qt.TextFormat.PlainText)
         self._words.setWordWrap(True)
-        self._button.setToolTip(f"<qt>{tr(_DEFINITION)}</qt>")
+        self._button.setToolTip(tip(tr(_DEFINITION)))
         self._progress.setTextVisible(False)
         self._progress.setMaximumWidth(140)
         self._progress.setAccessibleName(tr("Progress of the comparison"))
@@ -75,7 +75,7 @@ class ComparisonBar(QWidget):
         comparison = self._comparison
         running = comparison.stage is Stage.RUNNING
         self._words.setText(_words(comparison))
-        self._words.setToolTip(_texts(comparison.outcome) if comparison.outcome else f"<qt>{tr(_DEFINITION)}</qt>")
+        self._words.setToolTip(tip(_texts(comparison.outcome) if comparison.outcome else tr(_DEFINITION)))
         self._progress.setVisible(running)
         self._progress.setRange(0, max(1, comparison.total))
         self._progress.setValue(min(comparison.tokens, comparison.total))
@@ -95,11 +95,8 @@ def _words(comparison: Comparison) -> str:
 def _texts(outcome: Outcome) -> str:
     """The beginnings of both answers, one below the other."""
     names = (tr("With speculation"), tr("Without speculation"))
-    parts = [
-        f"<p><b>{escape(name)}</b><br>{escape(shorten(text, _SHOWN_CHARACTERS, placeholder='…'))}</p>"
-        for name, text in zip(names, outcome.texts, strict=True)
-    ]
-    return f"<qt>{''.join(parts)}</qt>"
+    beginnings = (shorten(text, _SHOWN_CHARACTERS, placeholder="…") for text in outcome.texts)
+    return "\n\n".join(f"{name}:\n{text}" for name, text in zip(names, beginnings, strict=True))
 
 
 def describe(outcome: Outcome) -> str:

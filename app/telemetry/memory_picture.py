@@ -4,6 +4,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from app.plain_text import tip
 from app.telemetry.legend import Entry, Mark
 from app.telemetry.numbers import size
 from app.telemetry.palette import Palette
@@ -78,7 +79,7 @@ class MemoryPicture(QWidget):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Say which layer is pointed at."""
         cell = self.cell_at(event.position())
-        QToolTip.showText(event.globalPosition().toPoint(), describe(cell) if cell else "", self)
+        QToolTip.showText(event.globalPosition().toPoint(), tip(describe(cell)) if cell else "", self)
 
     def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
         """Captions, cells, outlines."""

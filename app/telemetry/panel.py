@@ -5,6 +5,7 @@ from PySide6.QtGui import QColor, QPalette, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.number_text import Number
+from app.plain_text import tip
 from app.telemetry.card import Card
 from app.telemetry.card_grid import CardGrid
 from app.telemetry.cards import MEASURED, build_cards
@@ -150,7 +151,7 @@ class TelemetryPanel(QWidget):
         self._caption.setObjectName("quiet-text")
         self._caption.setTextFormat(Qt.TextFormat.PlainText)
         self._caption.setContentsMargins(12, 6, 12, 0)
-        self._caption.setToolTip(f"<qt>{tr(_HINT)}</qt>")
+        self._caption.setToolTip(tip(tr(_HINT)))
         self._scroll.setWidget(CardGrid(self.cards))
         self._scroll.setWidgetResizable(True)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QToolTip
 
+from app.plain_text import tip
 from app.telemetry.chart import Chart
 
 
 def tell(chart: Chart, event: QMouseEvent, words_at: Callable[[float], str]) -> None:
     """Show `words_at` of the horizontal value under the mouse; nothing where they are empty."""
     place = chart.getViewBox().mapSceneToView(chart.mapToScene(event.position().toPoint()))
-    QToolTip.showText(event.globalPosition().toPoint(), words_at(float(place.x())), chart)
+    QToolTip.showText(event.globalPosition().toPoint(), tip(words_at(float(place.x()))), chart)

@@ -5,6 +5,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
+from app.plain_text import tip
 from app.staying_tips import keep_tips
 from app.translation import tr
 from app.tree.brink import Brink
@@ -285,7 +286,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
                 self.asked.emit(question)
         self._mark_picked()
         where = QPoint(place.center().x(), min(place.bottom(), self.height() - 1)) if found else position.toPoint()
-        QToolTip.showText(self.viewport().mapToGlobal(where), text, self.viewport(), place)
+        QToolTip.showText(self.viewport().mapToGlobal(where), tip(text), self.viewport(), place)
 
     def _mark_picked(self) -> None:
         picture, node = self._picture, self._picked

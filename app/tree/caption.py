@@ -7,6 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from app.number_text import Number
+from app.plain_text import tip
 from app.translation import tr
 from app.tree.snapshot import Snapshot
 
@@ -133,7 +134,7 @@ class Caption(QWidget):
         for place, label in enumerate(self._labels):
             figure = shown[place] if place < len(shown) else Figure("", "")
             label.setText(f" · {figure.text}" if place and figure.text else figure.text)
-            label.setToolTip(f"<qt>{figure.definition}</qt>" if figure.definition else "")  # rich text is wrapped
+            label.setToolTip(tip(figure.definition))
         self._leave_out()
 
     def show_news(self, text: str) -> None:

@@ -1,7 +1,6 @@
 """What a node is and what became of it, in words: the text of its tooltip."""
 
 import math
-from html import escape
 
 from app.number_text import Number
 from app.translation import tr
@@ -10,10 +9,11 @@ from app.tree.snapshot import Snapshot
 from engine.watching import Inspected
 
 _BAR = 12  # blocks for certainty
+_CHOSEN = "▸ "
 
 
 def explain_node(tree: Snapshot, node: int, folded: int, alternatives: Inspected | None = None) -> str:
-    """Rich text, the token escaped; `folded` is the number of nodes folded into this one.
+    """Some lines of text; `folded` is the number of nodes folded into this one.
 
     `alternatives`: what the target finds likeliest in the node's place, if it was asked.
     """
@@ -31,7 +31,7 @@ def explain_node(tree: Snapshot, node: int, folded: int, alternatives: Inspected
 
 
 def explain_bonus(tree: Snapshot, alternatives: Inspected | None = None) -> str:
-    """Rich text about the token that the target added."""
+    """The same about the token that the target added."""
     facts = [(tr("Depth"), str(int(tree.depths[tree.tip]) + 1)), *_target(tree, len(tree.pieces))]
     fate = tr("Bonus: the target's own choice, from the same pass.")
     return _card(_head(tree.bonus_piece, tree.bonus), fate, facts, _choices(alternatives, tree.bonus))
@@ -63,30 +63,29 @@ def _fate(tree: Snapshot, node: int) -> str:
         return tr("Chosen by the target too; it ends the answer and is counted as the bonus token.")
     else:
         choice = _token(tree.bonus_piece, tree.bonus)
-    return tr("Rejected: the target chose {token} here.").format(token=f"<b>{choice}</b>")
+    return tr("Rejected: the target chose {token} here.").format(token=choice)
 
 
 def _choices(alternatives: Inspected | None, token: int) -> str:
-    """The target's likeliest tokens with bars, the one that is looked at in bold."""
+    """The target's likeliest tokens with bars, a mark before the one that is looked at."""
     if alternatives is None or not alternatives.tokens:
         return ""
     rows = []
     for each, log_prob, piece in zip(alternatives.tokens, alternatives.log_probs, alternatives.pieces, strict=True):
-        text = f"<b>{_token(piece, each)}</b>" if each == token else _token(piece, each)
+        text = f"{_CHOSEN}{_token(piece, each)}" if each == token else _token(piece, each)
         probability = math.exp(log_prob)
         bar = "▇" * round(probability * _BAR) or "▏"
-        share = f"<td align='right'>{_percent(probability)}&nbsp;&nbsp;</td>"
-        rows.append(f"<tr><td>{text}&nbsp;&nbsp;</td>{share}<td>{bar}</td></tr>")
+        rows.append(f"{_percent(probability)}  {bar}  {text}")
     title = tr("The target's likeliest tokens here")
-    return f"<p style='margin: 8px 0 2px 0'>{title}</p><table>{''.join(rows)}</table>"
+    return "\n".join(["", f"{title}:", *rows])
 
 
 def _head(piece: str, token: int) -> str:
-    return f"<span style='font-size: large'><b>{_token(piece, token)}</b></span> &nbsp;<small>id {token}</small>"
+    return f"{_token(piece, token)}   (id {token})"
 
 
 def _token(piece: str, token: int) -> str:
-    return escape(visible(piece, token))
+    return visible(piece, token)
 
 
 def _percent(probability: float) -> str:
@@ -103,6 +102,5 @@ def _ordinal(number: int) -> str:
 
 
 def _card(head: str, fate: str, facts: list[tuple[str, str]], choices: str) -> str:
-    rows = "".join(f"<tr><td>{name}&nbsp;&nbsp;</td><td>{value}</td></tr>" for name, value in facts)
-    title = f"<p style='margin: 0'>{head}</p><p style='margin: 2px 0 6px 0'>{fate}</p>"
-    return f"<qt>{title}<table>{rows}</table>{choices}</qt>"
+    rows = [f"{name}: {value}" for name, value in facts]
+    return "\n".join([head, fate, "", *rows, *([choices] if choices else [])])

@@ -6,6 +6,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.plain_text import tip
 from app.translation import tr
 from app.tree.palette import Palette
 from engine.messages import Loaded
@@ -84,7 +85,7 @@ class LayerStrip(QWidget):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Explain the strip, and the layer under the pointer."""
-        self.setToolTip(self._tip(event.position().x()))
+        self.setToolTip(tip(self._words_at(event.position().x())))
 
     def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
         """The sentence, and below it the cells; markers above what is computed, below what is on its way."""
@@ -141,7 +142,7 @@ class LayerStrip(QWidget):
         names = {"device": tr("RAM") if self._is_shared else tr("GPU memory"), "ram": tr("RAM"), "ssd": tr("SSD")}
         return names.get(self._tiers[layer], self._tiers[layer])
 
-    def _tip(self, x: float) -> str:
+    def _words_at(self, x: float) -> str:
         edges = cell_edges(len(self._tiers), self.width() - 2 * _MARGIN) if self._tiers else [0]
         under = next((layer for layer, (low, high) in enumerate(pairwise(edges)) if low <= x - _MARGIN < high), None)
         kept = "" if under is None else tr("Layer {layer}, kept in {place}.").format(
@@ -152,7 +153,7 @@ class LayerStrip(QWidget):
             "or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are "
             "computed, dotted ones in RAM, empty ones on the SSD."
         )
-        return f"<qt><p>{kept}</p><p>{about}</p></qt>" if kept else f"<qt>{about}</qt>"
+        return f"{kept}\n\n{about}" if kept else about
 
 
 def _triangle(x: float, y: float, height: float) -> QPolygonF:

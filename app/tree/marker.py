@@ -24,12 +24,12 @@ class Marker:
 
     @property
     def definition(self) -> str:
-        """What the sign says, as rich text."""
+        """What the sign says."""
         one, more = (
             tr("The path begins 1 token to the left: drag, or press Home"),
             tr("The path begins {count} tokens to the left: drag, or press Home"),
         )
-        return f"<qt>{(one if self.hidden == 1 else more).format(count=f'{Number(self.hidden):,}')}</qt>"
+        return (one if self.hidden == 1 else more).format(count=f"{Number(self.hidden):,}")
 
 
 def marker(picture: Picture, origin: Point, letters: Lettering) -> Marker | None:

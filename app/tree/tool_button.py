@@ -2,12 +2,14 @@
 
 from PySide6.QtWidgets import QToolButton, QWidget
 
+from app.plain_text import tip
 
-def tool_button(text: str, tip: str, parent: QWidget, *, checkable: bool = False) -> QToolButton:
+
+def tool_button(text: str, help_: str, parent: QWidget, *, checkable: bool = False) -> QToolButton:
     """A flat button whose tooltip says what it does, and by which key."""
     button = QToolButton(parent)
     button.setText(text)
-    button.setToolTip(f"<qt>{tip}</qt>")  # rich text is wrapped
+    button.setToolTip(tip(help_))
     button.setAutoRaise(True)
     button.setCheckable(checkable)
     return button

@@ -23,6 +23,7 @@ from app.translation import install
 from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink
+from tests.app.plainness import rich_widgets
 
 HERE = Path(__file__).parent
 FAKE_ENGINE = HERE / "fake_engine.py"
@@ -152,6 +153,7 @@ def open_window(qtbot: QtBot, settings: SettingsFile, folders: Folders, theme: T
 
     yield open_
     for window in windows:
+        assert rich_widgets(window) == [], "a text from elsewhere would be read as HTML"
         window.models.close()
     for link in links:
         link.close()

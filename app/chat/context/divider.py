@@ -20,7 +20,7 @@ class ContextDivider(QWidget):
         self.setAccessibleName(said)
         self.setAccessibleDescription(summary)
         self.setToolTip(
-            tip(summary) or tr("The context is full: to make room for an answer, the model begins to read here.")
+            tip(summary or tr("The context is full: to make room for an answer, the model begins to read here.")),
         )
         words = QLabel(said, self)
         words.setObjectName("figure")

@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QW
 
 from app.chat.context.use import ContextUse
 from app.number_text import Number
+from app.plain_text import tip
 from app.translation import tr
 
 _WIDTH = 40
@@ -42,11 +43,13 @@ class ContextMeter(QWidget):
         self.words.setText(use.words)
         self.words.setAccessibleName(tr("Context: {words}").format(words=use.words))
         self.bar.setValue(round(use.share * _STEPS))
+        words = tr(
+            "What the model reads of this chat, the message above included, has {tokens:,} tokens.\n"
+            "Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer."
+        )
+        room = Number(use.room)
         self.setToolTip(
-            tr(
-                "What the model reads of this chat, the message above included, has {tokens:,} tokens.\n"
-                "Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer."
-            ).format(tokens=Number(use.tokens), context_tokens=Number(use.context_tokens), room=Number(use.room))
+            tip(words.format(tokens=Number(use.tokens), context_tokens=Number(use.context_tokens), room=room))
         )
         tone = "error" if use.is_full else "warning" if use.is_scarce else ""
         for widget in (self.words, self.bar):

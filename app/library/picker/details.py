@@ -14,6 +14,7 @@ from app.library.picker.offer import Deed
 from app.library.picker.terms_form import TermsForm
 from app.library.picker.verdict import Tone, Verdict, asking, priced
 from app.number_text import Number, size_text
+from app.plain_text import tip
 from app.theme import Colors
 from app.translation import tr
 from app.wording import mark
@@ -126,14 +127,14 @@ class DetailsPane(QFrame):
         self.name.setText(entry.name)
         self.figures.setText("\n".join(filter(None, (entry.figures, entry.about))))
         self.figures.setVisible(bool(self.figures.text()))
-        self.figures.setToolTip(describe(entry, Verdict("")))
+        self.figures.setToolTip(tip(describe(entry, Verdict(""))))
         trouble = chooser.trouble
         self.access.show_trouble(trouble)
         verdict = self._verdict()
         self.estimate.setText(verdict.words)
         self.estimate.setVisible(bool(verdict.words))
         self.estimate.setStyleSheet(f"font-weight: 600; color: {tone_color(self._colors, verdict.tone)}")
-        self.estimate.setToolTip(verdict.details)
+        self.estimate.setToolTip(tip(verdict.details))
         price = chooser.price
         self.tiers.setText(describe_tiers(price) if price else "")
         self.tiers.setVisible(bool(self.tiers.text()))

@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOpti
 
 from app.library.pairing.drafts import DraftChoice, Origin
 from app.number_text import size_text
+from app.plain_text import tip
 from app.theme import Colors
 from app.translation import tr
 from app.wording import mark
@@ -39,7 +40,7 @@ class DraftModel(QAbstractListModel):
         words = {
             Qt.ItemDataRole.DisplayRole: name,
             Qt.ItemDataRole.AccessibleTextRole: f"{name}. {reason}",
-            Qt.ItemDataRole.ToolTipRole: f"{name}\n{reason}",
+            Qt.ItemDataRole.ToolTipRole: tip(f"{name}\n{reason}"),
         }
         return choice if role == _CHOICE else words.get(Qt.ItemDataRole(role))
 

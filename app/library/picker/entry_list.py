@@ -9,6 +9,7 @@ from app.library.picker.entry import Entry, parameters_text
 from app.library.picker.filters import Filter
 from app.library.picker.verdict import UNKNOWN, Verdict
 from app.number_text import size_text
+from app.plain_text import tip
 from app.translation import tr
 
 ENTRY = Qt.ItemDataRole.UserRole
@@ -42,7 +43,7 @@ class EntryList(QAbstractListModel):
             return None
         verdict, badge = self.verdict(entry.key), self._badges.get(entry.key, "")
         if role == Qt.ItemDataRole.ToolTipRole:
-            return describe(entry, verdict)
+            return tip(describe(entry, verdict))
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return ", ".join(filter(None, (entry.name, entry.figures, badge, verdict.words)))
         return {ENTRY: entry, VERDICT: verdict, BADGE: badge, Qt.ItemDataRole.DisplayRole: entry.name}.get(role)

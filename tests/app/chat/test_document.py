@@ -133,16 +133,12 @@ def test_odd_text_leaves_the_document_usable(document: QTextDocument, hostile: s
     assert not hostile.endswith("deep") or "deep" in document.toPlainText()
 
 
-@pytest.mark.parametrize("colors", [LIGHT, DARK])
-def test_code_is_coloured(qapp: QApplication, colors: object) -> None:
-    html = BlockRenderer(DARK if colors is DARK else LIGHT).render(Block("```python\ndef f(): pass\n```")).html
-    assert "color: #" in html
-    assert BlockRenderer(LIGHT).render(Block("```python\ndef f(): pass\n```")).is_code
-
-
-def test_an_unknown_language_is_plain_code(qapp: QApplication) -> None:
-    rendered = BlockRenderer(LIGHT).render(Block("```no-such-language\na < b\n```"))
-    assert rendered.html == "<pre>a &lt; b</pre>"
+def test_code_in_no_language_is_plain_and_other_code_has_a_place() -> None:
+    plain, other = (BlockRenderer(LIGHT).render(Block(f"```{name}\na < b\n```")) for name in ("", "python"))
+    assert plain.is_code
+    assert plain.html == "<pre>a &lt; b</pre>"
+    assert other.codes == (("a < b", "python"),)
+    assert other.html == f"<pre>{rendering.code_placeholder(0)}</pre>"
 
 
 def test_another_theme_changes_colours_and_no_text(document: QTextDocument) -> None:

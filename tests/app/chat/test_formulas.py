@@ -1,24 +1,22 @@
 """Formulas: found, drawn, shown in their line, copied as they were written; money is no formula."""
 
+import json
+import math
+from dataclasses import asdict
+
 import pytest
 from PySide6.QtGui import QFontMetrics, QImage, QTextCursor, QTextDocument, QTextFormat, QTextImageFormat
-from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat import code_colors
 from app.chat.answer_view import AnswerView
 from app.chat.blocks import markdown_parser
 from app.chat.budget import Budget
-from app.chat.code_colors import CodeColors
 from app.chat.conversation import Message
 from app.chat.excerpt import selected_text
-from app.chat.formula_drawing import Formula, draw
+from app.chat.formula_drawing import Formula, draw, formula_of
 from app.chat.formula_image import OBJECT
 from app.chat.formulas import Formulas, Latex
 from app.chat.look import Look
-from app.chat.panel import ChatPanel
-from app.chat.warming import warm_up
-from app.notices import NoticeStack
 from app.options.preferences import TINT_ORIGIN
 from app.theme import DARK, LIGHT
 from tests.app.chat.growing import Growing
@@ -55,9 +53,60 @@ def test_formulas_are_told_from_money_and_code(text: str, formulas: list[str]) -
     assert found(text) == formulas
 
 
-@pytest.mark.parametrize("latex", ["\\frac{", "\\nosuchcommand{x}", "x" * 5_000])
+def nested(command: str, levels: int) -> str:
+    """A formula in a formula in a formula."""
+    return command * levels + "x" + "}" * levels
+
+
+@pytest.mark.parametrize(
+    "latex", ["\\frac{", "\\nosuchcommand{x}", "x" * 5_000, nested("\\sqrt{", 9), nested("^{", 50)]
+)
 def test_what_is_no_formula_is_not_drawn(latex: str) -> None:
     assert draw(latex, displayed=False) is None
+
+
+def test_a_continued_fraction_of_five_levels_is_drawn() -> None:
+    drawn = draw(nested("\\frac{1}{1+", 5), displayed=False)
+    assert drawn is not None
+    assert formula_of(json.loads(json.dumps(asdict(drawn)))) == drawn
+
+
+@pytest.mark.parametrize("latex", ["\\rule{1em}{999999em}", "\\rule{999999em}{1em}", "x\\hspace{999999em}y"])
+def test_a_formula_larger_than_any_page_is_not_drawn(latex: str) -> None:
+    assert draw(latex, displayed=True) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ascent": 41.0},
+        {"depth": 1e9},
+        {"depth": -41.0},
+        {"width": 1e9},
+        {"width": 0.0},
+        {"width": math.nan},
+        {"ascent": math.inf},
+        {"svg": None},
+        {"svg": "<svg><image href='/dev/zero'/></svg>"},
+        {"svg": "<svg>" + "<path/>" * 100_000 + "</svg>"},
+    ],
+)
+def test_a_drawing_of_another_size_or_with_other_things_in_it_is_not_shown(change: dict[str, object]) -> None:
+    sound = asdict(Formula(BOX, 1.0, 1.0, 0.0))
+    assert formula_of(sound) is not None
+    assert formula_of(sound | change) is None
+
+
+def test_the_pictures_of_a_document_have_their_room() -> None:
+    document, formulas = QTextDocument(), Drawer()
+    for each in range(60):
+        formulas._on_finished(Latex(f"a_{each}", "$", displayed=False), Formula(BOX, 40.0, 40.0, 0.0))
+    Growing(document, LIGHT, formulas).append(" ".join(f"$a_{each}$" for each in range(60)))
+    shown = len(formats(document))
+    pixels = sum(image(document, each).width() * image(document, each).height() for each in formats(document))
+    assert 0 < shown < 60
+    assert document.toPlainText().count("$") == 2 * (60 - shown), "the others are shown as they were written"
+    assert pixels <= 8_000_000
 
 
 def test_a_fraction_stands_on_its_line() -> None:
@@ -195,18 +244,6 @@ def test_formulas_are_drawn_anew_in_other_colours_and_letters_of_another_size(qt
     assert image(document, formats(document)[0]).cacheKey() != before
 
 
-def test_what_draws_formulas_is_loaded_before_the_first_one(qtbot: QtBot) -> None:
-    holder = QWidget()
-    qtbot.addWidget(holder)
-    panel = ChatPanel(LIGHT, NoticeStack(holder), holder)
-    drawn: list[object] = []
-    panel.view.formulas.drawn.connect(drawn.append)
-    panel.warm_up()
-    qtbot.waitUntil(lambda: bool(drawn))
-    assert len(drawn) == 1
-    panel.leave()
-
-
 def test_what_nobody_waits_for_is_not_drawn(qtbot: QtBot) -> None:
     formulas, told = Formulas(), list[Latex]()
     formulas.drawn.connect(told.extend)
@@ -221,12 +258,3 @@ def test_what_nobody_waits_for_is_not_drawn(qtbot: QtBot) -> None:
     formulas.is_known(wanted[-1])
     qtbot.waitUntil(lambda: wanted[-1] in told)
     formulas.close()
-
-
-def test_the_commonest_languages_are_loaded_beside_the_window() -> None:
-    code_colors._lexer.cache_clear()
-    warm_up().join()
-    loaded = code_colors._lexer.cache_info()
-    CodeColors("default").html("x = 1", "python")
-    after = code_colors._lexer.cache_info()
-    assert (after.misses, after.hits) == (loaded.misses, loaded.hits + 1), "it was there"

@@ -130,4 +130,4 @@ def test_it_outlives_the_window_and_stands_in_the_conversation(full: Room, qtbot
     view.show_divider(read.first_read, read.summary)
     (divider,) = [each.divider for each in view.questions if each.divider]
     assert divider.accessibleName() == SUMMARISED
-    assert "&lt;b&gt;one" in divider.toolTip()
+    assert "<b>one" in divider.toolTip()

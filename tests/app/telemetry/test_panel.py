@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.engine_state import EngineState, Phase
+from app.plain_text import tip
 from app.telemetry import definitions
 from app.telemetry.card import Card
 from app.telemetry.card_grid import CardGrid
@@ -77,7 +78,7 @@ def test_every_figure_is_defined(room: TelemetryRoom) -> None:
     assert len(set(titles)) == len(titles) == 9
     for each in room.panel.cards:
         tips = {child.toolTip() for child in each.children() if hasattr(child, "toolTip")}
-        assert f"<qt>{each.figure.explanation}</qt>" in tips
+        assert tip(each.figure.explanation) in tips
         assert "{" not in each.figure.explanation
 
 

@@ -192,7 +192,7 @@ def test_chips_explain_themselves_where_they_are_seen(qtbot: QtBot, panel: TreeP
         assert found is not None
         said[node] = found[0]
         assert found[1].contains(QPoint(round(box.x + 2), round(box.y + 2)))
-    assert "&lt;i&gt;" in said[0]
+    assert "<i>" in said[0]
     assert "Accepted" in said[1]
     assert "Rejected" in said[2]
     assert "Bonus" in said[BONUS_NODE]

@@ -1,0 +1,76 @@
+"""A window in which everything that comes from elsewhere names a file to be opened: none of it is read as HTML."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.help import ShortcutsDialog, about_box
+from app.lifecycle.report_dialog import ReportDialog
+from app.notices import Notice
+from app.window import MainWindow
+from engine.messages import Failed, Loading
+from tests.app.conftest import OpenWindow
+from tests.app.fake_engine import loaded
+from tests.app.fake_link import FakeLink
+from tests.app.plainness import HOSTILE, rich_widgets, texts
+from tests.app.test_accessibility import NAMES, PLACES, pages
+
+
+@pytest.fixture
+def hostile(open_window: OpenWindow, link: FakeLink, tmp_path: Path) -> MainWindow:
+    """Names of models, notices, a title, a file, an answer and its tokens, all of the same kind."""
+    window = open_window(link)
+    link.become_ready()
+    pair = loaded(link.last_load.id, HOSTILE)
+    assert pair.draft is not None
+    pair = replace(pair, draft=replace(pair.draft, name=HOSTILE), notices=(HOSTILE,))
+    window.library.begin(link.last_load.options)
+    link.answer(Loading(link.last_load.id, f"Loading {HOSTILE}", 0, 2), replace(pair, id=link.last_load.id))
+    window.notices.add(Notice("any", HOSTILE, hint=HOSTILE, action=HOSTILE))
+    file = tmp_path / HOSTILE.replace("/", "_")
+    file.write_text("x")
+    window.chat_panel.composer.attach([file])
+    window.chat.ask(HOSTILE)
+    link.say(HOSTILE, f"`{HOSTILE}`", f"\n\n```{HOSTILE}\n{HOSTILE}\n```\n\n${HOSTILE}$\n")
+    link.finish()
+    window.chat.ask(HOSTILE)
+    link.answer(Failed(link.last_question.id, HOSTILE, HOSTILE))
+    return window
+
+
+@pytest.mark.parametrize("place", PLACES, ids=NAMES)
+def test_no_text_from_elsewhere_is_read_as_html(
+    hostile: MainWindow, place: Callable[[MainWindow], QWidget], qtbot: QtBot
+) -> None:
+    root = place(hostile)
+    for page in pages(root):
+        page()
+        QApplication.processEvents()
+        assert rich_widgets(root) == []
+    if isinstance(root, QDialog):
+        root.reject()
+    assert HOSTILE in texts(hostile), "it is there, as it is"
+
+
+def test_the_small_windows_are_plain_too(hostile: MainWindow, tmp_path: Path) -> None:
+    report = tmp_path / "report.txt"
+    report.write_text(HOSTILE)
+    for each in (
+        about_box(HOSTILE, hostile),
+        ShortcutsDialog([(HOSTILE, HOSTILE)], hostile),
+        ReportDialog(report, hostile),
+    ):
+        each.show()
+        assert rich_widgets(each) == []
+        assert HOSTILE in texts(each)
+        each.reject()
+
+
+def test_tokens_of_the_tree_are_explained_as_they_are(hostile: MainWindow) -> None:
+    hostile.tree_panel.show()
+    QApplication.processEvents()
+    assert rich_widgets(hostile.tree_panel) == []
