@@ -87,7 +87,7 @@ class Curve:
 
     @classmethod
     def restored(cls, state: State) -> "Curve":
-        """As it was kept, on another day: a size counts for no more than two measurements. Raises for what is no state."""
+        """As it was kept: a size counts for no more than two measurements. Raises for what is no state."""
         curve = cls()
         curve.level = figure(state["level"], 1e-6, 1e6)
         for size, value, weight in state["bins"]:
