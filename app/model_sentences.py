@@ -186,7 +186,7 @@ PUT_TOGETHER_OF_MODELS: tuple[str, ...] = (
     mark("Give a whole number from {least} to {most}."),
     mark("Give a whole number of at least 1."),
     mark("What happens with a full context is '{name}'."),
-    mark("Sequoia takes a usual one."),
+    mark("Sequoia learns it while it writes."),
 )
 """What the engine puts together from several pieces, and what an operating system says of a file."""
 

@@ -45,6 +45,7 @@ from engine.round_events import RoundEvents
 from engine.sampled_methods import SAMPLED, sampled_method
 from engine.sampling import Sampler, Uniforms
 from engine.self_draft import COPY, load_copies
+from engine.speculation.acceptance_counts import counted
 from engine.speculation.answer import Answer
 from engine.speculation.autoregression import Autoregression
 from engine.speculation.borrowing import BorrowingSpecExec
@@ -195,9 +196,12 @@ class Engine:
         require_readable(tokens, self.target.network.vocabulary, self._context_tokens)
         sampler = Sampler(options.sampling, tokens, Uniforms(options.sampling.seed), prompt.answer)
         witness = watcher or Watcher()
+        counts, is_greedy = self._learned.acceptance(options), options.sampling.temperature == 0
         method, note = self._method(options, sampler, witness)
         if self.draft and options.speculation.method in SAMPLED:
-            sampled = sampled_method(options, sampler, tokens, self.target, self.draft, self.measurements, witness)
+            sampled = sampled_method(
+                options, sampler, tokens, self.target, self.draft, self.measurements, counts, witness
+            )
             method, options, note = sampled.method, sampled.options, sampled.note
         strategy = self._learned.strategy(method, options, sampler)
         clock = Stopwatch()
@@ -221,7 +225,7 @@ class Engine:
                 with self._idle_work(strategy, clock):
                     parts = Speculation(target, strategy, answer, clock, limit, witness, lambda: self.target.reach)
                     steps = rounds(parts, tokens)
-                    yield from events.follow(steps, answer.take_written)
+                    yield from events.follow(counted(steps, counts, is_greedy), answer.take_written)
             reason = answer.reason
         except Cancelled:
             pass
@@ -247,7 +251,7 @@ class Engine:
         # Only now: every file waits for the disk, which may be the one that the layers stream from.
         self._keep_limit()
         self._learned.keep()
-        remember_answer(self._pair, options.speculation.budget, statistics)
+        remember_answer(self._pair, options.speculation, statistics)
 
     def _keep_limit(self) -> None:
         limit = self._tree_limit
@@ -292,7 +296,8 @@ class Engine:
                 f"The method '{options.method}' needs a draft model.", "Choose a draft, or the method 'lookup'."
             )
         calibration = self._learned.lessons(answer).calibration if options.calibrate else None
+        ranks = self._learned.acceptance(answer) if answer.sampling.temperature == 0 else None
         draft, vocabulary = GuardedContext(self.draft, "the draft"), self.target.network.vocabulary
         kind = BorrowingSpecExec if self._loaded.copies else SpecExec
-        method = kind(draft, sampling, options, vocabulary, calibration, witness)
+        method = kind(draft, sampling, options, vocabulary, calibration, witness, ranks)
         return (Lookup(method, method.name) if options.lookup else method), ""

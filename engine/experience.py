@@ -2,7 +2,7 @@
 
 from engine.loading import cache_root
 from engine.messages import Statistics
-from engine.options import LoadOptions
+from engine.options import LoadOptions, SpeculationOptions
 from engine.pair import Pair
 from engine.planning import pair_key
 from engine.weights.rates_file import Experience, RatesFile
@@ -10,12 +10,12 @@ from engine.weights.rates_file import Experience, RatesFile
 LEAST_PASSES = 8  # fewer say little
 
 
-def remember_answer(pair: Pair, budget: int, statistics: Statistics) -> None:
-    """Keep tokens and seconds per pass of an answer that was drafted for, and long enough. `budget` 0: automatic."""
+def remember_answer(pair: Pair, speculation: SpeculationOptions, statistics: Statistics) -> None:
+    """Keep tokens and seconds per pass of an answer that was drafted for, and long enough, under method and budget."""
     drafts = pair.draft is not None or pair.drafts_itself
     if not drafts or statistics.passes < LEAST_PASSES or not statistics.drafted_nodes:
         return
-    key = pair_key(pair.target, pair.draft, pair.options, budget)
+    key = pair_key(pair.target, pair.draft, pair.options, speculation.budget, speculation.method)
     seconds = statistics.seconds.decode / statistics.passes
     RatesFile(cache_root(pair.options)).remember_pair(key, Experience(statistics.tokens_per_pass, seconds))
 

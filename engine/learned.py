@@ -5,6 +5,7 @@ from collections.abc import Hashable
 from engine.lessons import Lessons, LessonsFiles, settings_of
 from engine.options import GenerateOptions
 from engine.planning import AUTO_BUDGET
+from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.auto import Auto
 from engine.speculation.autoregression import Autoregression
 from engine.speculation.curve import Curve
@@ -44,6 +45,14 @@ class Learned:
             prospects.passes, prospects.rests, prospects.hiding = self._passes, self._rests, self._hiding
             self._lessons[key], self._kept[key] = (options, lessons), lessons.size
         return self._lessons[key][1]
+
+    def acceptance(self, options: GenerateOptions) -> AcceptanceCounts:
+        """How the draft's children are accepted, for Sequoia's shapes.
+
+        Kept from answer to answer when greedy. Where tokens are drawn, other shapes draw other text: there every
+        answer begins with the prior, so that the same seed gives the same text again.
+        """
+        return AcceptanceCounts() if options.sampling.temperature else self.lessons(options).acceptance
 
     def keep(self) -> None:
         """Write down what was learnt since the last time, for the next start."""

@@ -14,11 +14,12 @@ from engine.loading import cache_root
 from engine.options import GenerateOptions
 from engine.pair import Pair
 from engine.pair_measurement import names_of, placement_of
+from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.calibration import Calibration
 from engine.speculation.prospect import Prospects
 from engine.weights.atomic_file import replaced_atomically
 
-VERSION = 3
+VERSION = 4
 LARGEST_FILE = 1 << 20  # bytes; one of ours has some 20,000
 ANEW = "It is learnt anew."
 
@@ -28,12 +29,13 @@ class Lessons:
     """What holds for one way of sampling: how the draft's word is to be taken, and what trees give and cost."""
 
     calibration: Calibration = field(default_factory=Calibration)
+    acceptance: AcceptanceCounts = field(default_factory=AcceptanceCounts)
     prospects: Prospects = field(default_factory=Prospects)
 
     @property
     def size(self) -> int:
         """How much has been learnt; grows with every round."""
-        return self.calibration.observations + self.prospects.rounds
+        return self.calibration.observations + self.prospects.rounds + self.acceptance.rounds
 
 
 class LessonsFiles:
@@ -63,7 +65,11 @@ class LessonsFiles:
         path = self.path(options)
         if path in self._refused:
             return
-        learnt = {"calibration": lessons.calibration.state, "prospects": lessons.prospects.state}
+        learnt = {
+            "calibration": lessons.calibration.state,
+            "prospects": lessons.prospects.state,
+            "acceptance": lessons.acceptance.state,
+        }
         document = {"version": VERSION, **self._identity, "settings": settings_of(options), "learnt": learnt}
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -98,7 +104,11 @@ class LessonsFiles:
         }:
             raise _RefusedError("is about another pair, place or way of sampling")
         learnt = document["learnt"]
-        return Lessons(Calibration.restored(learnt["calibration"]), Prospects.restored(learnt["prospects"]))
+        return Lessons(
+            Calibration.restored(learnt["calibration"]),
+            AcceptanceCounts.restored(learnt["acceptance"]),
+            Prospects.restored(learnt["prospects"]),
+        )
 
 
 class _RefusedError(Exception):

@@ -114,10 +114,16 @@ def _roomier(plan_for: Callable[[Workload], Plan], work: Workload) -> Plan | Non
     return plan_for(replace(work, room=AUTO_WIDE_ROOM))
 
 
-def pair_key(target: Checkpoint, draft: Checkpoint | None, options: LoadOptions, budget: int) -> str:
-    """What a pair's own figures are remembered under. A target that drafts for itself is a pair of its own."""
+def pair_key(
+    target: Checkpoint, draft: Checkpoint | None, options: LoadOptions, budget: int, method: str = "auto"
+) -> str:
+    """What a pair's own figures are remembered under. A target that drafts for itself is a pair of its own.
+
+    Plans are for SpecExec, which `auto` is made of; the other methods' figures are kept apart.
+    """
     drafting = str(draft.folder) if draft else SELF_DRAFT if options.draft == SELF_DRAFT else ""
-    return " | ".join((str(target.folder), drafting, options.weights, str(budget or "auto")))
+    others = () if method in ("auto", "specexec") else (method,)
+    return " | ".join((str(target.folder), drafting, options.weights, str(budget or "auto"), *others))
 
 
 def usual_rates(device: torch.device) -> Rates:

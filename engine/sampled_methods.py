@@ -8,18 +8,21 @@ from engine.guarded_context import GuardedContext
 from engine.model.context import Context
 from engine.options import UNMEASURED, GenerateOptions
 from engine.pair_measurement import PairMeasurement, PairMeasurements
+from engine.speculation.acceptance_counts import AcceptanceCounts
+from engine.speculation.acceptance_vector import PRIOR
 from engine.speculation.chain import Chain
 from engine.speculation.chance import Chance
 from engine.speculation.drafting import Drafting
 from engine.speculation.method import Method, Sampling
 from engine.speculation.sequoia import Sequoia
+from engine.speculation.shapes import Learnt, Planned
 from engine.speculation.specinfer import SpecInfer
 from engine.speculation.tree_programme import MOST_LEVELS, programme_for
 from engine.speculation.tree_size import best_tree
 from engine.speculation.witness import Witness
 
 SAMPLED: tuple[str, ...] = ("sequoia", "specinfer", "chain")
-MOST_AUTOMATIC = 512  # nodes of a tree that the optimiser may choose
+MOST_AUTOMATIC = 1024  # nodes of a tree that the optimiser may choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,12 @@ def sampled_method(
     target: Context,
     draft: Context,
     measurements: PairMeasurements,
+    counts: AcceptanceCounts,
     witness: Witness | None = None,
 ) -> SampledMethod:
     """The method that `options` name, one of `SAMPLED`; `witness` sees its trees grow.
+
+    `counts`: how children were accepted so far, which Sequoia plans by where nothing was measured.
 
     Raises `InputError` for a measurement that cannot be used.
     """
@@ -49,23 +55,26 @@ def sampled_method(
     drafting = Drafting(guarded, sampling, options.sampling, prompt, vocabulary, chance, witness)
     speculation = options.speculation
     if speculation.method == "sequoia":
-        return _sequoia(drafting, options, measurements)
+        return _sequoia(drafting, options, measurements, counts)
     make = SpecInfer if speculation.method == "specinfer" else Chain
     return SampledMethod(make(drafting, speculation.depth), options)
 
 
-def _sequoia(drafting: Drafting, options: GenerateOptions, measurements: PairMeasurements) -> SampledMethod:
+def _sequoia(
+    drafting: Drafting, options: GenerateOptions, measurements: PairMeasurements, counts: AcceptanceCounts
+) -> SampledMethod:
     speculation = options.speculation
     measured, note = _measured(options, measurements)
     if measured is None:
-        return SampledMethod(Sequoia(drafting, speculation.depth), options, note)
+        shapes = Planned(PRIOR) if speculation.acceptance == UNMEASURED else Learnt(counts)
+        return SampledMethod(Sequoia(drafting, speculation.depth, shapes), options, note)
     if not speculation.budget and measured.placement == measurements.placement:
         programme = programme_for(measured.acceptance, MOST_AUTOMATIC, min(speculation.depth + 1, MOST_LEVELS))
-        size = best_tree(programme, measured.draft_seconds, measured.target_seconds)
+        size = best_tree(programme, measured.draft_seconds, measured.target_seconds, speculation.depth)
         if not size.budget:
             note = "As measured here, no tree of Sequoia's pays: the smallest is grown."
         speculation = replace(speculation, budget=max(1, size.budget), depth=max(1, size.depth))
-    method = Sequoia(drafting, speculation.depth, measured.acceptance)
+    method = Sequoia(drafting, speculation.depth, Planned(measured.acceptance))
     return SampledMethod(method, replace(options, speculation=speculation), note)
 
 
@@ -76,4 +85,4 @@ def _measured(options: GenerateOptions, measurements: PairMeasurements) -> tuple
     if named:
         return measurements.read(Path(named)), ""
     measured, why = measurements.recall(options.sampling)
-    return measured, f"{why} Sequoia takes a usual one." if why else ""
+    return measured, f"{why} Sequoia learns it while it writes." if why else ""

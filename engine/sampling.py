@@ -8,6 +8,9 @@ from torch import Tensor
 
 from engine.options import SamplingOptions
 
+COLD = 1e-6  # below it logits are first made relative to the largest one
+COLDEST = 1e-30  # lower temperatures mean the same in float32: only the likeliest tokens are left
+
 
 class UniformSource(Protocol):
     """Where the sampler finds the uniform number of each output position."""
@@ -87,7 +90,10 @@ def distribution(logits: Tensor, options: SamplingOptions) -> Tensor:
 
     logits: float32 [..., vocabulary], temperature above 0; returns float32 of the same shape, each row summing to 1.
     """
-    scores = logits / options.temperature
+    scores, temperature = logits, options.temperature
+    if temperature < COLD:  # logits / temperature would overflow to infinity, and the softmax to no number
+        scores, temperature = scores - scores.amax(-1, keepdim=True), max(temperature, COLDEST)
+    scores = scores / temperature
     if 0 < options.top_k < scores.shape[-1]:
         kth_best = scores.topk(options.top_k, dim=-1).values[..., -1:]
         scores = scores.masked_fill(scores < kth_best, -torch.inf)

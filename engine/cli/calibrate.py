@@ -15,10 +15,11 @@ from engine.pair_measurement import PairMeasurement
 from engine.prompt import Prompt
 from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.tree import Path, Tree
+from engine.speculation.tree_programme import MOST_NODES
 from engine.speculation.tree_size import PassTimes
 
 WIDE_BUDGET = 256  # nodes: the usual shape then tries a dozen children at the root
-SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 REPEATS = 2
 
 
@@ -27,7 +28,10 @@ def calibrate(arguments: argparse.Namespace, session: Session, prompts: Sequence
     measurements, draft = session.engine.measurements, session.engine.draft
     assert draft, "measurements are those of a pair"
     # The target first: one that drafts for itself reads a prompt for both.
-    target_seconds, draft_seconds = (pass_times(each, prompts[0].tokens) for each in (session.engine.target, draft))
+    sizes = sizes_for(max([*(arguments.budgets or []), arguments.budget]))
+    target_seconds, draft_seconds = (
+        pass_times(each, prompts[0].tokens, sizes) for each in (session.engine.target, draft)
+    )
     found = []
     for options in _options(arguments):
         counts = AcceptanceCounts()
@@ -50,16 +54,28 @@ def calibrate(arguments: argparse.Namespace, session: Session, prompts: Sequence
     return found
 
 
-def pass_times(context: Context, text: Sequence[int]) -> PassTimes:
-    """Seconds of a pass behind `text`, the best of a few, for trees of every one of `SIZES`."""
+def sizes_for(asked: int) -> tuple[int, ...]:
+    """Sizes to measure: the usual ones, and doublings up to the largest tree that is asked for."""
+    sizes = list(SIZES)
+    while sizes[-1] < min(asked, MOST_NODES):
+        sizes.append(min(2 * sizes[-1], MOST_NODES))
+    return tuple(sizes)
+
+
+def pass_times(context: Context, text: Sequence[int], sizes: Sequence[int] = SIZES) -> PassTimes:
+    """Seconds of a pass behind `text`, the best of a few, for trees of every one of `sizes`."""
     context.prefill(text[:-1])
-    seconds = tuple(min(_timed(context, text[-1], nodes) for _ in range(REPEATS)) for nodes in SIZES)
-    return PassTimes(SIZES, seconds)
+    seconds = tuple(min(_timed(context, text[-1], nodes) for _ in range(REPEATS)) for nodes in sizes)
+    return PassTimes(tuple(sizes), seconds)
 
 
 def _timed(context: Context, token: int, nodes: int) -> float:
+    """Of a tree of different tokens: copies of one would be sent to the same few experts of a mixture."""
+    vocabulary = context.network.vocabulary
+    stride = max(1, vocabulary // nodes)
+    tokens = [(token + node * stride) % vocabulary for node in range(nodes)]
     begin = time.perf_counter()
-    context.score([token] * nodes, [-1] + [0] * (nodes - 1))
+    context.score(tokens, [-1] + [0] * (nodes - 1))
     seconds = time.perf_counter() - begin
     context.keep([])
     return seconds

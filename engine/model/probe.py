@@ -24,6 +24,11 @@ def require_faithful_tree(context: Context, name: str) -> None:
         alone.append(context.score([root, child], [-1, 0], last=1)[0])
     context.rewind(0)
     apart = torch.stack(alone)
+    if not (together.isfinite().all() and apart.isfinite().all()):
+        raise ModelError(
+            f"'{name}' computes logits that are not finite numbers.",
+            "Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.",
+        )
     if (together - apart).abs().max() > TOLERANCE * apart.abs().max():
         raise ModelError(
             f"'{name}' cannot hold a token tree: one pass over a tree differs from its paths alone.",

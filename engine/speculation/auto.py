@@ -108,8 +108,8 @@ class Auto:
     def _next(self) -> Plan:
         known = self._prospects
         for name in self._methods:
-            if not known.is_drafted(name):
-                budget = min(NARROW_BUDGET if known.drafting else FIRST_BUDGET, self._largest)
+            if not known.is_tried(name, self._plain is not None):
+                budget = min(NARROW_BUDGET if known.drafting.keys() - {name} else FIRST_BUDGET, self._largest)
                 return Plan(name, budget, self._deepest, 1.0, 1.0)
             if self._plain and not known.passes.is_known_at(1):
                 return known.plain(self._plain.name)
@@ -168,9 +168,26 @@ class Auto:
         unknown = {size for size in sizes if not passes.is_sure_near(size + 1)}
         likeliest = max((plan for plan in plans if plan.budget in unknown), key=_rate, default=None)
         if likeliest is None or likeliest.rate < WORTH_A_TRY * best.rate:
+            likeliest = self._beyond(plans, best)
+        if likeliest is None:
             return None
         same_size = [plan for plan in plans if (plan.method, plan.budget) == (likeliest.method, likeliest.budget)]
         return max(same_size, key=lambda plan: plan.depth)
+
+    def _beyond(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
+        """The largest size, if it promises nearly as much as the best should rows behind those measured cost nothing.
+
+        In a mixture of experts they may: once all experts are read, more rows read nothing more. Smaller trees do not
+        show that, and by their cost a row large ones would never be tried.
+        """
+        passes = self._prospects.passes
+        largest = max((plan for plan in plans if plan.budget + 1 > passes.largest), key=_size, default=None)
+        if largest is None:
+            return None
+        its = [plan for plan in plans if (plan.method, plan.budget) == (largest.method, largest.budget)]
+        saved = passes.at(largest.budget + 1) - passes.at(passes.largest)
+        likeliest = max(its, key=lambda plan: plan.tokens / (plan.seconds - saved))
+        return likeliest if likeliest.tokens > WORTH_A_TRY * best.rate * (likeliest.seconds - saved) else None
 
     def _hopeful(self, plans: Sequence[Plan], best: Plan) -> Plan:
         """Not one token per pass, as long as a tree may be better: the best of the method that least is known of."""
@@ -211,6 +228,10 @@ class Auto:
 
 def _rate(plan: Plan) -> float:
     return plan.rate
+
+
+def _size(plan: Plan) -> tuple[int, float]:
+    return plan.budget, plan.rate
 
 
 def _counted(count: int, noun: str) -> str:

@@ -1,7 +1,6 @@
 """A quantity that never falls with size, learnt online from noisy measurements: seconds of a pass against its rows."""
 
 import math
-from bisect import bisect_right
 
 import numpy as np
 
@@ -11,15 +10,19 @@ from engine.speculation.monotone import isotonic
 from engine.speculation.roofline import closest
 
 FADING = 0.93  # what an old measurement counts for when the next one at about the same size arrives
-FIRST = 0.5  # what a first measurement counts for: it includes whatever is done only once,
-ONCE = 2.0  # and that may double it
+FIRST = 0.5  # what a first measurement counts for: it includes whatever is done only once
+UNSURE = 0.25  # what a prediction counts for that stands in for a first measurement
+ONCE = 2.0  # so much lower may be what was measured once
 SPIKE = 1.5  # a measurement farther off, by this factor, counts only up to there
+SUSPECT = 3.0  # a first measurement of a size this far above what the other sizes tell is not believed until repeated
 FAMILIAR = 2.0  # measurements of a size before it tells that all sizes have changed
 DOUBT = 1.5  # measurements that a roofline counts for against those of a size, if it fits the other sizes
 IMPOSSIBLE = 1.5  # so many times what a larger size takes
 NOISE = 0.15  # a deviation, as a logarithm, that means nothing
 CALMER, BUSIER = 1.5, 0.6  # how much more, or less, one that is shorter or longer than the first ones counts
 SLOWER, FASTER, ABOUT = 0.25, 0.6, 0.05  # how far the level follows one deviation: other work makes slow, nothing fast
+
+DOUBLING = 1.9  # 64 and 32 nodes are 65 and 33 rows
 
 Points = tuple[list[float], list[float]]
 """Sizes, ascending, and the values there."""
@@ -36,25 +39,46 @@ class Curve:
         self.level = 1.0
         self.is_settled = True  # whether the last measurement of a size that is well known was as expected
         self._bins: dict[int, tuple[float, float, float]] = {}  # size, value at level 1, weight
+        self._suspects: dict[int, float] = {}  # first measurements that are not believed, by bin
         self._fit: Points | None = None
         self._sober_fit: Points | None = None
 
     def observe(self, size: float, value: float) -> None:
-        """One measurement; `size` from 1 on, `value` from 0 on."""
+        """One measurement; `size` from 1 on, `value` from 0 on.
+
+        The first one of a size may hold work that is done once, up to a hundred times the rest. If it lies far above
+        what the other sizes predict, the prediction stands until a second one; then the lower of both is believed.
+        """
         place = _bin(size)
-        old_size, old, weight = self._bins.get(place, (size, value / self.level, FIRST - 1.0))
-        weight = weight * FADING if weight > 0 else weight
-        if weight >= FAMILIAR:
-            self._follow(value, old)
-        shape = value / self.level
-        if weight > FIRST:
-            shape = min(max(shape, old / SPIKE), old * SPIKE)
-        share = 1.0 / (weight + 1.0)
-        if FIRST < weight < FAMILIAR:
-            share = min(share * (CALMER if shape < old else BUSIER), 1.0)
-        self._bins[place] = (old_size + (size - old_size) * share, old + (shape - old) * share, weight + 1.0)
+        old_size, old, weight = self._bins.get(place, (size, 0.0, UNSURE))
+        if weight < FIRST:
+            self._begin(place, size, value)
+        elif weight == FIRST and value < old * self.level / SPIKE:  # the first one held work that is done once
+            self._bins[place] = (size, value / self.level, FIRST)
+        else:
+            weight *= FADING
+            if weight >= FAMILIAR:
+                self._follow(value, old)
+            shape = min(value / self.level, old * SPIKE)
+            if weight > FIRST:
+                shape = max(shape, old / SPIKE)
+            share = 1.0 / (weight + 1.0)
+            if FIRST < weight < FAMILIAR:
+                share = min(share * (CALMER if shape < old else BUSIER), 1.0)
+            self._bins[place] = (old_size + (size - old_size) * share, old + (shape - old) * share, weight + 1.0)
         self._refute(place)
         self._fit = self._sober_fit = None
+
+    def _begin(self, place: int, size: float, value: float) -> None:
+        """A first measurement, or the repetition of one that was not believed."""
+        predicted = float(self.soberly_over(np.array([float(size)]))[0])
+        if place in self._suspects:
+            value = min(value, self._suspects.pop(place))
+        elif value > SUSPECT * predicted > 0:
+            self._suspects[place] = value
+            self._bins[place] = (size, predicted / self.level, UNSURE)
+            return
+        self._bins[place] = (size, value / self.level, FIRST)
 
     @property
     def state(self) -> State:
@@ -63,7 +87,7 @@ class Curve:
 
     @classmethod
     def restored(cls, state: State) -> "Curve":
-        """As it was kept, on another day: it counts no more than a few measurements. Raises for what is no state."""
+        """As it was kept: a size counts for no more than two measurements. Raises for what is no state."""
         curve = cls()
         curve.level = figure(state["level"], 1e-6, 1e6)
         for size, value, weight in state["bins"]:
@@ -77,18 +101,21 @@ class Curve:
 
     def is_sure_near(self, size: float) -> bool:
         """Whether this size and the next smaller and larger ones together were measured more than once."""
+        if _bin(size) in self._suspects:
+            return False
         near = (self._bins.get(_bin(size) + step) for step in (-1, 0, 1))
         return sum(measured[2] for measured in near if measured) > 2 * FIRST
 
     def doubt(self, size: float) -> None:
         """The machine is another one: what was measured of larger sizes no longer holds, and the rest counts little."""
         self._bins = {place: (at, value, FIRST) for place, (at, value, _) in self._bins.items() if place <= _bin(size)}
+        self._suspects = {}
         self._fit = self._sober_fit = None
 
     @property
     def largest(self) -> float:
-        """The largest size measured; 0 if there is none."""
-        return max((size for size, _, _ in self._bins.values()), default=0.0)
+        """The largest size whose measurement is believed; 0 if there is none."""
+        return max((size for place, (size, _, _) in self._bins.items() if place not in self._suspects), default=0.0)
 
     def at(self, size: float) -> float:
         """The expected value; below the smallest size measured as there, beyond the largest on along the last slope.
@@ -97,14 +124,7 @@ class Curve:
         """
         if not self._bins:
             return 0.0
-        sizes, values = self._fit = self._fit or self._hopeful()
-        right = bisect_right(sizes, size)
-        if right == 0:
-            return self.level * values[0]
-        if right == len(sizes):
-            return self.level * (values[-1] + _slope(sizes, values) * (size - sizes[-1]))
-        part = (size - sizes[right - 1]) / (sizes[right] - sizes[right - 1])
-        return self.level * (values[right - 1] + part * (values[right] - values[right - 1]))
+        return float(self.over(np.array([float(size)]))[0])
 
     def over(self, sizes: Numbers) -> Numbers:
         """`at` for many sizes at once."""
@@ -174,5 +194,5 @@ def _bin(size: float) -> int:
 
 def _slope(sizes: list[float], values: list[float]) -> float:
     """Of the last part of the curve; over a doubling at least, as what lies closer together is mostly noise."""
-    far = [index for index, size in enumerate(sizes) if 2 * size <= sizes[-1]]
+    far = [index for index, size in enumerate(sizes) if DOUBLING * size <= sizes[-1]]
     return (values[-1] - values[far[-1]]) / (sizes[-1] - sizes[far[-1]]) if far else 0.0

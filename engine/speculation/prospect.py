@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.speculation.curiosity import Curiosity
-from engine.speculation.curve import Curve
+from engine.speculation.curve import SUSPECT, Curve
 from engine.speculation.draft_pace import DraftPace
 from engine.speculation.expectation import BUDGETS, DEPTHS, Expectation
 from engine.speculation.figures import State, figure, shortened
@@ -152,6 +152,19 @@ class Prospects:
     def is_drafted(self, method: str) -> bool:
         """Whether this method has grown a tree yet."""
         return method in self.drafting
+
+    def is_tried(self, method: str, has_plain: bool) -> bool:
+        """Whether it has grown a tree, and a second one if the first round may have held work that is done once.
+
+        That is so where it took far longer than a pass over one token: by its rows that may be, but it must be seen
+        twice. Without such passes (`has_plain`) to compare with it is always seen twice.
+        """
+        if not self.is_drafted(method) or self.drafting[method].rounds > 1:
+            return self.is_drafted(method)
+        if not has_plain or not self.passes.is_known_at(1):
+            return has_plain
+        alone = self.passes.at(1)
+        return self.passes.at(self.passes.largest) < SUSPECT * alone and self.drafting[method].pace.longest < alone
 
     def plain(self, method: str) -> Plan:
         """One token per pass."""

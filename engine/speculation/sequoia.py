@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from engine.speculation.acceptance_vector import PRIOR, AcceptanceVector
+from engine.speculation.acceptance_vector import PRIOR
 from engine.speculation.drafting import Drafting
 from engine.speculation.drawn import Drawn
 from engine.speculation.method import Ends
 from engine.speculation.price import Price
 from engine.speculation.rejection import from_distinct
+from engine.speculation.shapes import Planned, Shapes
 from engine.speculation.tree import Path, Tree
-from engine.speculation.tree_programme import MOST_LEVELS, MOST_NODES, best_shape
+from engine.speculation.tree_programme import MOST_LEVELS, MOST_NODES
 
 
 class Sequoia(Drawn):
@@ -23,16 +24,16 @@ class Sequoia(Drawn):
 
     name = "sequoia"
 
-    def __init__(self, drafting: Drafting, most_levels: int, acceptance: AcceptanceVector = PRIOR) -> None:
-        """`most_levels`: drafted levels at most. `acceptance`: as measured for this pair, or the prior."""
+    def __init__(self, drafting: Drafting, most_levels: int, shapes: Shapes | None = None) -> None:
+        """`most_levels`: drafted levels at most. `shapes`: of every size, as planned for this pair, or from a file."""
         super().__init__(drafting, most_levels)
-        self._acceptance = acceptance
+        self._shapes = shapes or Planned(PRIOR)
 
     def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
         """The best shape of this size; without a node and what is below it where the draft has too few tokens."""
         del price  # the shape is planned
         levels = min(min(depth, self._most_levels) + 1, MOST_LEVELS)  # with the root's
-        shape = best_shape(self._acceptance, min(budget + 1, MOST_NODES), levels)
+        shape = self._shapes(min(budget + 1, MOST_NODES), levels)
         sprout = self._drafting.plant(tokens)
         level = {0: 0}  # node of the tree -> its place in the shape
         while level := {node: place for node, place in level.items() if shape.children[place]}:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from engine.options import SpeculationOptions
 from engine.speculation.acceptance import accept
+from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.arrays import Integers, Numbers
 from engine.speculation.best_first import BestFirst
 from engine.speculation.calibration import Calibration
@@ -53,11 +54,14 @@ class SpecExec:
         vocabulary: int,
         calibration: Calibration | None = None,
         witness: Witness | None = None,
+        ranks: AcceptanceCounts | None = None,
     ) -> None:
         """`vocabulary`: the target's; a draft with a larger, padded one must not propose what the target lacks.
 
         Without `calibration` the draft's own probability ranks the nodes, as published. `witness` sees them come.
+        `ranks` counts which of the draft's likeliest tokens the target said, for other methods.
         """
+        self._ranks = ranks
         self._draft = draft
         self._sampling = sampling
         self._options = options
@@ -128,8 +132,8 @@ class SpecExec:
         """Commit these nodes of the search, root first, as far as they are read; what is below `token` stays known."""
         search = self._search
         read = [self._pending[node].number for node in nodes if node in self._pending]
-        if search is not None and self._calibration:
-            self._learn(self._calibration, nodes, [*search.tokens_of(nodes[1:]), token])
+        if search is not None:
+            self._learn(nodes, [*search.tokens_of(nodes[1:]), token])
         committed = [*range(self._unread), *read] if read else []
         bonus = search.child(nodes[-1], token) if search is not None else None
         if search is None or bonus is None:
@@ -165,18 +169,21 @@ class SpecExec:
     def _tell(self, search: BestFirst, size: int) -> None:
         self._witness.grown(lambda: search.tree(search.best(size, self._depth)))
 
-    def _learn(self, calibration: Calibration, nodes: Sequence[int], followers: Sequence[int]) -> None:
+    def _learn(self, nodes: Sequence[int], followers: Sequence[int]) -> None:
         """Of what the draft proposed behind every accepted node: which did the target say?"""
         reads = [
             (read, token) for node, token in zip(nodes, followers, strict=True) if (read := self._pending.get(node))
         ]
-        if not reads:
+        if not reads or not (self._calibration or self._ranks):
             return
         listed = np.stack([read.tokens[read.row] for read, _ in reads])
         found = (listed == np.array([[token] for _, token in reads])).nonzero()
         taken = dict(zip(*(numbers.tolist() for numbers in found), strict=True))
-        log_probs = np.stack([read.log_probs[read.row] for read, _ in reads])
-        calibration.observe(log_probs, [taken.get(row) for row in range(len(reads))])
+        ranks = [taken.get(row) for row in range(len(reads))]
+        if self._ranks:
+            self._ranks.observe_ranks(ranks, listed.shape[1])
+        if self._calibration:
+            self._calibration.observe(np.stack([read.log_probs[read.row] for read, _ in reads]), ranks)
 
 
 def _promising(chances: Numbers, budget: int, price: Price | None) -> int:

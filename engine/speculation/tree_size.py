@@ -23,7 +23,8 @@ class TreeSize:
 class PassTimes:
     """Seconds of a pass, measured at ascending numbers of nodes.
 
-    In between they lie on a line; below the first they stay the same, above the last they grow in proportion.
+    In between they lie on a line; below the first they stay the same, above the last they grow in proportion, which is
+    the most that they can: so the sizes measured should reach as far as what is chosen from.
     """
 
     nodes: tuple[int, ...]
@@ -74,8 +75,10 @@ def sizes_up_to(most: int) -> list[int]:
     return sizes
 
 
-def best_tree(programme: TreeProgramme, draft_seconds: PassTimes, target_seconds: PassTimes) -> TreeSize:
-    """`best_size` over all that the programme covers."""
-    depths = range(1, programme.levels)
+def best_tree(
+    programme: TreeProgramme, draft_seconds: PassTimes, target_seconds: PassTimes, most_levels: int | None = None
+) -> TreeSize:
+    """`best_size` over all that the programme covers, of at most `most_levels` drafted levels."""
+    depths = range(1, min(programme.levels, (most_levels or programme.levels) + 1))
     budgets = sizes_up_to(programme.nodes - 1)
     return best_size(programme.gain, budgets, depths, draft_seconds, target_seconds)

@@ -10,10 +10,11 @@ from engine.experience import LEAST_PASSES, recall_answer, remember_answer
 from engine.loading import plan_target
 from engine.messages import Seconds, Statistics
 from engine.model.device import choose_device
-from engine.options import LoadOptions
+from engine.options import LoadOptions, SpeculationOptions
 from engine.pair import Pair, open_pair
 from engine.weights.placement import Plan
 
+EIGHT = SpeculationOptions("specexec", 8)
 ANSWER = Statistics("specexec", 8, new_tokens=66, passes=20, drafted_nodes=160, seconds=Seconds(decode=5.0))
 
 
@@ -34,7 +35,7 @@ def planned(pair: Pair, **changes: int) -> Plan:
 
 def test_the_last_answer_is_expected_of_the_next_one(pair: Pair) -> None:
     assert planned(pair).forecast.tokens_per_pass == 5.3
-    remember_answer(pair, 8, ANSWER)
+    remember_answer(pair, EIGHT, ANSWER)
     found = recall_answer(pair, pair.options, 8)
     assert found
     assert (found.tokens_per_pass, found.seconds_per_pass) == (3.3, 0.25)
@@ -44,18 +45,27 @@ def test_the_last_answer_is_expected_of_the_next_one(pair: Pair) -> None:
 
 @pytest.mark.parametrize("changes", [{"passes": LEAST_PASSES - 1}, {"drafted_nodes": 0}])
 def test_an_answer_that_says_little_is_not_kept(changes: dict[str, int], pair: Pair) -> None:
-    remember_answer(pair, 8, replace(ANSWER, **changes))  # type: ignore[arg-type]
+    remember_answer(pair, EIGHT, replace(ANSWER, **changes))  # type: ignore[arg-type]
     assert recall_answer(pair, pair.options, 8) is None
 
 
 def test_a_target_that_drafts_for_itself_is_another_pair_than_one_without_a_draft(tmp_path: Path) -> None:
     own, alone = (open_pair(LoadOptions(draft=draft, cache_dir=str(tmp_path))) for draft in ("self", "none"))
-    remember_answer(own, 8, ANSWER)
+    remember_answer(own, EIGHT, ANSWER)
     assert recall_answer(own, own.options, 8)
     assert recall_answer(alone, alone.options, 8) is None
 
 
 def test_without_a_draft_there_is_nothing_to_keep(pair: Pair) -> None:
     alone = replace(pair, draft=None)
-    remember_answer(alone, 8, ANSWER)
+    remember_answer(alone, EIGHT, ANSWER)
     assert recall_answer(alone, pair.options, 8) is None
+
+
+def test_another_method_s_answer_is_not_expected_of_the_planned_one(pair: Pair) -> None:
+    remember_answer(pair, EIGHT, ANSWER)
+    for method in ("chain", "specinfer", "sequoia", "lookup"):
+        remember_answer(pair, SpeculationOptions(method, 8), replace(ANSWER, method=method, new_tokens=20))
+    found = recall_answer(pair, pair.options, 8)
+    assert found
+    assert found.tokens_per_pass == 3.3
