@@ -24,7 +24,7 @@ from tests.campaigns.outcome import GOOD, Kind, Outcome, Tally, table
 ROOT = Path(__file__).parents[2]
 STATE = ROOT / "build" / "faults"
 GIB = 1 << 30
-SILENCE_SECONDS = 600
+MOST_DEATHS = 5  # of one process after the other, each at its first case
 SAID_EVERY = 20.0
 
 Cases = Callable[[Path, range], Iterator[Outcome]]
@@ -46,7 +46,7 @@ ROWS = {
     "window": Row("window killed", 100, "tests.campaigns.kills", "window_cases"),
     "downloads": Row("downloads dropped", 200, "tests.campaigns.networks", "download_cases"),
     "setups": Row("set-ups of the engine's runtime interrupted", 20, "tests.campaigns.networks", "setup_cases"),
-    "memory": Row("engine out of memory", 20, "tests.campaigns.models", "memory_cases"),
+    "memory": Row("engine out of memory", 20, "tests.campaigns.shortage", "memory_cases"),
     "models": Row("model folders mutated", 10_000, "tests.campaigns.models", "model_cases", 12 * GIB),
     "chats": Row("chat imports mutated", 10_000, "tests.campaigns.files", "chat_cases", 4 * GIB),
     "recordings": Row("recordings mutated", 10_000, "tests.campaigns.files", "recording_cases", 4 * GIB),
@@ -74,11 +74,13 @@ def work(name: str, seeds: range, folder: Path) -> None:
 
 def run(name: str, seeds: range, folder: Path) -> Iterator[Outcome]:
     """Run the cases of one row in processes; one that dies is followed by one that begins behind its last seed."""
-    at = seeds.start
-    while at < seeds.stop:
+    at, deaths = seeds.start, 0
+    while at < seeds.stop and deaths < MOST_DEATHS:
+        begun = at
         for outcome in _run_process(name, range(at, seeds.stop), folder):
             yield outcome
             at = outcome.seed + 1
+        deaths = deaths + 1 if at == begun + 1 else 0
 
 
 def _run_process(name: str, seeds: range, folder: Path) -> Iterator[Outcome]:

@@ -14,7 +14,7 @@ _watching: list["Fence"] = []
 
 
 class Fence:
-    """Lists paths that were opened for writing, made, moved or removed elsewhere. What C libraries write is not seen."""
+    """Lists paths that were opened for writing, made, moved or removed elsewhere, but not by C libraries."""
 
     def __init__(self, allowed: Iterable[Path]) -> None:
         self._allowed = tuple(str(each.resolve()) for each in allowed)
@@ -35,8 +35,8 @@ class Fence:
         """Look at one path that is written."""
         if not isinstance(path, str | bytes | os.PathLike):
             return  # a file descriptor
-        name = os.path.realpath(os.path.dirname(os.path.abspath(os.fsdecode(path))))
-        full = os.path.join(name, os.path.basename(os.fsdecode(path)))
+        absolute = Path(os.fsdecode(path)).absolute()
+        full = str(absolute.parent.resolve() / absolute.name)
         if full.startswith(_DEVICES) or "__pycache__" in full:
             return
         if not any(full == each or full.startswith(each + os.sep) for each in self._allowed):

@@ -32,9 +32,7 @@ DOCUMENTS: tuple[Any, ...] = (
     [{"title": "One", "messages": _TURNS}, {"messages": _TURNS[1:]}],
     {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}, *_TURNS]},
 )
-MARKDOWN = (
-    "# Trees\n\n## System\n\nBe brief.\n\n## You\n\nWhat is an oak?\n\n## Answer\n\nA tree.\n\n## You\n\nThanks!\n"
-)
+MARKDOWN = as_markdown("Trees", from_json(json.dumps(_TURNS))[0][1].messages, "Be brief.")
 
 
 def chat_cases(folder: Path, seeds: range) -> Iterator[Outcome]:

@@ -24,12 +24,14 @@ from tests.app.downloads.models import FILES, REPO, SHARDS, contents, put_up
 from tests.app.runtime.conftest import workshop
 from tests.app.runtime.packages import BLOB, TORCH, PackageIndex, tiny_wheels
 from tests.campaigns.outcome import Kind, Outcome
-from tests.hub import Fault, Hub, corrupt, drop, no_range, redirect, slow, stall, status, wrong_length
+from tests.hub import Hub, corrupt, drop, no_range, redirect, slow, stall, status, wrong_length
+from tests.hub.faults import Fault
 from tests.hub.fixture import serving
 
 ROOT = Path(__file__).parents[2]
 SIZE = len(FILES[SHARDS[0]])
 PATIENCE_SECONDS = 60
+RETRYING_SECONDS = 4.0  # of waiting between its attempts
 
 _FAULTS: tuple[Callable[[random.Random], Fault], ...] = (
     lambda rng: drop(after=rng.choice((0, 1, rng.randrange(SIZE)))),
@@ -108,8 +110,9 @@ def _of_setup(index: PackageIndex, folder: Path, seed: int) -> Outcome:
     ending = _ENDINGS[seed % len(_ENDINGS)]
     said = _cut_off(index, command, ending, rng)
     here = shop.place.installed()
-    if here is not None and not _works(here.python):
-        return Outcome(seed, Kind.LOST, f"{ending}: half a runtime is in use")
+    if here is not None:
+        whole = _works(here.python)
+        return Outcome(seed, Kind.SURVIVED if whole else Kind.LOST, f"{ending}: a runtime is in use")
     index.heal()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
     here = shop.place.installed()
@@ -134,7 +137,7 @@ def _cut_off(index: PackageIndex, command: list[str], ending: str, rng: random.R
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
     try:
-        return process.communicate(timeout=PATIENCE_SECONDS if ending == "network" else rng.uniform(0.2, 1.4))[0]
+        return process.communicate(timeout=RETRYING_SECONDS if ending == "network" else rng.uniform(0.2, 1.0))[0]
     except subprocess.TimeoutExpired:
         signals = {"kill": signal.SIGKILL, "terminate": signal.SIGTERM, "interrupt": signal.SIGINT}
         os.killpg(process.pid, signals.get(ending, signal.SIGKILL))

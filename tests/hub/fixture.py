@@ -11,7 +11,7 @@ from tests.hub.server import Hub
 
 @contextmanager
 def serving(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """A hub that this process uses; HF_HOME is `folder / "hf"`, no token is stored, no proxy is set, nothing is offline.
+    """A hub that this process uses; HF_HOME is `folder / "hf"`, no token, no proxy, nothing is offline.
 
     The hub client reads its variables when it is imported, so its constants are set as well.
     """
