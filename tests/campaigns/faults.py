@@ -90,16 +90,16 @@ def _run_process(name: str, seeds: range, folder: Path) -> Iterator[Outcome]:
         process = subprocess.Popen(
             command, cwd=ROOT, env=_environment(folder), stdout=subprocess.PIPE, stderr=errors, text=True
         )
-        assert process.stdout
         at = seeds.start
-        for line in process.stdout:
-            entry = json.loads(line)
-            at = entry["seed"] + 1
-            yield Outcome(entry["seed"], Kind(entry["kind"]), entry["words"])
-        code = process.wait()
+        with process:
+            assert process.stdout
+            for line in process.stdout:
+                entry = json.loads(line)
+                at = entry["seed"] + 1
+                yield Outcome(entry["seed"], Kind(entry["kind"]), entry["words"])
         if at < seeds.stop:
             errors.seek(0)
-            yield Outcome(at, Kind.TRACEBACK, f"its process ended with {code}: {errors.read()[-600:]}")
+            yield Outcome(at, Kind.TRACEBACK, f"its process ended with {process.returncode}: {errors.read()[-600:]}")
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -72,7 +72,8 @@ def test_a_person_reads_on_what_sequoia_s_tree_stands(capsys: pytest.CaptureFixt
     assert "never measured with these settings" in capsys.readouterr().err
     file = Path(calibrate(capsys)["file"])
     assert main(command) == 0
-    assert "measured" not in capsys.readouterr().err
+    # "As measured here, no tree of Sequoia's pays" may stand there: what passes take depends on what else runs.
+    assert "never measured" not in capsys.readouterr().err
     file.write_text("{")
     assert main(command) == 0
     assert "is damaged" in capsys.readouterr().err
