@@ -46,20 +46,32 @@ run() {
     PYTHONSAFEPATH=1 exec "$py" -m app "$@"
 }
 
+processor_seconds() { # into $used: what this script and all that it started and waited for took, user and system
+    times >"$clock" # in this shell: a subshell would count its own
+    used=$(tr 'ms' '  ' <"$clock" | awk '{ total += $1 * 60 + $2 + $3 * 60 + $4 } END { printf "%d", total }')
+}
+
 step() { # name, command: runs it and keeps its outcome for the summary
-    local name=$1 start=$SECONDS outcome=ok
+    local name=$1 start=$SECONDS outcome=ok before
     shift
+    processor_seconds
+    before=$used
     printf '\n== %s\n' "$name"
     "$@" || outcome=FAILED
-    summary+=$(printf '%-8s %s (%s s)' "$outcome" "$name" $((SECONDS - start)))$'\n'
+    processor_seconds
+    summary+=$(printf '%-8s %s (%s s, %s s of processor time)' "$outcome" "$name" $((SECONDS - start)) $((used - before)))$'\n'
 }
 
 run_tests() {
     export QT_QPA_PLATFORM=offscreen
+    unset PYTHONDONTWRITEBYTECODE # else every process of the tests compiles all that it imports
+    clock=$(mktemp)
+    trap 'rm -f "$clock"' EXIT
     set_up dev
     cd "$root"
     trap 'exit 130' INT
-    summary=""
+    processor_seconds
+    summary="ok       set-up ($SECONDS s, $used s of processor time)"$'\n'
     step "ruff check" "$py" -m ruff check
     step "ruff format" "$py" -m ruff format --check
     step "mypy --strict" "$py" -m mypy
@@ -69,7 +81,8 @@ run_tests() {
     step "import contracts" "$py" -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
     # More processes than that would wait for memory and for each other's windows rather than for processors.
     step "pytest" "$py" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile "$@"
-    printf '\n== summary\n%s' "$summary"
+    processor_seconds
+    printf '\n== summary\n%sprocessor time in all: %s s\n' "$summary" "$used"
     case $summary in *FAILED*) return 1 ;; esac
 }
 

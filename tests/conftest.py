@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
+from tests.campaigns.extent import choose
 from tests.guard.sitecustomize import is_local  # from now on this process is guarded like its children
 
 GUARD = Path(__file__).parent / "guard"
@@ -25,6 +27,9 @@ os.environ["PYSIDE6_OPTION_LAZY"] = "0"  # as the application has it
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(GUARD), os.environ.get("PYTHONPATH")]))
 # pytest keeps the files of failed tests where it always does.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+
+settings.register_profile("suite", max_examples=choose(25, 200), deadline=None)
+settings.load_profile("suite")
 
 PERSONAL_FOLDERS = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HF_HOME")
 TEMPORARY_FOLDERS = ("XDG_RUNTIME_DIR", "TMPDIR")

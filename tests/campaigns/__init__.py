@@ -1,0 +1,23 @@
+"""What takes too long for every change: run by hand before a release, and after changes of what they are about.
+
+python -m tests.campaigns.faults    provokes every kind of fault and prints one table; one to two hours.
+    Rows (--only NAME): engine and window killed 100 times each (20 min each), 200 downloads through a hub that fails
+    (3 min), 20 set-ups of the engine's runtime cut off (3 min), an engine out of memory 20 times (2 min), 10,000
+    mutated model folders (10 min), 10,000 mutated chat imports and 10,000 mutated recordings (2 min each). Proves that
+    nothing is lost, that whatever fails says so in a sentence, and that nothing is written outside its folder. Every
+    failure is printed with its seed; --first SEED --count 1 repeats it. An interrupted run goes on where it was.
+
+python -m tests.campaigns.proofs    the tests whose extent can be chosen, in their whole extent; about half an hour.
+    - Text: for every family, method, several seeds and budgets, speculative greedy text is transformers' own text; the
+      suite takes one seed, all families with SpecExec and Sequoia, three families with SpecInfer and chains.
+    - Distributions: every outcome of small vocabularies enumerated under four sampling settings, and 3,000 real
+      answers against the exact distribution; the suite enumerates two settings and takes 1,000 answers.
+    - Automatic choice: 12 starts per simulated machine within 5 percent of the best fixed choice; the suite takes 5.
+    - Memory: what loading, preparing and planning take, for more models and places; the suite measures one of each.
+    - Properties: hypothesis tries five to eight times as many examples.
+    - Real engines: wrong targets, killed windows and full contexts in all their forms; the suite takes one form each.
+    - Kills of a runtime's set-up: 20; the suite takes 5.
+
+A test chooses with `tests.campaigns.extent.choose(quick, whole)`: the proof and its representative are the same code.
+`-p tests.campaigns.processor_time --processor-times FILE` tells what each test costs in processor time.
+"""

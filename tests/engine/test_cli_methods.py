@@ -9,6 +9,7 @@ import pytest
 from engine.__main__ import main
 from engine.cli.arguments import build_parser, load_options
 from engine.speculation.acceptance_vector import PRIOR, checked
+from tests.campaigns.extent import choose
 from tests.engine.test_cli import QUESTION, assert_refused, document
 
 SAMPLED = ("sequoia", "specinfer", "chain")
@@ -20,7 +21,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
 
 
-@pytest.mark.parametrize("method", SAMPLED)
+@pytest.mark.parametrize("method", choose(SAMPLED[:1], SAMPLED))
 def test_greedy_text_is_plain_decoding_s_and_sampled_text_repeats(
     method: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -71,7 +72,8 @@ def test_a_person_reads_on_what_sequoia_s_tree_stands(capsys: pytest.CaptureFixt
     assert "never measured with these settings" in capsys.readouterr().err
     file = Path(calibrate(capsys)["file"])
     assert main(command) == 0
-    assert "measured" not in capsys.readouterr().err
+    # "As measured here, no tree of Sequoia's pays" may stand there: what passes take depends on what else runs.
+    assert "never measured" not in capsys.readouterr().err
     file.write_text("{")
     assert main(command) == 0
     assert "is damaged" in capsys.readouterr().err

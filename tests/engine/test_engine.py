@@ -12,7 +12,9 @@ from engine.messages import ChatMessage, Count, Event, Finished, Loaded, Loading
 from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.pair import open_pair
 from engine.prompt import Prompt
+from tests.campaigns.extent import choose
 
+LENGTH = choose(64, 120)
 STORY = (ChatMessage("user", "Tell me a story about a dragon."),)
 
 
@@ -56,7 +58,7 @@ def method(name: str, **sampling: float) -> GenerateOptions:
     return GenerateOptions(
         SamplingOptions(**sampling),  # type: ignore[arg-type]
         SpeculationOptions(method=name),
-        max_new_tokens=120,
+        max_new_tokens=LENGTH,
     )
 
 
@@ -234,7 +236,7 @@ def test_an_answer_that_was_cut_off_goes_on_as_if_it_had_not_been(
     whole = answer(loads, STORY, method(name, **sampling), 50)
     first = answer(loads, STORY, replace(method(name, **sampling), max_new_tokens=20), 50)
     begun = (*STORY, ChatMessage("assistant", text_of(first)))
-    rest = answer(loads, begun, replace(method(name, **sampling), max_new_tokens=100), 50)
+    rest = answer(loads, begun, replace(method(name, **sampling), max_new_tokens=LENGTH - 20), 50)
     assert text_of(first) != "" != text_of(rest)
     assert text_of(first) + text_of(rest) == text_of(whole)
     prefilled = next(event for event in rest if isinstance(event, Prefilled))

@@ -72,7 +72,17 @@ class Child:
 
 @pytest.fixture
 def child(tmp_path: Path) -> Iterator[Child]:
-    child = Child(tmp_path)
+    yield from started(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """One process for all tests of a module, none of which ends it: to start one takes 3 s of a processor."""
+    yield from started(tmp_path_factory.mktemp("engine"))
+
+
+def started(folder: Path) -> Iterator[Child]:
+    child = Child(folder)
     try:
         assert child.receive() == Ready(PROTOCOL, child.process.pid)
         yield child

@@ -4,9 +4,9 @@ from typing import Any
 
 from engine.messages import Appraise, Appraised, Cancel, Finished, Round
 from engine.options import LoadOptions
-from tests.engine.test_process import Child, child
+from tests.engine.test_process import Child, lasting
 
-__all__ = ["child"]
+__all__ = ["lasting"]
 
 
 def until_appraised(child: Child, request: int) -> list[Any]:
@@ -17,29 +17,29 @@ def until_appraised(child: Child, request: int) -> list[Any]:
     return events
 
 
-def test_nothing_need_be_loaded(child: Child) -> None:
-    child.connection.send(Appraise(1, LoadOptions()))
-    found = until_appraised(child, 1)[-1]
+def test_nothing_need_be_loaded(lasting: Child) -> None:
+    lasting.connection.send(Appraise(1, LoadOptions()))
+    found = until_appraised(lasting, 1)[-1]
     assert (found.verdict, found.device) == ("device", "cpu")
     assert [tier.tier for tier in found.tiers] == ["device", "ram", "ssd"]
-    child.connection.send(Appraise(2, LoadOptions("/no/such/folder")))
-    assert until_appraised(child, 2)[-1].verdict == "no"
+    lasting.connection.send(Appraise(2, LoadOptions("/no/such/folder")))
+    assert until_appraised(lasting, 2)[-1].verdict == "no"
 
 
-def test_an_answer_goes_on_meanwhile(child: Child) -> None:
-    child.load(1)
-    child.start_endless(2)
+def test_an_answer_goes_on_meanwhile(lasting: Child) -> None:
+    lasting.load(1)
+    lasting.start_endless(2)
     for request in range(3, 8):
-        child.connection.send(Appraise(request, LoadOptions(context_tokens=100 * request)))
-        assert all(isinstance(event, Round) for event in until_appraised(child, request)[:-1])
-    child.connection.send(Cancel(through=2))
-    ending = child.until_the_end(2)[-1]
+        lasting.connection.send(Appraise(request, LoadOptions(context_tokens=100 * request)))
+        assert all(isinstance(event, Round) for event in until_appraised(lasting, request)[:-1])
+    lasting.connection.send(Cancel(through=2))
+    ending = lasting.until_the_end(2)[-1]
     assert isinstance(ending, Finished)
     assert ending.reason == "cancelled"
 
 
-def test_what_goes_wrong_is_an_answer_too(child: Child) -> None:
-    child.connection.send(Appraise(1, LoadOptions(context_tokens="many")))  # type: ignore[arg-type]
-    found = until_appraised(child, 1)[-1]
+def test_what_goes_wrong_is_an_answer_too(lasting: Child) -> None:
+    lasting.connection.send(Appraise(1, LoadOptions(context_tokens="many")))  # type: ignore[arg-type]
+    found = until_appraised(lasting, 1)[-1]
     assert found.verdict == "no"
     assert "unexpected error" in found.reason

@@ -5,11 +5,12 @@ from array import array
 from engine.messages import Cancel, Generate, Round
 from engine.options import GenerateOptions, SpeculationOptions
 from engine.watching import Drafted, Inspect, Inspected, Watch
+from tests.campaigns.extent import choose
 from tests.engine.test_process import STORY, Child, child
 
 __all__ = ["child"]
 
-SLOW = GenerateOptions(speculation=SpeculationOptions(budget=2048), max_new_tokens=1900, ignore_eos=True)
+SLOW = GenerateOptions(speculation=SpeculationOptions(budget=choose(1024, 2048)), max_new_tokens=1900, ignore_eos=True)
 """Trees so large that one can see them grow, whatever the machine."""
 
 

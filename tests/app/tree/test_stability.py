@@ -12,6 +12,7 @@ from app.tree.grid import Size, Type
 from app.tree.layout import Layout, Room, arrange
 from app.tree.snapshot import Snapshot, snapshot
 from tests.app.tree.trees import round_of
+from tests.campaigns.extent import choose
 
 GAP, LINK = 10.0, 4.0
 TEXT = Type(line=15.0, gap=20.0, link=9.0, lead=80.0)
@@ -104,7 +105,7 @@ def before(tree: Snapshot, node: int) -> list[int]:
     return found
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=choose(30, 150))
 @given(growths(), st.integers(1, 30), st.floats(100, 600))
 def test_nodes_that_stay_keep_their_order(growth: list[Snapshot], rows: int, room_width: float) -> None:
     room = Room(rows, room_width, GAP, LINK)
@@ -113,7 +114,7 @@ def test_nodes_that_stay_keep_their_order(growth: list[Snapshot], rows: int, roo
         assert [token for token in one if token in other] == [token for token in other if token in one]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=choose(30, 150))
 @given(growths())
 def test_nodes_that_stay_keep_their_column_unless_a_fork_before_them_comes_or_goes(growth: list[Snapshot]) -> None:
     room = Room(1000, 1e9, GAP, LINK)
@@ -127,7 +128,7 @@ def test_nodes_that_stay_keep_their_column_unless_a_fork_before_them_comes_or_go
             assert token not in lefts or not same or lefts[token] == place.left
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=choose(30, 150))
 @given(growths())
 def test_rows_come_and_go_only_where_nodes_do(growth: list[Snapshot]) -> None:
     """A node moves down by the rows that opened above it, and up by those that closed, and by no more."""
@@ -142,7 +143,7 @@ def test_rows_come_and_go_only_where_nodes_do(growth: list[Snapshot]) -> None:
             assert token not in rows or -lost <= rows[token] - place.row <= added
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=choose(12, 60))
 @given(growths(), st.integers(120, 900))
 def test_rows_never_move_apart_while_a_tree_grows(growth: list[Snapshot], height: int) -> None:
     view, picture = Size(700, height), None
@@ -173,7 +174,7 @@ def test_next_round_begins_with_the_distance_of_the_one_before_and_may_spread_ag
     assert alone.grid == alone.natural
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=choose(20, 100))
 @given(growths(), st.floats(60, 900))
 def test_bands_that_stay_keep_their_order(growth: list[Snapshot], height: float) -> None:
     for old, new in pairwise(growth):

@@ -15,6 +15,7 @@ from engine.sampling import Sampler, Uniforms
 from engine.speculation.best_first import BestFirst
 from engine.speculation.specexec import SpecExec
 from engine.speculation.tree import Tree
+from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network
 
@@ -58,7 +59,7 @@ def test_the_tree_is_the_brute_force_top_k_of_draft_prefixes(budget: int) -> Non
         assert found[prefix] == pytest.approx(log_prob, abs=1e-4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=choose(12, 60), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     budget=st.integers(1, 60),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from engine.speculation.merging import enlarge, merge
 from engine.speculation.tree import Tree
+from tests.campaigns.extent import choose
 from tests.engine.speculation.test_recall import paths_of
 
 
@@ -24,7 +25,7 @@ def trees(draw: st.DrawFn, most: int, scored: bool = False) -> Tree:
     return Tree(tuple(tokens), tuple(parents), tuple(log_probs), tuple(scores) if scored else ())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=choose(60, 300), deadline=None)
 @given(data=st.data(), budget=st.integers(0, 20), scored=st.booleans())
 def test_the_best_nodes_of_both_trees_hold_together(data: st.DataObject, budget: int, scored: bool) -> None:
     drafted, branches = data.draw(trees(budget, scored)), data.draw(trees(30))

@@ -16,6 +16,7 @@ from engine.speculation.lookup import Lookup
 from engine.speculation.price import Price
 from engine.speculation.specexec import SpecExec
 from engine.speculation.tree import Tree
+from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, noisy_copy, random_prompt
 from tests.engine.speculation.simulation import grow, worthwhile
 
@@ -31,7 +32,7 @@ def even(row: float, level: float = NOTHING, most: int = 64) -> Price:
     return priced(level, [1.0 + row * nodes for nodes in range(most + 1)])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=choose(20, 100), deadline=None)
 @given(
     chances=st.lists(st.floats(0.0, 1.0), max_size=30).map(lambda found: sorted(found, reverse=True)),
     rows=st.lists(st.floats(0.0, 5.0), min_size=1, max_size=40).map(sorted),
@@ -131,7 +132,7 @@ def test_branches_that_the_text_suggests_are_worth_their_rows_too() -> None:
     assert all(math.exp(log_prob) >= 0.2 for log_prob in tree.log_probs)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=choose(10, 30), deadline=None)
 @given(st.integers(0, 1000), st.floats(0.001, 0.5), st.floats(0.0, 0.8))
 def test_a_tree_that_sizes_itself_is_worth_as_much_as_any_cut_of_it_by_budget(
     seed: int, row: float, level: float

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from engine.speculation.recall import Recall
 from engine.speculation.tree import Tree
+from tests.campaigns.extent import choose
 
 ANYTHING = -math.inf
 
@@ -25,7 +26,7 @@ def after(text: list[int], budget: int = 8, depth: int = 8, least: float = ANYTH
     return recall.branches(budget, depth, least)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=choose(40, 200), deadline=None)
 @given(
     text=st.lists(st.integers(0, 4), min_size=1, max_size=80),
     budget=st.integers(0, 40),

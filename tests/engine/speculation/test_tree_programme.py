@@ -12,6 +12,7 @@ from engine.errors import InputError
 from engine.speculation.acceptance_vector import PRIOR, checked
 from engine.speculation.tree_programme import TreeProgramme, best_shape, programme_for
 from engine.speculation.tree_shape import TreeShape
+from tests.campaigns.extent import choose
 
 Ordered = tuple["Ordered", ...]
 """A tree as the tuple of its root's subtrees, by rank."""
@@ -61,7 +62,7 @@ def test_the_reference_knows_every_tree() -> None:
     assert [len(trees(size)) for size in range(1, 9)] == [1, 1, 2, 5, 14, 42, 132, 429]  # the Catalan numbers
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=choose(12, 60), deadline=None)
 @given(
     weights=st.lists(st.floats(0, 1), min_size=1, max_size=5),
     total=st.floats(0, 1),

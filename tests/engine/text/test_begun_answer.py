@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from engine.messages import ChatMessage
 from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer
+from tests.campaigns.extent import choose
 from tests.engine.text.templates import ALPACA, CHATML, FAMILIES, Family
 from tests.engine.text.test_chat import controls_in, tokenizer_of, visible
 from tests.engine.text.tiny_tokenizers import BEGIN, BUILDERS, END, TEXTS, tiny
@@ -94,7 +95,7 @@ def test_templates_that_write_an_answer_otherwise_once_it_is_said(family: Family
     assert visible(tokenizer, tokenizer.encode_chat([QUESTION, ChatMessage("assistant", begun)])) == seen
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=choose(10, 40))
 @given(data=st.data())
 @pytest.mark.parametrize("name", [name for name in FAMILIES if FAMILIES[name].control])
 def test_control_tokens_typed_as_a_beginning_stay_text(name: str, data: st.DataObject) -> None:

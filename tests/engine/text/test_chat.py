@@ -10,6 +10,7 @@ from engine.errors import InputError
 from engine.messages import ChatMessage, Role
 from engine.text.control_tokens import PRIVATE_USE
 from engine.text.tokenizer import Tokenizer
+from tests.campaigns.extent import choose
 from tests.engine.text.templates import CHATML, FAMILIES, GEMMA, LLAMA_3, MISTRAL, Family
 from tests.engine.text.tiny_tokenizers import (
     BEGIN,
@@ -73,7 +74,7 @@ def test_the_embedded_model_is_asked_as_transformers_does(turns: list[tuple[Role
     assert prompt(embedded, told) == plain_prompt(embedded, told)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=choose(12, 60))
 @given(data=st.data())
 @pytest.mark.parametrize("name", FAMILIES)
 def test_typed_control_tokens_stay_text(name: str, data: st.DataObject) -> None:

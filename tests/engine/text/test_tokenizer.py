@@ -15,6 +15,7 @@ from engine.errors import ModelError
 from engine.text import tokenizer_files
 from engine.text.byte_tokens import BYTE_OF_TOKEN
 from engine.text.tokenizer import Tokenizer
+from tests.campaigns.extent import choose
 from tests.engine.model.broken_folders import with_other_tokenizer
 from tests.engine.text.conftest import EMBEDDED
 from tests.engine.text.tiny_tokenizers import BUILDERS, END, TEXTS, tiny
@@ -36,7 +37,7 @@ def library_decode(tokenizer: Tokenizer, ids: list[int]) -> str:
     return str(library.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=choose(20, 100))
 @given(data=st.data())
 @pytest.mark.parametrize("kind", BUILDERS)
 def test_tokens_are_decoded_as_the_library_does(kind: str, data: st.DataObject) -> None:

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from engine.weights.machine import Machine
 from engine.weights.needs import ModelNeeds, Workload
 from engine.weights.placement import Override, plan
+from tests.campaigns.extent import choose
 from tests.engine.weights.planned import machines, models
 
 WORK = Workload(context_tokens=1000, budget=64)
-many = settings(max_examples=150, deadline=None)
+many = settings(max_examples=choose(30, 150), deadline=None)
 
 
 @many

@@ -16,6 +16,7 @@ from engine.errors import ModelError
 from engine.weights import packing
 from engine.weights.layout import PAGE, StoredTensor
 from engine.weights.packing import ALIGNMENT, DTYPES, digest_of, read_layout, write_layer
+from tests.campaigns.extent import choose
 from tests.engine.weights.reading import assert_equal, read
 
 SAMPLE = {
@@ -61,7 +62,7 @@ tensor_sets = st.dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=choose(12, 60))
 @given(tensor_sets)
 def test_any_tensors_are_aligned_and_viewable(tmp_path: Path, chosen: dict[str, tuple[list[int], str]]) -> None:
     generator = torch.Generator().manual_seed(0)

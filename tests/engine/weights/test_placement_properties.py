@@ -11,12 +11,13 @@ from engine.weights.arrangement import Tier, spread
 from engine.weights.machine import Machine
 from engine.weights.needs import ModelNeeds, Workload
 from engine.weights.placement import Override, Plan, plan
+from tests.campaigns.extent import choose
 from tests.engine.weights.planned import MIB, machines, models
 
 works = st.builds(Workload, st.integers(1, 20_000), st.integers(0, 2048), st.floats(1, 30))
 limits = st.none() | st.integers(0, 4000).map(lambda mib: mib * MIB)
 drafts = st.none() | models()
-many = settings(max_examples=150, deadline=None)
+many = settings(max_examples=choose(30, 150), deadline=None)
 
 
 def taken_of_ram(found: Plan) -> int:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.errors import Cancelled
 from engine.weights.stage import Stage
+from tests.campaigns.extent import choose
 
 PATIENCE_SECONDS = 60
 
@@ -41,7 +42,7 @@ def stages() -> Iterator[list[Stage]]:
         stage.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=choose(10, 40), deadline=None)
 @given(
     layers=st.integers(1, 9),
     slots=st.integers(1, 5),
