@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LONGEST_FILE = 300
+LONGEST_FILE = 500
 HEAVY = {"torch", "transformers", "safetensors", "tokenizers", "huggingface_hub", "bitsandbytes"}
 
 

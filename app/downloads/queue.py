@@ -5,7 +5,7 @@ import threading
 from functools import partial
 from itertools import count
 
-from app.background import attempt, report, start
+from app.background import attempt, start
 from app.downloads.control import Wish
 from app.downloads.download import Download
 from app.downloads.equipment import Equipment
@@ -131,10 +131,12 @@ class DownloadQueue:
 
     def _work(self, number: int, download: Download) -> None:
         try:
-            download.run(self._save)
-        except BaseException as error:  # noqa: BLE001  # becomes a state: a thread must not end without one
-            report(error)
-            download.fail()
+            attempt(partial(download.run, self._save), lambda _error: download.fail())
+        finally:
+            self._leave(number, download)
+
+    def _leave(self, number: int, download: Download) -> None:
+        """The end of its thread; whatever goes wrong here, those that wait have their turn."""
         with self._changed:
             del self._threads[number]
             try:

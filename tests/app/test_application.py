@@ -173,3 +173,43 @@ def test_every_icon_can_be_drawn(qapp: QApplication, path: Path) -> None:
 
 def test_the_application_icon_is_there_at_every_size(qapp: QApplication) -> None:
     assert {size.width() for size in application_icon().availableSizes()} >= {16, 32, 256}
+
+
+FAILING = """
+import sys
+from PySide6.QtWidgets import QApplication
+from app.chat.archive.store import Store
+from app.main import main
+from app.notices import NoticeStack
+
+class Panic(BaseException):
+    pass
+
+def fail(store):
+    raise Panic("unforeseen")
+
+def add(stack, notice):
+    print(notice.text, flush=True)
+    if "cannot be saved in" in notice.text:
+        QApplication.quit()
+
+Store.conversations = fail
+NoticeStack.add = add
+sys.exit(main(["--data-dir", sys.argv[1]]))
+"""
+
+
+def test_what_a_thread_meets_is_shown_in_the_window_and_logged(engine_python: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING, str(tmp_path / "data")],
+        cwd=ROOT,
+        env=os.environ | {"COPPICE_ENGINE_PYTHON": str(engine_python)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "The chats could not be read or saved because of an error in this program (Panic: unforeseen)" in done.stdout
+    logs = [each.read_text(encoding="utf-8") for each in (tmp_path / "data" / "logs").glob("*.log")]
+    assert any("An error in the thread 'archive'" in log and "Panic: unforeseen" in log for log in logs)

@@ -45,7 +45,7 @@ class _Job(NamedTuple):
 class Archive(QThread):
     """Orders are carried out one after the other, in the order they were given; answers come as signals.
 
-    `write_failed` carries what went wrong with a save, in plain words, and `write_recovered` says that all that was
+    `write_failed` carries what went wrong with an order, in plain words, and `write_recovered` says that all that was
     kept back since is written: an order to save, delete or restore that fails is tried again with every one that
     follows.
     """
@@ -281,7 +281,7 @@ class Archive(QThread):
             try:
                 self._write(store, conversation)
             except BaseException as error:  # noqa: BLE001  # whatever it is, it was reported when it came first
-                _log.warning("A conversation still cannot be written: %r", error)
+                _log.debug("A conversation still cannot be written: %r", error)
         if self._has_failed and not (self._kept_back or self._marks_back):
             self._has_failed = False
             self.write_recovered.emit()

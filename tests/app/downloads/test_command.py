@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from app import download_command
 from app.download_command import describe
+from app.downloads.download import Download
 from app.downloads.durations import time_text
+from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, body_bytes, contents, put_up
 from tests.hub import Hub, drop, stall
@@ -213,3 +216,18 @@ def test_the_line_of_progress_reads_well() -> None:
     assert describe(waiting).startswith("waiting to retry  (the connection was lost)   42%")
     assert describe(waiting).endswith("again in 8 s")
     assert [time_text(seconds) for seconds in (0.4, 59.4, 3599, 7260)] == ["0 s", "59 s", "59 min 59 s", "2 h 1 min"]
+
+
+def test_an_error_of_ours_ends_it_with_words(
+    equipment: Equipment,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    thread_errors: list[BaseException | None],
+) -> None:
+    def fail(_download: Download) -> None:
+        raise KeyError("unforeseen")
+
+    monkeypatch.setattr(Download, "run", fail)
+    assert download_command.run(["org/tiny"], equipment) == download_command.BAD_INPUT
+    assert "error in this program" in capsys.readouterr().err
+    assert [type(each) for each in thread_errors] == [KeyError]
