@@ -26,7 +26,8 @@ def is_list(file: BinaryIO) -> bool:
 def items(file: BinaryIO, most_bytes: int, most_brackets: int) -> Iterator[bytes]:
     """The bytes of each item of the list in a file for which `is_list`; whether they are JSON is not looked at.
 
-    Raises `ItemTooLargeError` for an item of more than so many bytes or opening brackets. What follows the end of the list is left.
+    Raises `ItemTooLargeError` for an item of more than so many bytes or opening brackets. What follows the end of the
+    list is left.
     """
     splitter = _Splitter()
     while piece := file.read(_PIECE_BYTES):

@@ -37,7 +37,9 @@ def _ask(url: QUrl, text: str, parent: QWidget) -> None:
     shown = marked(" ".join(text.split()))[:_LONGEST_TEXT]
     box.setText(words)
     box.setInformativeText(
-        tr("It reads: {text}\nIt leads to: {address}").format(text=shown, address=shown_address(url))
+        tr("It reads: {text}").format(text=shown)
+        + "\n"
+        + tr("It leads to: {address}").format(address=shown_address(url))
     )
     opens = box.addButton(tr("Open anyway"), QMessageBox.ButtonRole.AcceptRole)
     box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))

@@ -135,7 +135,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes.append(len(content))
         return loads(content)
 
-    monkeypatch.setattr(hostile_json.json, "loads", counting)
+    monkeypatch.setattr(json, "loads", counting)
     monkeypatch.setattr(exchange, "_LARGEST_CHAT_BYTES", 1 << 20)
     monkeypatch.setattr(hostile_json, "_BRACKET_SLACK_BYTES", 1 << 10)
     return sizes
