@@ -163,7 +163,7 @@ class Conversations(QObject):
 
     def _on_import_progressed(self, number: int, so_far: Imported) -> None:
         self._importing = number
-        words = tr("Importing {name}: {share} read, {count} conversations so far.").format(
+        words = tr("Importing {name}: {share} read, conversations so far: {count}.").format(
             name=so_far.name, share=share_text(so_far.share), count=f"{Number(so_far.count):,}"
         )
         self.notice_raised.emit(Notice(IMPORT_NOTICE, words, action=tr("Stop"), tone=Tone.HINT))
@@ -203,10 +203,10 @@ def _import_notice(result: Imported) -> Notice:
         (name, reason), *_ = result.problems
         return Notice(EXCHANGE_NOTICE, tr("{name} could not be imported.").format(name=name), reason)
     words = tr("The import was stopped.") + " " if result.is_stopped else ""
-    words += tr("{count} conversations were imported.").format(count=count)
+    words += tr("Conversations imported: {count}.").format(count=count)
     if not result.problems:
         return Notice(EXCHANGE_NOTICE, words, tone=Tone.HINT)
-    hints = [tr("{name}: {reason}").format(name=name, reason=reason) for name, reason in result.problems[:_MOST_NAMED]]
+    hints = [f"{name}: {reason}" for name, reason in result.problems[:_MOST_NAMED]]
     if result.unusable:
-        hints.append(tr("{count} entries are no conversations.").format(count=f"{Number(result.unusable):,}"))
+        hints.append(tr("Entries that are no conversations: {count}.").format(count=f"{Number(result.unusable):,}"))
     return Notice(EXCHANGE_NOTICE, words, " ".join(hints))

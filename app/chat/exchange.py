@@ -100,7 +100,7 @@ def _list(file: BinaryIO, size: int) -> Iterator[Read]:
     """A list of conversations, or of the messages of one."""
     unusable = 0
     try:
-        found = items(file, _LARGEST_CHAT_BYTES)
+        found = items(file, _LARGEST_CHAT_BYTES, _LARGEST_CHAT_BYTES // _BYTES_PER_BRACKET)
         first = next(found, None)
         if first is None or not _is_chat(_parsed(first)):
             yield from (Read(*each) for each in from_json(_whole(file)))
@@ -131,7 +131,8 @@ def _whole(file: BinaryIO) -> str:
 
 
 def _too_large() -> ExchangeError:
-    return ExchangeError(tr("A conversation in it is larger than {size} MB.").format(size=_LARGEST_CHAT_BYTES >> 20))
+    words = tr("A conversation in it is larger than {size} MB, or consists mostly of brackets.")
+    return ExchangeError(words.format(size=_LARGEST_CHAT_BYTES >> 20))
 
 
 def from_json(text: str) -> list[tuple[str, Conversation]]:

@@ -7,12 +7,12 @@ from typing import BinaryIO
 _PIECE_BYTES = 1 << 18
 _BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r\n"
-_MARK = re.compile(rb'["\[\]{},]')
+_MARK_IN_LIST, _MARK = re.compile(rb'["\[\]{},]'), re.compile(rb'["\[\]{}]')
 _END_OF_STRING = re.compile(rb'["\\]')
 
 
 class ItemTooLargeError(Exception):
-    """An item is longer than allowed."""
+    """An item is longer than allowed, or has more brackets."""
 
 
 def is_list(file: BinaryIO) -> bool:
@@ -23,17 +23,18 @@ def is_list(file: BinaryIO) -> bool:
     return begin.startswith(b"[")
 
 
-def items(file: BinaryIO, most_bytes: int) -> Iterator[bytes]:
+def items(file: BinaryIO, most_bytes: int, most_brackets: int) -> Iterator[bytes]:
     """The bytes of each item of the list in a file for which `is_list`; whether they are JSON is not looked at.
 
-    Raises `ItemTooLargeError` for an item of more than so many bytes. What follows the end of the list is left.
+    Raises `ItemTooLargeError` for an item of more than so many bytes or opening brackets. What follows the end of the
+    list is left.
     """
     splitter = _Splitter()
     while piece := file.read(_PIECE_BYTES):
         yield from splitter.feed(piece)
         if splitter.is_over:
             return
-        if splitter.pending_bytes > most_bytes:
+        if splitter.pending_bytes > most_bytes or splitter.pending_brackets > most_brackets:
             raise ItemTooLargeError
     yield from splitter.end()
 
@@ -43,7 +44,7 @@ class _Splitter:
         self._item: list[bytes] = []  # pieces of the item that is not complete
         self._depth = 0
         self._in_string = self._is_escaped = False
-        self.pending_bytes = 0
+        self.pending_bytes = self.pending_brackets = 0
         self.is_over = False
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
@@ -56,7 +57,10 @@ class _Splitter:
                 self._in_string = True
             elif mark in b"[{":
                 self._depth += 1
-                begin = place if self._depth == 1 else begin
+                self.pending_brackets += 1
+                if self._depth == 1:  # what stands before the list is no item
+                    begin = place
+                    self._clear()
             elif mark in b"]}":
                 self._depth -= 1
             if self._depth == 0 or (mark == b"," and self._depth == 1):
@@ -69,10 +73,13 @@ class _Splitter:
     def end(self) -> Iterator[bytes]:
         """The item that is not complete, if there is any."""
         item = b"".join(self._item).strip(_SPACE)
-        self._item.clear()
-        self.pending_bytes = 0
+        self._clear()
         if item:
             yield item
+
+    def _clear(self) -> None:
+        self._item.clear()
+        self.pending_bytes = self.pending_brackets = 0
 
     def _keep(self, part: bytes) -> None:
         self._item.append(part)
@@ -85,7 +92,7 @@ class _Splitter:
                 self._is_escaped = False
                 place += 1
             if not self._in_string:
-                found = _MARK.search(piece, place)
+                found = (_MARK_IN_LIST if self._depth == 1 else _MARK).search(piece, place)
                 return found.start() if found else -1
             found = _END_OF_STRING.search(piece, place)
             if found is None:

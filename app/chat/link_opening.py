@@ -36,9 +36,8 @@ def _ask(url: QUrl, text: str, parent: QWidget) -> None:
     words = tr("The text of this link looks like an address, but the link leads to another one.")
     shown = marked(" ".join(text.split()))[:_LONGEST_TEXT]
     box.setText(words)
-    box.setInformativeText(
-        tr("It reads: {text}\nIt leads to: {address}").format(text=shown, address=shown_address(url))
-    )
+    leads = tr("It leads to: {address}").format(address=shown_address(url))
+    box.setInformativeText(tr("It reads: {text}").format(text=shown) + "\n" + leads)
     opens = box.addButton(tr("Open anyway"), QMessageBox.ButtonRole.AcceptRole)
     box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
     opens.clicked.connect(lambda: open_link(url))

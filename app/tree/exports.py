@@ -116,9 +116,9 @@ class Exports(QObject):
         buffer = QBuffer()
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
         words = tr("The picture could not be written in {name}.")
-        if self.picture(canvas).save(buffer, path.suffix[1:]):
+        if self.picture(canvas).save(buffer, path.suffix[1:].encode()):
             try:
-                write_chosen(path, buffer.data().data())
+                write_chosen(path, bytes(buffer.data().data()))
             except OSError:
                 _log.exception("a picture could not be written")
             else:

@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,8 @@ def refuse(*_: object, **__: object) -> None:
 @pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize("step", ["fsync", "replace", "write"])
 def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write, step: str
-) -> None:  # type: ignore[no-untyped-def]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], None], step: str
+) -> None:
     file = tmp_path / "notes.md"
     file.write_text("old")
     if step == "fsync":
@@ -39,7 +40,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_a_file_is_written_and_replaced(tmp_path: Path, write) -> None:  # type: ignore[no-untyped-def]
+def test_a_file_is_written_and_replaced(tmp_path: Path, write: Callable[[Path, bytes], None]) -> None:
     file = tmp_path / ("ä" * 120)  # as long as a file system allows
     for content in (b"one", b"two"):
         write(file, content)

@@ -24,7 +24,7 @@ NOTE = (
 NOTE += " of one; so one token per pass."
 
 
-WITHOUT_A_WINDOW = ["app/downloads", "app/runtime", "app/library/hub", "app/lifecycle"]
+WITHOUT_A_WINDOW = ["app/downloads", "app/runtime", "app/library/hub", "app/lifecycle", "app/hostile_json.py"]
 ON_A_TERMINAL = ("engine/cli/", "engine/speculation/acceptance_vector.py", "engine/speculation/tree_programme.py")
 # What these are put together to is known, or they are for those who start the engine by hand.
 PIECES = {"'{}' {} {}{}.", "Give {}.", "{} Sequoia learns it while it writes.", "{}{} promise {}.", "{} Trees {}."}
@@ -105,8 +105,8 @@ def test_english_stays_as_it_was_said(said: str) -> None:
 
 
 def _written(folder: Path) -> Iterator[str]:
-    """Every text below a folder, `{}` for what is filled in."""
-    for file in folder.rglob("*.py"):
+    """Every text of a file or below a folder, `{}` for what is filled in."""
+    for file in [folder] if folder.is_file() else folder.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 yield "".join(str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values)

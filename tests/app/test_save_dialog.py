@@ -26,8 +26,14 @@ YES, CANCEL = QMessageBox.StandardButton.Yes, QMessageBox.StandardButton.Cancel
     ],
 )
 def test_what_is_there_is_asked_about(
-    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, kind: str, answer, wanted: str | None
-) -> None:  # type: ignore[no-untyped-def]
+    qtbot: QtBot,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    typed: str,
+    kind: str,
+    answer: QMessageBox.StandardButton | None,
+    wanted: str | None,
+) -> None:
     (tmp_path / "notes.md").touch()
     parent = QWidget()
     qtbot.addWidget(parent)

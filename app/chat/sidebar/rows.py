@@ -39,6 +39,7 @@ def rows_of(records: Sequence[ConversationRecord], now: float) -> list[Row]:
     """Pinned ones, then folders by name, then the rest by age; `records` newest first, `now` in seconds since 1970."""
     groups: dict[HeaderRow, list[ConversationRecord]] = {}
     ages: dict[str, list[ConversationRecord]] = {name: [] for name in (TODAY, YESTERDAY, WEEK, MONTH, EARLIER)}
+    begins = _day_begins(now)
     pinned = [each for each in records if each.is_pinned]
     rest = [each for each in records if not each.is_pinned]
     for folder in sorted({each.folder for each in rest if each.folder}, key=str.casefold):
@@ -46,7 +47,7 @@ def rows_of(records: Sequence[ConversationRecord], now: float) -> list[Row]:
         groups[HeaderRow(folder, folder, len(inside))] = inside
     for each in rest:
         if not each.folder:
-            ages[age(each.updated, now)].append(each)
+            ages[_age(each.updated, begins)].append(each)
     shown = {HeaderRow(PINNED): pinned, **groups, **{HeaderRow(name): found for name, found in ages.items()}}
     return _flat({header: [ChatRow(each) for each in found] for header, found in shown.items()})
 
@@ -78,13 +79,18 @@ def _flat(groups: Mapping[HeaderRow, Sequence[ChatRow]]) -> list[Row]:
 
 def age(updated: float, now: float) -> str:
     """The group of a conversation by its last change; days begin at local midnight."""
-    days = (_local_day(now) - _local_day(updated)).days
-    if days <= 0:
-        return TODAY
-    if days == 1:
-        return YESTERDAY
-    return WEEK if days <= 7 else MONTH if days <= 30 else EARLIER
+    return _age(updated, _day_begins(now))
 
 
-def _local_day(seconds: float) -> datetime.date:
-    return datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC).astimezone().date()
+def _age(updated: float, begins: Sequence[tuple[float, str]]) -> str:
+    return next((name for begin, name in begins if updated >= begin), EARLIER)
+
+
+def _day_begins(now: float) -> list[tuple[float, str]]:
+    """When each group begins, in seconds since 1970, the latest first."""
+    today = datetime.datetime.fromtimestamp(now, tz=datetime.UTC).astimezone().date()
+    groups = ((0, TODAY), (1, YESTERDAY), (7, WEEK), (30, MONTH))
+    midnights = [
+        (datetime.datetime.combine(today, datetime.time()) - datetime.timedelta(days), name) for days, name in groups
+    ]
+    return [(midnight.astimezone().timestamp(), name) for midnight, name in midnights]

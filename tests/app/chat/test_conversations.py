@@ -208,12 +208,12 @@ def test_an_import_tells_how_far_it_is_and_is_stopped_with_what_it_has(
     bring_in(desk, qtbot, monkeypatch, file)
     told = desk.told(IMPORT_NOTICE)[0]
     assert "history.json" in told.message
-    assert "10 conversations" in told.message
+    assert "so far: 10." in told.message
     assert told.action == "Stop"
     records = desk.conversations.keeper.records
     assert 10 <= len(records) < 3000
     (result,) = desk.told(EXCHANGE_NOTICE)
-    assert result.message == f"The import was stopped. {len(records):,} conversations were imported."
+    assert result.message == f"The import was stopped. Conversations imported: {len(records):,}."
     desk.conversations.close()
     with closing(sqlite3.connect(tmp_path / "chats.sqlite3")) as connection:
         assert connection.execute("SELECT count(*) FROM conversations").fetchone() == (len(records),)
@@ -263,8 +263,13 @@ def test_what_is_no_conversation_is_left_out_and_counted(
     bring_in(desk, qtbot, monkeypatch, whole, broken, tmp_path / "missing.md")
     assert len(desk.conversations.keeper.records) == 2
     (told,) = desk.told(EXCHANGE_NOTICE)
-    assert told.message == "2 conversations were imported."
-    for words in ("mixed.json: The file holds no messages", "broken.json: The file is not JSON", "missing.md", "3 ent"):
+    assert told.message == "Conversations imported: 2."
+    for words in (
+        "mixed.json: The file holds no messages",
+        "broken.json: The file is not JSON",
+        "missing.md",
+        "conversations: 3.",
+    ):
         assert words in told.hint
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from app import hostile_json
+from app.chat import exchange
 from app.chat.conversation import Conversation, Ending
 from app.chat.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
 
@@ -104,3 +106,75 @@ def test_a_markdown_file_of_something_else_says_what_was_expected(tmp_path: Path
     file.write_text(text)
     with pytest.raises(ExchangeError, match=r"no (turns|question)"):
         list(read_conversations(file))
+
+
+CHAT = '{"title": "A", "messages": [{"role": "user", "content": "x"}]}'
+
+
+def outcome(tmp_path: Path, text: str) -> tuple[int, list[str]]:
+    """How many conversations there are in a file, and what was said of the rest."""
+    file = tmp_path / "history.json"
+    file.write_text(text)
+    count, reasons = 0, []
+    try:
+        for read in read_conversations(file):
+            count += read.conversation is not None
+            reasons += [read.reason] if read.reason else []
+    except ExchangeError as error:
+        reasons.append(str(error))
+    return count, reasons
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes were given to the parser of JSON, each time."""
+    sizes: list[int] = []
+    loads = json.loads
+
+    def counting(content: bytes) -> object:
+        sizes.append(len(content))
+        return loads(content)
+
+    monkeypatch.setattr(json, "loads", counting)
+    monkeypatch.setattr(exchange, "_LARGEST_CHAT_BYTES", 1 << 20)
+    monkeypatch.setattr(hostile_json, "_BRACKET_SLACK_BYTES", 1 << 10)
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "words"),
+    [
+        ("[" + "{}," * 30_000 + "{}]", 0, "brackets"),
+        ("[" + "{}," * 600_000 + "{}]", 0, "larger than 1 MB"),
+        ('{"messages": [' + "{}," * 30_000 + "{}]}", 0, "brackets"),
+        (f"[{CHAT}, " + "[]," * 30_000 + "[]]", 1, "no conversation"),
+        (f'[{CHAT}, {{"messages": [' + "[]," * 30_000 + f"[]]}}, {CHAT}]", 2, "brackets"),
+        (f'[{CHAT}, {{"messages": "' + "x" * (2 << 20), 1, "larger than 1 MB"),
+        ("[" * 900_000, 0, "larger than 1 MB"),
+        ('{"messages": "' + "x" * (2 << 20) + '"}', 0, "larger than 1 MB"),
+    ],
+)
+def test_what_would_swell_in_memory_is_not_parsed(
+    tmp_path: Path, parsed: list[int], text: str, count: int, words: str
+) -> None:
+    found, reasons = outcome(tmp_path, text)
+    assert found == count
+    assert words in reasons[-1]
+    assert sum(parsed) < 100_000
+
+
+def test_brackets_in_a_text_are_no_reason_to_refuse_it(tmp_path: Path, parsed: list[int]) -> None:
+    matrix = json.dumps(str([[0, 1]] * 20_000))
+    assert outcome(tmp_path, f'[{{"messages": [{{"role": "user", "content": {matrix}}}]}}]') == (1, [])
+
+
+def test_of_a_long_history_one_conversation_is_in_memory_at_a_time(tmp_path: Path, parsed: list[int]) -> None:
+    assert outcome(tmp_path, "[" + ",\n".join([CHAT] * 2000) + "]") == (2000, [])
+    assert max(parsed) == len(CHAT)
+    assert len(parsed) <= 2001, "each once, and the first once more to see what it is"
+
+
+def test_a_history_that_breaks_off_keeps_what_is_whole(tmp_path: Path) -> None:
+    count, (reason,) = outcome(tmp_path, f"[{CHAT}, {CHAT}, {CHAT[:-5]}")
+    assert count == 2
+    assert "not JSON" in reason
