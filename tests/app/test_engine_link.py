@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.engine_child import EngineProgram, describe_exit, engine_program
 from app.engine_link import EngineLink
-from engine.messages import ChatMessage, Event, Failed, Finished, Load, Loaded, Ready, Round
+from engine.messages import UNHEARD_EXIT, ChatMessage, Event, Failed, Finished, Load, Loaded, Ready, Round
 from engine.options import GenerateOptions, LoadOptions
 
 PATIENCE_MS = 20_000
@@ -268,6 +268,7 @@ def test_a_long_log_is_set_aside(qtbot: QtBot, start_link: StartLink, fake_progr
     [
         (0, "ended by itself"),
         (2, "exit code 2"),
+        (UNHEARD_EXIT, "could not read what the window told it"),
         (-signal.SIGKILL, "memory"),
         (-signal.SIGSEGV, "crashed (SIGSEGV)"),
         (-signal.SIGTERM, "from outside"),

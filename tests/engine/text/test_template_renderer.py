@@ -2,6 +2,7 @@
 
 import ast
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -188,3 +189,21 @@ def test_no_other_code_runs_a_template_or_calls_the_tokenizers_library() -> None
                     names.add(module.split(".")[0])
         found = names & (doors | library)
         assert found <= allowed.get(file.relative_to(root).as_posix(), set()), file
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process as only POSIX does")
+def test_a_template_does_not_outlive_an_engine_that_was_killed() -> None:
+    script = (
+        "from engine.text.template_renderer import TemplateRenderer\n"
+        "renderer = TemplateRenderer(seconds=0.5)\n"
+        "renderer.render('x', [], {}); print(renderer._child.pid, flush=True)\n"
+        f"renderer.render({ENDLESS['two loops']!r}, [], {{}})"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        child = int(parent.stdout.readline())
+        parent.kill()
+    deadline = time.monotonic() + 60
+    while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline, "it runs on for nobody"
+        time.sleep(0.05)
