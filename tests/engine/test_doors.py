@@ -48,7 +48,10 @@ MARK = "COPPICE_TEST_MARK"
 EVIL = f"""
 import os, pathlib
 pathlib.Path(os.environ[{MARK!r}]).write_text(__name__)
-from transformers import LlamaConfig as Config, LlamaForCausalLM as Model, PreTrainedTokenizerFast as Tok
+import transformers
+class Config(transformers.LlamaConfig): model_type = "evil"
+class Model(transformers.LlamaForCausalLM): config_class = Config
+class Tok(transformers.PreTrainedTokenizerFast): pass
 """
 AUTO_MAP = {
     "AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model", "AutoModel": "evil.Model",
