@@ -65,7 +65,6 @@ WRITTEN_OF_MODELS: tuple[str, ...] = (
     mark("The config.json of '{name}' says {count} layers, which its weights do not hold."),
     mark("The config.json asks for {size} MB of buffers, where models have less than {limit} MB."),
     mark("The file is damaged or made to do harm: get the model again from where it was published."),
-    mark("{path} cannot be read as a JSON object."),
     mark("Check the folder, or download the model again."),
     mark("'{name}' lacks the weights {tensor}."),
     mark("config.json and the weights do not belong together; get both again."),

@@ -13,7 +13,7 @@ from engine.model.source import ModelRole, find_folder
 from engine.model.weight_files import read_weight_files
 
 CONFIG = "config.json"
-MAX_CONFIG_BYTES = 16 << 20
+MAX_CONFIG_BYTES = 4 << 20  # parsed, that may be forty times as much
 # What loaders open by themselves, later: these files must not lead out of the folder either.
 COMPANIONS = (
     "added_tokens.json",

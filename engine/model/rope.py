@@ -63,7 +63,7 @@ class LengthRope:
         named = inspect.signature(module.forward).bind(*args, **kwargs).arguments
         positions: Tensor = named["position_ids"]
         parts = [torch.empty_like(part) for part in output]
-        for length in lengths.unique().tolist():
+        for length in sorted(set(lengths.tolist())):
             if self.grows_from is not None:  # else frequencies made for a longer text would stay
                 module.forward(**{**named, "position_ids": positions.new_zeros(1, 1)})
             rows = (lengths == length).nonzero()[:, 0].to(positions.device)

@@ -6,7 +6,7 @@ from typing import Any
 from engine.errors import ModelError
 from engine.panics import no_panic
 from engine.text.complaint import complaint_of
-from engine.text.tokenizer_stage import staged
+from engine.text.tokenizer_stage import ForeignCode, staged
 
 # Any of these is enough to make a tokenizer of; without one, transformers would say so in a page of text.
 FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
@@ -25,11 +25,10 @@ def load_tokenizer(folder: Path) -> Any:
             library = transformers.AutoTokenizer.from_pretrained(
                 str(stage), local_files_only=True, trust_remote_code=False
             )
+            library.name_or_path = str(folder)  # not the private one, which is gone by now
             has_words = is_fast(library) and bool(library.backend_tokenizer.get_vocab_size(with_added_tokens=False))
-    except ModelError:
-        raise
     except Exception as error:  # damaged files raise anything here, the tokenizers library even a bare Exception
-        hint = "Models that bring their own code are not run." if "trust_remote_code" in str(error) else DOWNLOAD_AGAIN
+        hint = "Models that bring their own code are not run." if isinstance(error, ForeignCode) else DOWNLOAD_AGAIN
         raise ModelError(f"The tokenizer in {folder} cannot be opened: {complaint_of(error)}.", hint) from error
     if not is_fast(library):
         raise ModelError(f"The tokenizer in {folder} is not of the fast kind.", "Choose a model with a tokenizer.json.")

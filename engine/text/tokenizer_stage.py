@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.errors import ModelError
-
 CONFIG, SETTINGS, TEMPLATE = "config.json", "tokenizer_config.json", "chat_template.jinja"
 LINKED = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "merges.txt", "spiece.model", "tekken.json",
@@ -36,9 +34,16 @@ KEPT_OF_CONFIG = ("model_type", "model_name", "transformers_version")
 CLASS = re.compile(r"(?!Auto)[A-Za-z0-9_]*Tokenizer(Fast)?|PreTrainedTokenizerFast|TokenizersBackend", re.ASCII)
 
 
+class ForeignCode(ValueError):  # noqa: N818  # what it is
+    """The tokenizer is a program that came with the model."""
+
+
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """The private folder for the tokenizer of a model folder; raises `ModelError` for a file that is no JSON object."""
+    """The private folder for the tokenizer of a model folder.
+
+    Raises `ValueError` for a file that is no JSON object, and `ForeignCode` for a tokenizer of a class of its own.
+    """
     with tempfile.TemporaryDirectory(prefix="coppice-tokenizer-", ignore_cleanup_errors=True) as name:
         stage = Path(name)
         for file in LINKED:
@@ -61,20 +66,30 @@ def _of_settings(name: str, value: object) -> bool:
 def _write(path: Path, settings: Mapping[str, object], is_kept: Callable[[str, object], bool]) -> None:
     kept = {name: value for name, value in settings.items() if is_kept(name, value)}
     own_class = settings.get("tokenizer_class")
-    if isinstance(own_class, str) and CLASS.fullmatch(own_class):
+    if _is_known(own_class):
         kept["tokenizer_class"] = own_class
+    elif own_class and _names_tokenizer(settings.get("auto_map")):
+        raise ForeignCode("it brings its own code")
     path.write_text(json.dumps(kept), "utf-8")
 
 
+def _is_known(name: object) -> bool:
+    """Whether transformers itself has a tokenizer class of that name."""
+    from transformers.models.auto.tokenization_auto import tokenizer_class_from_name  # noqa: PLC0415 - takes seconds
+
+    return isinstance(name, str) and bool(CLASS.fullmatch(name)) and tokenizer_class_from_name(name) is not None
+
+
+def _names_tokenizer(auto_map: object) -> bool:
+    return isinstance(auto_map, list) or (isinstance(auto_map, dict) and "AutoTokenizer" in auto_map)
+
+
 def _read(path: Path) -> dict[str, object]:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        settings = json.loads(content) if len(content) <= MAX_BYTES else None
-    except (OSError, ValueError, RecursionError):
-        settings = None
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    settings = json.loads(content) if len(content) <= MAX_BYTES else None
     if not isinstance(settings, dict):
-        raise ModelError(f"{path} cannot be read as a JSON object.", "Download the model again.")
+        raise ValueError(f"{path.name} is no JSON object")  # noqa: TRY004 - the file's fault, not a caller's
     return settings
 
 

@@ -48,7 +48,10 @@ MARK = "COPPICE_TEST_MARK"
 EVIL = f"""
 import os, pathlib
 pathlib.Path(os.environ[{MARK!r}]).write_text(__name__)
-from transformers import LlamaConfig as Config, LlamaForCausalLM as Model, PreTrainedTokenizerFast as Tok
+import transformers
+class Config(transformers.LlamaConfig): model_type = "evil"
+class Model(transformers.LlamaForCausalLM): config_class = Config
+class Tok(transformers.PreTrainedTokenizerFast): pass
 """
 AUTO_MAP = {
     "AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model", "AutoModel": "evil.Model",
@@ -158,7 +161,10 @@ DOORS: dict[str, Door] = {
     ),
 }  # fmt: skip
 
-REFUSED = {"auto_map of the text part", "quantisers", "quantisers of the text part"}  # for what they say besides
+# Refused for what they say besides; a tokenizer's foreign class is, together with an auto_map.
+REFUSED = {"auto_map of the text part", "quantisers", "quantisers of the text part"} | {
+    door for door in DOORS if door.startswith("tokenizer class")
+}
 
 
 @dataclass
@@ -186,6 +192,11 @@ class Watch:
                 self.opened.add(os.path.relpath(path, self.folder))
         elif event in ("socket.getaddrinfo", "socket.connect", "urllib.Request", "builtins.input", "subprocess.Popen"):
             self.reached.append(f"{event} {arguments[:2]}")
+
+    def ask(self, *_: object) -> str:
+        """Somebody at the terminal who agrees to everything."""
+        self.reached.append("a question")
+        return "y"
 
     def require_shut(self) -> None:
         assert not self.mark.exists(), f"code of the model ran: {self.mark.read_text()}"
@@ -223,7 +234,7 @@ def watch(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     found = Watch(folder, tmp_path / "mark")
     monkeypatch.setenv(MARK, str(found.mark))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(builtins, "input", lambda *_: found.reached.append("a question") or "y")
+    monkeypatch.setattr(builtins, "input", found.ask)
     yield found
     _watching.clear()
 

@@ -151,7 +151,7 @@ CONFIG_BREAKERS: dict[str, tuple[Breaker, str]] = {
     "config nested deeply": (lambda folder: (folder / "config.json").write_text("[" * 200_000), "not valid JSON"),
     "config of a huge number": (lambda folder: (folder / "config.json").write_text('{"a":' + "9" * 9999 + "}"), "JSON"),
     "config of a list": (lambda folder: (folder / "config.json").write_text("[]"), "JSON object"),
-    "config too large": (lambda folder: (folder / "config.json").write_bytes(b" " * (17 << 20)), "larger than 16 MB"),
+    "config too large": (lambda folder: (folder / "config.json").write_bytes(b" " * (17 << 20)), "larger than 4 MB"),
     "no model_type": (lambda folder: edit_json(folder / "config.json", model_type=None), "names no model_type"),
     "model_type of a number": (lambda folder: edit_json(folder / "config.json", model_type=7), "names no model_type"),
     "config as a folder": (

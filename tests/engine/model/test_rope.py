@@ -22,7 +22,7 @@ from tests.engine.test_appraisal import loaded, with_tokenizer
 from tests.engine.tiny_models import tiny_model, tiny_network
 
 ORIGINAL = 24
-NEW = 16
+NEW = 12
 SHORT, LONG = [1.0 + 0.05 * index for index in range(8)], [1.5 + 0.4 * index for index in range(8)]
 LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": SHORT, "long_factor": LONG}
 
@@ -47,7 +47,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
-PROMPTS = (ORIGINAL - 10, ORIGINAL - 1, ORIGINAL, ORIGINAL + 1, ORIGINAL + 9)
+PROMPTS = (ORIGINAL - 9, ORIGINAL, ORIGINAL + 1, ORIGINAL + 9)
 
 
 def network(kind: str, **more: Any) -> Network:
