@@ -19,9 +19,8 @@ def rich_widgets(root: QWidget) -> list[str]:
         each.ensurePolished()
         if each.textFormat() is not Qt.TextFormat.PlainText:
             found.append(f"label {each.objectName()} {each.text()}")
-    found += [
-        f"text {each.objectName()}" for each in root.findChildren(QTextEdit) if not isinstance(each, SealedBrowser)
-    ]
+    others = (each for each in root.findChildren(QTextEdit) if not isinstance(each, SealedBrowser))
+    found += [f"text {each.objectName()}" for each in others]
     owners = (QTextEdit, QPlainTextEdit)
     for document in root.findChildren(QTextDocument):
         owner = document.parent()
