@@ -21,7 +21,7 @@ def rich_widgets(root: QWidget) -> list[str]:
             found.append(f"label {each.objectName()} {each.text()}")
     others = (each for each in root.findChildren(QTextEdit) if not isinstance(each, SealedBrowser))
     found += [f"text {each.objectName()}" for each in others]
-    owners = (QTextEdit, QPlainTextEdit)
+    owners = (QLabel, QTextEdit, QPlainTextEdit)
     for document in root.findChildren(QTextDocument):
         owner = document.parent()
         while owner is not None and not isinstance(owner, owners):
