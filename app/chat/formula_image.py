@@ -76,7 +76,7 @@ class FormulaImages:
 
     def _pixels(self, picture: Formula) -> float:
         """At most so many, in whatever width: a picture that is made narrower becomes lower, too."""
-        ratio = QGuiApplication.instance().devicePixelRatio()  # type: ignore[union-attr]
+        ratio: float = QGuiApplication.instance().devicePixelRatio()  # type: ignore[union-attr]
         return picture.width * (picture.ascent + picture.depth) * (self._em * ratio) ** 2
 
     def _made(self, latex: Latex, picture: Formula) -> QTextImageFormat:

@@ -19,10 +19,9 @@ def rich_widgets(root: QWidget) -> list[str]:
         each.ensurePolished()
         if each.textFormat() is not Qt.TextFormat.PlainText:
             found.append(f"label {each.objectName()} {each.text()}")
-    found += [
-        f"text {each.objectName()}" for each in root.findChildren(QTextEdit) if not isinstance(each, SealedBrowser)
-    ]
-    owners = (QTextEdit, QPlainTextEdit)
+    others = (each for each in root.findChildren(QTextEdit) if not isinstance(each, SealedBrowser))
+    found += [f"text {each.objectName()}" for each in others]
+    owners = (QLabel, QTextEdit, QPlainTextEdit)
     for document in root.findChildren(QTextDocument):
         owner = document.parent()
         while owner is not None and not isinstance(owner, owners):

@@ -12,7 +12,7 @@ from app.help import ShortcutsDialog, about_box
 from app.lifecycle.report_dialog import ReportDialog
 from app.notices import Notice
 from app.window import MainWindow
-from engine.messages import Failed, Loading
+from engine.messages import PROTOCOL, Failed, Finished, Loading, Ready
 from tests.app.conftest import OpenWindow
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink
@@ -24,12 +24,12 @@ from tests.app.test_accessibility import NAMES, PLACES, pages
 def hostile(open_window: OpenWindow, link: FakeLink, tmp_path: Path) -> MainWindow:
     """Names of models, notices, a title, a file, an answer and its tokens, all of the same kind."""
     window = open_window(link)
-    link.become_ready()
+    link.engine_starting.emit()
+    link.answer(Ready(PROTOCOL, 4711))
     pair = loaded(link.last_load.id, HOSTILE)
     assert pair.draft is not None
-    pair = replace(pair, draft=replace(pair.draft, name=HOSTILE), notices=(HOSTILE,))
-    window.library.begin(link.last_load.options)
-    link.answer(Loading(link.last_load.id, f"Loading {HOSTILE}", 0, 2), replace(pair, id=link.last_load.id))
+    pair = replace(pair, draft=replace(pair.draft, name=HOSTILE))
+    link.answer(Loading(link.last_load.id, f"Loading {HOSTILE}", 0, 2), pair, Finished(pair.id, "loaded"))
     window.notices.add(Notice("any", HOSTILE, hint=HOSTILE, action=HOSTILE))
     file = tmp_path / HOSTILE.replace("/", "_")
     file.write_text("x")
@@ -59,18 +59,9 @@ def test_no_text_from_elsewhere_is_read_as_html(
 def test_the_small_windows_are_plain_too(hostile: MainWindow, tmp_path: Path) -> None:
     report = tmp_path / "report.txt"
     report.write_text(HOSTILE)
-    for each in (
-        about_box(HOSTILE, hostile),
-        ShortcutsDialog([(HOSTILE, HOSTILE)], hostile),
-        ReportDialog(report, hostile),
-    ):
+    shortcuts = ShortcutsDialog([(HOSTILE, HOSTILE)], hostile)
+    for each in (about_box(HOSTILE, hostile), shortcuts, ReportDialog(report, hostile)):
         each.show()
         assert rich_widgets(each) == []
         assert HOSTILE in texts(each)
         each.reject()
-
-
-def test_tokens_of_the_tree_are_explained_as_they_are(hostile: MainWindow) -> None:
-    hostile.tree_panel.show()
-    QApplication.processEvents()
-    assert rich_widgets(hostile.tree_panel) == []

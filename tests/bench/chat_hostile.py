@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 from PySide6.QtWidgets import QApplication
 
-from app.chat import warming
+from app.chat.code_kinds import CodeText
 from app.chat.conversation import Conversation, Ending, Message
 from app.chat.conversation_view import ConversationView
+from app.chat.formulas import Latex
 from app.chat.plain_text_view import PlainTextView
 from app.theme import LIGHT
 
@@ -43,6 +44,16 @@ TEXTS = {
     "brackets": "[" * 100_000,
     "emphasis": "*a* " * 25_000,
     "formulas": "$a$ " * 10_000,
+    "endless_code": "```easytrieve\n" + "\t" * 1_200 + "\n```\n\nend\n",
+    "nested_formulas": "".join("$" + "\\frac{1}{1+" * 8 + f"y_{number}" + "}" * 8 + "$ " for number in range(3))
+    + "$"
+    + "\\frac{1}{1+" * 40
+    + "x"
+    + "}" * 40
+    + "$ end",
+    "giant_rules": "".join(f"$$\\rule{{{number}em}}{{999999em}}$$\n\n" for number in range(1, 9)),
+    "large_rules": "".join(f"$$\\rule{{40em}}{{{number / 4}em}}$$\n\n" for number in range(40, 120)),
+    "piled_marks": ("a" + "\u0301" * 400 + " ") * 400,
     "other_formulas": "".join(f"$x_{{{number}}}$ " for number in range(10_000)),
 }
 
@@ -121,13 +132,14 @@ def stored(question: str, text: str) -> list[Turn]:
 
 
 def warm_up() -> None:
-    """Load what draws formulas and colours code, as the application does once its engine is ready."""
-    warming.warm_up().join()
+    """Read the fonts and the styles, as the first answer of a session does."""
     view = shown()
-    view.formulas.warm_up()
     told: list[object] = []
     view.formulas.drawn.connect(told.append)
-    while not told:
+    view.formulas.code.found.connect(told.append)
+    view.formulas.is_known(Latex("x", "$", displayed=False))
+    view.formulas.code.runs(CodeText("x", "python"))
+    while len(told) < 2:
         QApplication.processEvents()
     done(view)
 

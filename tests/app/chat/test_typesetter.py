@@ -18,7 +18,7 @@ from app.chat import drawing_process, drawing_program
 from app.chat.code_kinds import CodeText
 from app.chat.drawing_process import DrawingProcess
 from app.chat.formulas import Formulas, Latex
-from app.chat.typesetter import Typesetter
+from app.chat.typesetter import Job, Typesetter
 
 TABS = CodeText("\t" * 1_200, "easytrieve")  # a regular expression without an end
 FORMULA = {"latex": "x^2", "displayed": False}
@@ -66,7 +66,7 @@ def latex(content: str) -> Latex:
 
 
 def test_it_draws_formulas_and_finds_the_kinds_of_tokens(process: DrawingProcess) -> None:
-    assert process.pid is None, "it is not started before it is needed"
+    before = process.pid
     picture = process.ask(FORMULA)
     assert picture["svg"].startswith("<svg")
     assert process.ask({"latex": "\\frac{", "displayed": False}) is None
@@ -75,6 +75,7 @@ def test_it_draws_formulas_and_finds_the_kinds_of_tokens(process: DrawingProcess
     assert sum(length for length, _ in runs) == len("def f(): pass")
     assert process.ask(CodeText("x", "no-such-language").request) == []
     pid = process.pid
+    assert before is None, "it is not started before it is needed"
     assert pid is not None
     if sys.platform == "linux":
         limits = psutil.Process(pid).rlimit(psutil.RLIMIT_AS)
@@ -84,7 +85,7 @@ def test_it_draws_formulas_and_finds_the_kinds_of_tokens(process: DrawingProcess
 
 
 def test_what_takes_too_long_is_given_up_and_what_comes_after_it_is_done(stand_in: Callable[..., None]) -> None:
-    process = DrawingProcess(seconds=0.2)
+    process = DrawingProcess(seconds=1.0)
     first = process.ask({"a": 1})
     assert process.ask({"latex": "endless"}) is None
     assert is_over(first[1])
@@ -168,10 +169,10 @@ def test_formulas_that_nobody_has_any_more_end_their_process(stand_in: Callable[
 
 
 def test_one_formula_without_an_end_does_not_keep_the_others_away(stand_in: Callable[..., None], qtbot: QtBot) -> None:
-    typesetter = Typesetter(process=DrawingProcess(seconds=0.5))
+    typesetter = Typesetter(process=DrawingProcess(seconds=1.0))
     answers: dict[Any, Any] = {}
     typesetter.answered.connect(answers.__setitem__)
-    jobs = [latex("endless"), latex("a"), CodeText("b", "python"), latex("c")]
+    jobs: list[Job] = [latex("endless"), latex("a"), CodeText("b", "python"), latex("c")]
     for each in jobs:
         typesetter.ask(each)
     qtbot.waitUntil(lambda: len(answers) == 4)
