@@ -1,4 +1,4 @@
-"""The name of a volume lasts: after a restart with other device numbers it is the same, and another disk has another."""
+"""The name of a volume lasts: it is the same after a restart with other device numbers, and another disk has another"""
 
 import os
 from pathlib import Path
