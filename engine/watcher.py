@@ -31,7 +31,7 @@ class _Judged:
 
 
 class _Rounds:
-    """The newest rounds with verdicts, oldest first. One thread adds; others ask, or put an empty one in place."""
+    """The newest rounds with verdicts, oldest first. One thread adds; any other may ask."""
 
     def __init__(self) -> None:
         self._rounds: dict[tuple[int, int], _Judged] = {}

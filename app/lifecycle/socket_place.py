@@ -50,10 +50,11 @@ def is_own_peer(descriptor: int) -> bool:
 def _peer_uid(descriptor: int) -> int | None:
     try:
         with socket.socket(fileno=os.dup(descriptor)) as other:
-            if sys.platform == "linux":
+            platform: str = sys.platform  # as a text: a type checker knows one system alone
+            if platform == "linux":
                 found = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
                 return int(_PEER_CREDENTIALS.unpack(found)[1])
-            if sys.platform == "darwin":
+            if platform == "darwin":
                 found = other.getsockopt(_MAC_LOCAL, _MAC_PEER_CREDENTIALS, _MAC_BYTES)
                 return int(struct.unpack_from("II", found)[1])
     except OSError:

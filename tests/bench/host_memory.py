@@ -41,7 +41,10 @@ def main() -> None:
 
 @torch.inference_mode()
 def measure(nbytes: int, row_counts: Sequence[int], turns: int) -> dict[str, Any]:
-    """Seconds by kind of work and of page, medians of runs that take turns; the gain is small pages over huge ones."""
+    """Processor seconds by kind of work and of page, medians of runs that take turns; the gain is small over huge.
+
+    Processor time, of all threads: other programs that compute meanwhile are not in it.
+    """
     count = max(1, nbytes // MATRIX_BYTES)
     arena = HostArena(count * MATRIX_BYTES)
     faulted: dict[str, float] = {}
@@ -55,16 +58,16 @@ def measure(nbytes: int, row_counts: Sequence[int], turns: int) -> dict[str, Any
     result: dict[str, Any] = {
         "bytes": arena.nbytes,
         "huge_page_share": arena.huge_page_bytes / arena.nbytes,
-        "first_touch_seconds": faulted,
+        "first_touch_processor_seconds": faulted,
     }
     for name, work in works.items():
         seconds: dict[str, list[float]] = {"small": [], "huge": []}
         for _ in range(turns):
             for kind, stacked in weights.items():
-                begin = time.perf_counter()
+                begin = time.process_time()
                 for matrix in stacked:
                     work(matrix)
-                seconds[kind].append(time.perf_counter() - begin)
+                seconds[kind].append(time.process_time() - begin)
         medians = {kind: statistics.median(each) for kind, each in seconds.items()}
         result[name] = {**medians, "gain": medians["small"] / medians["huge"]}
     return result
@@ -80,9 +83,9 @@ def _small_pages(nbytes: int) -> Tensor:
 
 
 def _timed(into: dict[str, float], name: str, work: Callable[[], Tensor]) -> Tensor:
-    begin = time.perf_counter()
+    begin = time.process_time()
     made = work()
-    into[name] = time.perf_counter() - begin
+    into[name] = time.process_time() - begin
     return made
 
 

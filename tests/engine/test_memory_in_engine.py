@@ -1,9 +1,12 @@
 """A real engine whose memory runs out: what is freed, what is told, what the next one begins with."""
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 import torch
@@ -85,6 +88,30 @@ def test_an_answer_says_that_its_trees_shrank_and_the_next_engine_begins_with_sm
     assert text == expected
     assert statistics.drafted_nodes <= 16 * statistics.passes
     assert statistics.note.endswith("Memory ran out with bigger trees before. Trees have at most 16 nodes.")
+
+
+def test_nothing_is_written_before_the_answer_is_told(monkeypatch: pytest.MonkeyPatch, pair: Pair) -> None:
+    """Every file waits for the disk, which may be the one that the layers stream from."""
+    engine = engine_of(pair, [])
+    prompt = engine.prompt((ChatMessage("user", "Tell me a story about a dragon."),))
+    options = GenerateOptions(speculation=SpeculationOptions(method="specexec", budget=64), max_new_tokens=60)
+    hook = engine.target.network.layers[3].register_forward_pre_hook(scarce_above(20))
+    written: list[str] = []
+
+    @contextmanager
+    def recorded(path: Path) -> Iterator[BinaryIO]:
+        written.append(path.name)
+        yield BytesIO()
+
+    for module in ("engine.good_settings", "engine.lessons", "engine.weights.rates_file"):
+        monkeypatch.setattr(f"{module}.replaced_atomically", recorded)
+    for event in engine.generate(2, prompt, options):
+        if isinstance(event, Finished):
+            assert written == []
+    hook.remove()
+    engine.close()
+    assert {"memory.json", "rates.json"} <= set(written)
+    assert len(written) == 3, "and what was learnt"
 
 
 def scarce_above(rows: int) -> Any:

@@ -173,7 +173,7 @@ def test_a_folder_of_somebody_else_is_not_used(
             folder.mkdir(mode=0o755 if broken == "open" else 0o700)
     if broken == "foreign":
         uid = os.getuid()
-        monkeypatch.setattr(socket_place.os, "getuid", lambda: uid)
+        monkeypatch.setattr(os, "getuid", lambda: uid)
         real = Path.lstat
 
         def foreign(path: Path) -> os.stat_result:

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.weights import volume
 from engine.weights.rates_file import Experience, RatesFile
 from engine.weights.volume import volume_of
 from tests.engine.weights.test_rates_file import RATES
@@ -63,9 +62,9 @@ def test_a_file_system_is_known_by_its_uuid_whatever_its_device_is_called(tmp_pa
 def test_without_a_uuid_the_file_system_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     system = restarted(tmp_path, 1)
     system.mount("sda1", "ext4", system.disk)
-    monkeypatch.setattr(volume.os, "statvfs", lambda _path: SimpleNamespace(f_fsid=0xABC))
+    monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_fsid=0xABC))
     assert system.name() == "ext4 abc"
-    monkeypatch.setattr(volume.os, "statvfs", lambda _path: SimpleNamespace(f_fsid=0))
+    monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_fsid=0))
     assert system.name() == f"ext4 {system.devices / 'sda1'} at {system.disk}"
 
 
