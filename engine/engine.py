@@ -179,6 +179,10 @@ class Engine:
         """The conversation as the target's chat template puts it, up to where its answer begins or goes on."""
         return write_prompt(self._tokenizer, chat)
 
+    def raw_prompt(self, text: str) -> Prompt:
+        """The text as it stands, without a chat template, behind the token that begins every text, if there is one."""
+        return Prompt(tuple(self._tokenizer.encode_raw(text)))
+
     def count(self, question: Count) -> Counted:
         """How many tokens a conversation and texts have; may be called from any thread, whatever runs."""
         return count_tokens(self._tokenizer, question, self._context_tokens)

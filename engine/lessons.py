@@ -118,4 +118,6 @@ class _RefusedError(Exception):
 def settings_of(options: GenerateOptions) -> dict[str, Any]:
     """What the lessons depend on: how tokens are drawn, and how they are drafted."""
     sampling, speculation = replace(options.sampling, seed=0), replace(options.speculation, method="auto", budget=0)
-    return {**asdict(sampling), **asdict(speculation)}
+    prescribed = ("expansions", "grow_map")  # shapes of other methods' trees
+    settings = {**asdict(sampling), **asdict(speculation)}
+    return {name: value for name, value in settings.items() if name not in prescribed}

@@ -1,6 +1,7 @@
 """Every option a request can carry, with its default and its legal range."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from engine.errors import InputError
@@ -12,6 +13,7 @@ Place = Literal["auto", "device", "ram", "ssd"]
 PLACES: tuple[str, ...] = ("auto", "device", "ram", "ssd")
 
 LARGEST_BUDGET = 16384
+LARGEST_MAP = 4096  # nodes of a prescribed tree, with the root
 AUTO_ROOM = 256  # drafted nodes that memory is kept for at least, where the budget is automatic
 BUDGETS = f"a number of nodes from 1 to {LARGEST_BUDGET}, or auto"
 
@@ -24,6 +26,13 @@ SELF_DRAFT = "self"
 def _require(condition: bool, what: str, allowed: str) -> None:
     if not condition:
         raise InputError(f"{what} is out of range.", f"Give {allowed}.")
+
+
+def is_grow_map(parents: tuple[int, ...]) -> bool:
+    """Whether these are the parents of a tree, level by level, root first; no parents are no map, which is fine."""
+    in_order = all(earlier <= later for earlier, later in pairwise(parents))
+    above = all(0 <= parent < node for node, parent in enumerate(parents) if node)
+    return not parents or (parents[0] == -1 and 2 <= len(parents) <= LARGEST_MAP and in_order and above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +117,8 @@ class SpeculationOptions:
     `budget` counts drafted nodes, without the root; 0 means automatic. `lookup` adds branches that repeat what the
     text said before; `calibrate` ranks drafted nodes by how often such ones were accepted, not by the draft's word.
     `acceptance` is a file that `bench --calibrate` wrote, for Sequoia; empty for the one in the cache folder, if any;
-    `prior` for none.
+    `prior` for none. `expansions` are SpecInfer's children of every node, level by level; empty for sequences that
+    share nothing but the root. `grow_map` are the parents of Sequoia's tree, -1 for the root, where its shape is given.
     """
 
     method: str = "auto"
@@ -120,6 +130,8 @@ class SpeculationOptions:
     acceptance: str = ""
     lookup: bool = True
     calibrate: bool = True
+    expansions: tuple[int, ...] = ()
+    grow_map: tuple[int, ...] = ()
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
@@ -131,6 +143,12 @@ class SpeculationOptions:
         _require(0.0 < self.decay <= 1.0, f"Score decay {self.decay}", "a number above 0 and up to 1")
         if self.acceptance and self.method != "sequoia":
             raise InputError(f"The method '{self.method}' knows no acceptance.", "Leave out --acceptance.")
+        if self.expansions and self.method != "specinfer":
+            raise InputError(f"The method '{self.method}' knows no expansions.", "Leave out --expansions.")
+        _require(all(1 <= each <= 64 for each in self.expansions), "An expansion", "numbers of children from 1 to 64")
+        if self.grow_map and self.method != "sequoia":
+            raise InputError(f"The method '{self.method}' knows no grow map.", "Leave out --grow-map.")
+        _require(is_grow_map(self.grow_map), "The grow map", "parents like -1,0,0,1: each before its children")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from engine.speculation.chance import Chance
 from engine.speculation.drafting import Drafting
 from engine.speculation.method import Method, Sampling
 from engine.speculation.sequoia import Sequoia
-from engine.speculation.shapes import Learnt, Planned
+from engine.speculation.shapes import Learnt, Planned, Prescribed
 from engine.speculation.specinfer import SpecInfer
 from engine.speculation.tree_programme import MOST_LEVELS, programme_for
+from engine.speculation.tree_shape import TreeShape
 from engine.speculation.tree_size import best_tree
 from engine.speculation.witness import Witness
 
@@ -56,14 +57,20 @@ def sampled_method(
     speculation = options.speculation
     if speculation.method == "sequoia":
         return _sequoia(drafting, options, measurements, counts)
-    make = SpecInfer if speculation.method == "specinfer" else Chain
-    return SampledMethod(make(drafting, speculation.depth), options)
+    if speculation.method == "specinfer":
+        return SampledMethod(SpecInfer(drafting, speculation.depth, speculation.expansions), options)
+    return SampledMethod(Chain(drafting, speculation.depth), options)
 
 
 def _sequoia(
     drafting: Drafting, options: GenerateOptions, measurements: PairMeasurements, counts: AcceptanceCounts
 ) -> SampledMethod:
     speculation = options.speculation
+    if speculation.grow_map:
+        shape = TreeShape(speculation.grow_map)
+        speculation = replace(speculation, budget=len(shape) - 1, depth=max(speculation.depth, shape.levels - 1))
+        method = Sequoia(drafting, speculation.depth, Prescribed(shape))
+        return SampledMethod(method, replace(options, speculation=speculation))
     measured, note = _measured(options, measurements)
     if measured is None:
         shapes = Planned(PRIOR) if speculation.acceptance == UNMEASURED else Learnt(counts)

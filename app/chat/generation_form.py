@@ -38,7 +38,11 @@ _LARGEST_BUDGET = 4096
 _SYSTEM_PROMPT_LINES = 3
 
 _HELP = {
-    "speculates": mark("Without speculation the target writes token by token: the same answer, mostly later."),
+    "speculates": mark(
+        "Without speculation the target writes token by token, mostly slower. The answer has the same probabilities "
+        "either way; with 32-bit weights it is the same text, with 16-bit weights texts may part where two tokens are "
+        "almost equally likely."
+    ),
     "method": mark("How the draft model guesses ahead. Automatic speculates whenever a draft is loaded."),
     "budget": mark(
         "How many tokens the draft may guess for one pass of the target. "
@@ -54,7 +58,11 @@ _HELP = {
         "What happens when the conversation fills the context. Turns that are dropped stay on the screen, "
         "above a line that says so."
     ),
-    "seed": mark("The same seed, question and settings give the same answer. Empty draws a new seed for every answer."),
+    "seed": mark(
+        "With 32-bit weights the same seed, question and settings give the same answer. With 16-bit weights rounding "
+        "depends on the size of the trees, and answers may part where two tokens are almost equally likely. "
+        "Empty draws a new seed for every answer."
+    ),
     "max_new_tokens": mark("The answer is cut off at this many tokens."),
     "system_prompt": mark("Told to the model before the conversation, such as 'Answer briefly.'"),
 }

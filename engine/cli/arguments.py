@@ -19,6 +19,11 @@ from engine.options import (
     SpeculationOptions,
 )
 
+SEED_HELP = (
+    "same seed, same text; in float32 also whether and however tokens are drafted, but for sequoia, specinfer and "
+    "chain at temperatures above 0. In 16 bit the numbers of a pass depend on its rows: texts may part at near ties"
+)
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are `InputError`s: one line, like every other."""
@@ -66,6 +71,7 @@ def _add_bench(parser: Parser) -> None:
     parser.add_argument("--calibrate", action="store_true", help="first measure how the pair accepts, for Sequoia")
     parser.add_argument("--save", metavar="FILE", help="write the JSON document to a file, too")
     parser.add_argument("--prompts", metavar="FILE", help='JSON lines of {"prompt"} or {"messages"}')
+    parser.add_argument("--raw", action="store_true", help="prompts as they stand, without a chat template")
     parser.add_argument(
         "--prompt-count", type=int, default=8, metavar="N", help="prompts to use (default: %(default)s)"
     )
@@ -96,11 +102,14 @@ def _add_sampling(parser: Parser) -> None:
     add("--min-p", type=float, default=0.0, metavar="P", help="only tokens at least P times as likely as the likeliest")
     add("--repetition-penalty", type=float, default=1.0, metavar="R", help="above 1 discourages repeats")
     add("--presence-penalty", type=float, default=0.0, metavar="R", help="above 0 discourages used tokens")
-    add("--seed", type=int, default=0, metavar="S", help="same seed, same text")
+    add("--seed", type=int, default=0, metavar="S", help=SEED_HELP)
     add("--budget", type=values.budget, default=0, metavar="auto|N", help="drafted nodes per tree (default: auto)")
     add("--depth", type=int, default=32, metavar="D", help="levels and draft passes per tree (default: %(default)s)")
     add("--width", type=int, default=32, metavar="W", help="children looked at per node (default: %(default)s)")
     add("--draft-batch", type=int, default=128, metavar="B", help="nodes per draft pass (default: %(default)s)")
+    add("--decay", type=float, default=0.95, metavar="D", help="SpecExec's frontier: factor of a level's probability")
+    add("--expansions", type=values.counts, default=[], metavar="4,2,1,1", help="SpecInfer's children by level")
+    add("--grow-map", type=values.grow_map, default=(), metavar="FILE", help="Sequoia's tree, from tree-shape --json")
     add("--no-calibration", action="store_true", help="rank drafted nodes by the draft's own probability alone")
     add("--no-lookup", action="store_true", help="no branches that repeat what the text said before")
     add("--acceptance", default="", metavar="FILE|prior", help="as measured for Sequoia (default: as for this pair)")
@@ -132,7 +141,11 @@ def _most_nodes(budgets: Sequence[int]) -> int:
 
 
 def generate_options(arguments: argparse.Namespace, method: str, budget: int, seed: int) -> GenerateOptions:
-    """The answer that the arguments ask for, by this method."""
+    """The answer that the arguments ask for, by this method.
+
+    In a benchmark of several methods each has its own options alone; else one that does not belong is refused.
+    """
+    is_strict = arguments.command != "bench"
     return GenerateOptions(
         sampling=SamplingOptions(
             temperature=arguments.temperature,
@@ -149,7 +162,10 @@ def generate_options(arguments: argparse.Namespace, method: str, budget: int, se
             batch=arguments.draft_batch,
             depth=arguments.depth,
             width=arguments.width,
-            acceptance=arguments.acceptance if method == "sequoia" or arguments.command != "bench" else "",
+            decay=arguments.decay,
+            acceptance=arguments.acceptance if method == "sequoia" or is_strict else "",
+            expansions=tuple(arguments.expansions) if method == "specinfer" or is_strict else (),
+            grow_map=arguments.grow_map if method == "sequoia" or is_strict else (),
             lookup=not arguments.no_lookup,
             calibrate=not arguments.no_calibration,
         ),

@@ -4,6 +4,7 @@ import argparse
 import json
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 import transformers
 
+from engine import __version__
 from engine.cli.arguments import generate_options, load_options
 from engine.cli.baselines import BASELINES
 from engine.cli.bench_table import as_text, rows
@@ -20,6 +22,7 @@ from engine.cli.session import Session, parse_json, read_messages, read_text, sa
 from engine.errors import InputError
 from engine.messages import ChatMessage
 from engine.options import METHODS
+from engine.prompt import Prompt
 from engine.stats import peak_rss_bytes, peak_vram_bytes
 
 PROMPTS = Path(__file__).parents[2] / "resources" / "bench" / "prompts.jsonl"
@@ -31,7 +34,7 @@ def bench(arguments: argparse.Namespace) -> None:
     _check(arguments)
     chats = read_prompts(arguments.prompts or str(PROMPTS), arguments.prompt_count)
     session = Session(load_options(arguments), quiet=arguments.json)
-    prompts = [session.engine.prompt(chat) for chat in chats]
+    prompts = [_raw(session, chat) if arguments.raw else session.engine.prompt(chat) for chat in chats]
     found = {"calibration": calibrate(arguments, session, prompts)} if arguments.calibrate else {}
     runs: dict[Contender, list[Run]] = {contender: [] for contender in contenders(arguments, session)}
     for contender in runs:
@@ -82,6 +85,8 @@ def _machine(session: Session) -> dict[str, Any]:
         "processor": platform.processor() or platform.machine(),
         "threads": torch.get_num_threads(),
         "cuda": cuda,
+        "coppice": __version__,
+        "python": platform.python_version(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
         "target": asdict(target),
@@ -89,9 +94,19 @@ def _machine(session: Session) -> dict[str, Any]:
     }
 
 
+def _raw(session: Session, chat: Sequence[ChatMessage]) -> Prompt:
+    """The text of a prompt's messages as they stand; raises `InputError` for a prompt of no tokens."""
+    prompt = session.engine.raw_prompt("\n".join(message.content for message in chat))
+    if not prompt.tokens:
+        raise InputError("A raw prompt has no tokens.", "Write something into every prompt.")
+    return prompt
+
+
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    names = ("max_new_tokens", "top_p", "top_k", "min_p", "seed", "prompt_count", "ignore_eos", "place", "weights")
-    return {name: getattr(arguments, name) for name in names}
+    """Every option, by its name on the command line, so that a saved table can be made again."""
+    left_out = ("command", "json", "save")
+    given = {name: value for name, value in vars(arguments).items() if name not in left_out}
+    return {**given, "prompts": arguments.prompts or str(PROMPTS)}
 
 
 def read_prompts(path: str, count: int) -> list[list[ChatMessage]]:

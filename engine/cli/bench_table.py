@@ -31,8 +31,23 @@ def _row(who: Contender, runs: Sequence[Run], reference: Sequence[Run]) -> dict[
         "seconds_per_token": 1 / _rate(runs),
         "new_tokens": tokens,
         "passes": passes or None,
+        "stream_gb_per_second": sum(run.bytes_streamed for run in runs) / decode / 1e9,
         "seconds": split if passes else {"decode": decode},
+        "prompts": [_prompt(run, plain) for run, plain in zip(runs, reference, strict=True)],
         "same_text_as_none": sum(a.agrees_with(b) for a, b in zip(runs, reference, strict=True)),
+    }
+
+
+def _prompt(run: Run, reference: Run) -> dict[str, Any]:
+    """One prompt's share of a row, so that means of means can be made."""
+    return {
+        "new_tokens": len(run.token_ids),
+        "passes": run.passes or None,
+        "tokens_per_pass": len(run.token_ids) / run.passes if run.passes else None,
+        "tokens_per_second": run.timed_tokens / run.decode_seconds,
+        "decode_seconds": run.decode_seconds,
+        "bytes_streamed": run.bytes_streamed,
+        "same_text_as_none": run.agrees_with(reference),
     }
 
 

@@ -28,6 +28,7 @@ class Run:
     timed_tokens: int
     passes: int = 0
     seconds: Seconds = field(default_factory=Seconds)
+    bytes_streamed: int = 0
 
     def agrees_with(self, other: "Run") -> bool:
         """Whether both wrote the same, as far as both were let."""
@@ -76,7 +77,9 @@ def _ours(arguments: argparse.Namespace, session: Session, method: str, budget: 
     def answer(prompt: Prompt, max_new_tokens: int) -> Run:
         written = session.collect(prompt, replace(options, max_new_tokens=max_new_tokens))
         seconds, tokens = written.statistics.seconds, tuple(written.token_ids)
-        return Run(max_new_tokens, tokens, seconds.decode, len(tokens), written.statistics.passes, seconds)
+        statistics = written.statistics
+        passes, streamed = statistics.passes, statistics.bytes_streamed
+        return Run(max_new_tokens, tokens, seconds.decode, len(tokens), passes, seconds, streamed)
 
     return Contender(method, budget, temperature, answer)
 

@@ -1,8 +1,12 @@
 """How single values are written on a command line."""
 
 import argparse
+import json
 import math
 from collections.abc import Callable
+from pathlib import Path
+
+from engine.options import is_grow_map
 
 GIB = 1 << 30
 
@@ -38,6 +42,28 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
+
+
+def counts(text: str) -> list[int]:
+    """Whole numbers."""
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of whole numbers") from None
+
+
+def grow_map(path: str) -> tuple[int, ...]:
+    """The parents in a file that `tree-shape --json` wrote."""
+    try:
+        found = json.loads(Path(path).read_bytes())
+        parents = tuple(int(parent) for parent in found["parents"])
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        raise argparse.ArgumentTypeError(f"{path} holds no output of `tree-shape --json`") from None
+    if not parents or not is_grow_map(parents):
+        raise argparse.ArgumentTypeError(f"{path} holds no tree: parents must stand before their children")
+    return parents
 
 
 def _list_of(convert: Callable[[str], object]) -> Callable[[str], list[object]]:

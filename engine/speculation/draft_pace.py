@@ -41,10 +41,13 @@ class DraftPace:
 
     @classmethod
     def restored(cls, state: State) -> "DraftPace":
-        """As it was kept; raises for what is no state."""
+        """As it was kept, but for no more than `FEW` measurements; raises for what is no state."""
         pace = cls()
-        pace._seen = figure(state["seen"], 0.0)
-        pace._products, pace._seconds = figures(state["products"], (3, 3), 0.0), figures(state["seconds"], (3,), 0.0)
+        seen = figure(state["seen"], 0.0)
+        share = min(FEW / seen, 1.0) if seen else 1.0
+        pace._seen = share * seen
+        pace._products = share * figures(state["products"], (3, 3), 0.0)
+        pace._seconds = share * figures(state["seconds"], (3,), 0.0)
         return pace
 
     def observe(self, levels: int, nodes: int, seconds: float) -> None:

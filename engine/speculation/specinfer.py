@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from engine.speculation.drafting import Drafting
 from engine.speculation.drawn import Drawn
 from engine.speculation.method import Ends
 from engine.speculation.price import Price
@@ -16,14 +17,22 @@ class SpecInfer(Drawn):
 
     The static expansion is <k,1,1,...>: sequences are independent from the root on. They are as long as the depth
     allows, and k = budget / depth; less depth gives more of them (the paper's expansions are 8 deep). When greedy, they
-    begin with the k likeliest tokens.
+    begin with the k likeliest tokens. Other expansions <k1,k2,...> draw so many children behind every node of a level;
+    they end with the expansions, or with the budget.
     """
 
     name = "specinfer"
 
+    def __init__(self, drafting: Drafting, most_levels: int, expansions: Sequence[int] = ()) -> None:
+        """`most_levels`: drafted levels at most. `expansions`: children by level; empty for the static one."""
+        super().__init__(drafting, most_levels)
+        self._expansions = expansions
+
     def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
         """All sequences, a level at a time."""
         del price
+        if self._expansions:
+            return self._branching(tokens, budget, min(depth, self._most_levels))
         sprout = self._drafting.plant(tokens)
         depth = min(budget, depth, self._most_levels)
         sequences = {0: budget // depth} if depth else {}  # node of the tree -> how many sequences go through it
@@ -36,6 +45,18 @@ class SpecInfer(Drawn):
                 for said, children in zip(drawn, sprout.branch(nodes, distributions, drawn), strict=True)
                 for child in children
             }
+        return sprout.tree()
+
+    def _branching(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
+        """So many children behind every node of a level, as far as the budget allows a whole level."""
+        sprout, nodes, room = self._drafting.plant(tokens), [0], budget
+        for children in self._expansions[:depth]:
+            room -= children * len(nodes)
+            if room < 0 or not nodes:
+                break
+            distributions = self._drafting.read(nodes)
+            drawn = self._drafting.independent(distributions, [children] * len(nodes))
+            nodes = [child for each in sprout.branch(nodes, distributions, drawn) for child in each]
         return sprout.tree()
 
     def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:

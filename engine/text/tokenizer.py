@@ -79,6 +79,10 @@ class Tokenizer:
         """The tokens of a text, with none added around it; the name of a special token becomes that token."""
         return self._backend.encode(_well_formed(text))
 
+    def encode_raw(self, text: str) -> list[int]:
+        """The tokens of a text behind what the tokenizer puts before every one, as a base model expects it."""
+        return [*self._opening(), *self.encode(text)]
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the tokens without special ones, nothing cleaned up; what is no character becomes U+FFFD."""
         ids = [token for token in ids if token in self._names]

@@ -57,7 +57,7 @@ def test_calibration_is_kept_and_used(capsys: pytest.CaptureFixture[str]) -> Non
     assert vector[0] > PRIOR[0], "the embedded draft knows its target well"
     assert json.loads(Path(found["file"]).read_text())["acceptance"] == list(vector)
     for times in (found["draft_seconds"], found["target_seconds"]):
-        assert list(times) == ["1", "2", "4", "8", "16", "32", "64", "128", "256"]
+        assert list(times) == ["1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024"]
         assert all(seconds > 0 for seconds in times.values())
     after = document(capsys, "generate", *QUESTION, "--method", "sequoia")
     assert after["token_ids"] == before["token_ids"]
@@ -124,3 +124,11 @@ def test_an_acceptance_is_for_sequoia_alone(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(("budgets", "room"), [("auto", 0), ("auto,16", 0), ("16,64", 64), ("auto,1024", 1024)])
 def test_an_automatic_budget_among_others_keeps_its_room(budgets: str, room: int) -> None:
     assert load_options(build_parser().parse_args(["bench", "--budgets", budgets])).budget == room
+
+
+def test_sequoia_learns_the_pair_from_its_own_rounds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Never calibrated, and not below the chain of its size on prompts that nobody has seen."""
+    options = ["--prompt-count", "3", "--max-new-tokens", "64", "--baselines", "", "--no-lookup"]
+    found = document(capsys, "bench", *options, "--methods", "sequoia,chain", "--budgets", "64")
+    tokens_per_pass = {row["method"]: row["tokens_per_pass"] for row in found["rows"]}
+    assert tokens_per_pass["sequoia 64"] >= tokens_per_pass["chain 64"]

@@ -78,3 +78,11 @@ def test_greedy_asks_for_no_number() -> None:
             raise AssertionError("greedy decoding must not draw")
 
     assert Sampler(SamplingOptions(), [1], Forbidden()).draw(torch.tensor([0.0, 2.0, 1.0]), []) == 1
+
+
+@pytest.mark.parametrize("temperature", [1e-6, 1e-37, 1e-38, 1e-45, 1e-320])
+def test_the_lowest_temperatures_are_greedy_and_never_no_number(temperature: float) -> None:
+    logits = torch.tensor([3.0, 90.0, -torch.inf, 89.0])
+    assert distribution(logits, SamplingOptions(temperature=temperature)).tolist() == [0.0, 1.0, 0.0, 0.0]
+    filtered = SamplingOptions(temperature=temperature, top_p=0.9, min_p=0.1, top_k=2)
+    assert distribution(logits, filtered).tolist() == [0.0, 1.0, 0.0, 0.0]

@@ -73,3 +73,12 @@ def test_a_family_whose_siblings_see_each_other_fails_the_probe(monkeypatch: pyt
     monkeypatch.setattr("engine.model.probe.VERIFIED", frozenset())
     with pytest.raises(ModelError, match="differs from its paths alone"):
         require_faithful_tree(Context(tiny_network("llama"), 64), "odd-model")
+
+
+def test_a_family_that_computes_no_numbers_fails_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.model.probe.VERIFIED", frozenset())
+    network = tiny_network("llama")
+    with torch.no_grad():
+        next(network.model.parameters()).fill_(torch.nan)
+    with pytest.raises(ModelError, match="not finite numbers"):
+        require_faithful_tree(Context(network, 64), "broken")

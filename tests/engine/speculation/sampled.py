@@ -24,6 +24,7 @@ Make = Callable[[Drafting], Method]
 METHODS: dict[str, Make] = {
     "sequoia": partial(Sequoia, most_levels=32),
     "specinfer": partial(SpecInfer, most_levels=32),
+    "specinfer 2,2,1": partial(SpecInfer, most_levels=32, expansions=(2, 2, 1)),
     "chain": partial(Chain, most_levels=32),
 }
 

@@ -34,7 +34,7 @@ def test_what_a_tree_takes_whatever_its_size_is_not_laid_to_its_levels() -> None
         levels = chance.randint(1, 3)
         pace.observe(levels, levels, (0.003 + 0.0014 * levels) * chance.lognormvariate(0, 0.05))
     assert pace.seconds(16, 16) == pytest.approx(0.003 + 16 * 0.0014, rel=0.25)
-    assert DraftPace.restored(pace.state).costs == pytest.approx(pace.costs, rel=1e-3)
+    assert DraftPace.restored(pace.state).costs == pytest.approx(pace.costs, rel=1e-2)
 
 
 def test_no_part_of_drafting_comes_out_negative() -> None:
