@@ -13,7 +13,8 @@ from engine.weights.verdict import gib
 # raise RuntimeError or a kind of it.
 WORDS = re.compile(
     r"out of memory|can't allocate memory|not enough memory|cannot allocate memory"
-    r"|(cublas|cudnn|cusolver|cusparse)\w*_status_alloc_failed|\berror_?memory_?allocation|^could not create a primitive$",
+    r"|(cublas|cudnn|cusolver|cusparse)\w*_status_alloc_failed|\berror_?memory_?allocation"
+    r"|^could not create a primitive$",
     re.IGNORECASE,
 )
 GPU_WORDS = re.compile(r"cuda|cublas|cudnn|cusolver|cusparse|\bgpu\b", re.IGNORECASE)
