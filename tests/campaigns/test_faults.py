@@ -77,6 +77,9 @@ def test_what_is_written_elsewhere_is_noted(tmp_path: Path) -> None:
     for path in (inside / "a", tmp_path / "b", inside / ".." / "c", "/dev/null", 7):
         fence.note(path)
     assert fence.take() == [str(tmp_path / "b"), str(tmp_path / "c")]
+    descriptor = os.open(inside, os.O_RDONLY)
+    fence.note("d", descriptor)
+    os.close(descriptor)
     assert fence.take() == []
 
 
