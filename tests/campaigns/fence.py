@@ -33,9 +33,9 @@ class Fence:
 
     def watch(self) -> None:
         """Begin; a process watches until it ends."""
-        if not _watching:
-            sys.addaudithook(_hook)
         _watching.append(self)
+        if len(_watching) == 1:
+            sys.addaudithook(_hook)
 
     def take(self) -> list[str]:
         """What was written elsewhere since the last call."""
