@@ -9,10 +9,12 @@ from engine.errors import OutOfMemory
 from engine.weights.memory import memory_now
 from engine.weights.verdict import gib
 
-# What torch's allocators, the CUDA libraries and bitsandbytes say. They raise RuntimeError or a kind of it.
+# What torch's allocators, the CUDA libraries, oneDNN (which finds no memory for its code) and bitsandbytes say. They
+# raise RuntimeError or a kind of it.
 WORDS = re.compile(
     r"out of memory|can't allocate memory|not enough memory|cannot allocate memory"
-    r"|(cublas|cudnn|cusolver|cusparse)\w*_status_alloc_failed|\berror_?memory_?allocation",
+    r"|(cublas|cudnn|cusolver|cusparse)\w*_status_alloc_failed|\berror_?memory_?allocation"
+    r"|^could not create a primitive$",
     re.IGNORECASE,
 )
 GPU_WORDS = re.compile(r"cuda|cublas|cudnn|cusolver|cusparse|\bgpu\b", re.IGNORECASE)

@@ -15,22 +15,15 @@ def reruns_of(source: str) -> Iterator[tuple[int, bool]]:
     A reason is a keyword `reason` of the mark, or a comment in its lines or in the line above.
     """
     lines = source.splitlines()
-    for node in ast.walk(ast.parse(source)):
+    nodes = list(ast.walk(ast.parse(source)))
+    calls = {node.func: node for node in nodes if isinstance(node, ast.Call)}
+    for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr == "flaky":
-            call = next((each for each in ast.walk(ast.parse(source)) if _calls(each, node)), None)
-            last = (call.end_lineno if call else node.end_lineno) or node.lineno
-            said = any("#" in line for line in lines[max(0, node.lineno - 2) : last])
-            has_keyword = isinstance(call, ast.Call) and any(each.arg == "reason" for each in call.keywords)
-            yield node.lineno, said or has_keyword
-
-
-def _calls(node: ast.AST, mark: ast.Attribute) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.lineno == mark.lineno
-        and (node.func.attr == "flaky")
-    )
+            call = calls.get(node)
+            last = (call or node).end_lineno or node.lineno
+            has_comment = any("#" in line for line in lines[max(0, node.lineno - 2) : last])
+            has_keyword = call is not None and any(each.arg == "reason" for each in call.keywords)
+            yield node.lineno, has_comment or has_keyword
 
 
 def test_no_conftest_and_no_setting_runs_tests_again() -> None:
@@ -46,6 +39,7 @@ def test_every_test_that_is_run_again_says_why() -> None:
     without = [
         f"{path.relative_to(HERE)}:{line}"
         for path in sorted(HERE.rglob("*.py"))
+        if "flaky" in path.read_text("utf-8")
         for line, has_reason in reruns_of(path.read_text("utf-8"))
         if not has_reason
     ]

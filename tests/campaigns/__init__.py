@@ -1,7 +1,8 @@
 """What takes too long for every change: run by hand before a release, and after changes of what they are about.
 
 python -m tests.campaigns.faults    provokes every kind of fault and prints one table; one to two hours.
-    Rows (--only NAME): engine and window killed 100 times each (20 min each), 200 downloads through a hub that fails
+    Rows (--only NAME): engine and window killed 100 times each (20 min each), and 8
+    times each with the real engine (3 min), 200 downloads through a hub that fails
     (3 min), 20 set-ups of the engine's runtime cut off (3 min), an engine out of memory 20 times (2 min), 10,000
     mutated model folders (10 min), 10,000 mutated chat imports and 10,000 mutated recordings (2 min each). Proves that
     nothing is lost, that whatever fails says so in a sentence, and that nothing is written outside its folder. Every

@@ -44,6 +44,8 @@ class Row:
 ROWS = {
     "engine": Row("engine killed", 100, "tests.campaigns.kills", "engine_cases"),
     "window": Row("window killed", 100, "tests.campaigns.kills", "window_cases"),
+    "real-engine": Row("real engine killed", 8, "tests.campaigns.kills", "real_engine_cases"),
+    "real-window": Row("window killed, with the real engine", 8, "tests.campaigns.kills", "real_window_cases"),
     "downloads": Row("downloads dropped", 200, "tests.campaigns.networks", "download_cases"),
     "setups": Row("set-ups of the engine's runtime interrupted", 20, "tests.campaigns.networks", "setup_cases"),
     "memory": Row("engine out of memory", 20, "tests.campaigns.shortage", "memory_cases"),

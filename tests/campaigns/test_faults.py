@@ -64,7 +64,7 @@ def test_a_process_that_dies_is_a_failure_and_the_row_goes_on(tmp_path: Path, mo
         return popen([sys.executable, "-c", script, text], stdout=subprocess.PIPE, text=True)
 
     popen = subprocess.Popen
-    monkeypatch.setattr(faults.subprocess, "Popen", begin)
+    monkeypatch.setattr("tests.campaigns.faults.subprocess.Popen", begin)
     found = list(faults.run("chats", range(3), tmp_path))
     assert [(each.seed, each.kind) for each in found] == [(0, Kind.TOLD), (1, Kind.TRACEBACK), (2, Kind.SURVIVED)]
     assert "ended with 9" in found[1].words
@@ -77,6 +77,9 @@ def test_what_is_written_elsewhere_is_noted(tmp_path: Path) -> None:
     for path in (inside / "a", tmp_path / "b", inside / ".." / "c", "/dev/null", 7):
         fence.note(path)
     assert fence.take() == [str(tmp_path / "b"), str(tmp_path / "c")]
+    descriptor = os.open(inside, os.O_RDONLY)
+    fence.note("d", descriptor)
+    os.close(descriptor)
     assert fence.take() == []
 
 

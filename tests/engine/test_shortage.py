@@ -34,6 +34,7 @@ def allocator_error() -> BaseException:
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True, 0),
         (RuntimeError("Error out of memory at line 380 in file /src/csrc/ops.cu"), False, 0),
         (RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 4096 bytes."), False, 4096),
+        (RuntimeError("could not create a primitive"), False, 0),  # oneDNN, within a limit of address space
     ],
 )
 def test_all_that_says_so_is_recognised(error: Exception, of_gpu: bool, asked: int) -> None:
