@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
+from app.chat.warming import warm_up
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
@@ -18,7 +19,6 @@ from app.chat.archive.store import Store
 from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.reader import AttachmentReader
 from app.chat.formulas import Formulas, Latex
-from app.chat.warming import warm_up
 from app.download_link import DownloadLink
 from app.downloads.download import Download
 from app.downloads.journal import Entry, Journal
