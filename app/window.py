@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QToolBar, Q
 from app.actions import Actions
 from app.afterwards import Afterwards
 from app.chat.controller import ChatController
-from app.chat.conversations import DELETED_NOTICE, IMPORT_NOTICE, Conversations
+from app.chat.conversations import Conversations
 from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
 from app.chat.steering import Steering
@@ -236,9 +236,7 @@ class MainWindow(QMainWindow):
         actions = {
             **dict.fromkeys((ENGINE_NOTICE, UNHEARD_NOTICE), self.library.restart),
             LOAD_NOTICE: self.open_models,
-            **(self.models.notice_actions | self.tools.notice_actions),
-            DELETED_NOTICE: self.conversations.undo_delete,
-            IMPORT_NOTICE: self.conversations.stop_import,
+            **(self.models.notice_actions | self.tools.notice_actions | self.conversations.notice_actions),
         }
         actions[key]()
 

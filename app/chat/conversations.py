@@ -100,6 +100,11 @@ class Conversations(QObject):
         """The conversation that actions are for."""
         return self.panel.chosen or self.keeper.current
 
+    @property
+    def notice_actions(self) -> dict[str, Callable[[], None]]:
+        """What the buttons of its notices do."""
+        return {DELETED_NOTICE: self.undo_delete, IMPORT_NOTICE: self.stop_import}
+
     def start(self) -> None:
         """Open the file and fill the list."""
         if not self.archive.isRunning():

@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from app import json_text as json
 from app.chat.archive import clean_end, text_index
@@ -22,8 +22,9 @@ from app.chat.archive.records import (
     new_id,
 )
 from app.chat.archive.rounds import RoundTable
+from app.chat.archive.rows import conversation_in, message_in, row_of_conversation, row_of_message
 from app.chat.archive.schema import open_database
-from app.plain_text import well_formed, well_formed_values
+from app.plain_text import well_formed
 
 _Result = TypeVar("_Result")
 _log = logging.getLogger("coppice.archive")
@@ -150,7 +151,7 @@ class Store:
 
     def conversations(self) -> list[ConversationRecord]:
         """All that are not deleted: pinned ones first, then the newest."""
-        return self._noting(lambda: [_conversation(row) for row in self._connection.execute(_LIST)])
+        return self._noting(lambda: [conversation_in(row) for row in self._connection.execute(_LIST)])
 
     def search(self, words: str, limit: int = 200) -> list[SearchHit]:
         """Conversations with all these words in their title, then those with a message that has words beginning so.
@@ -178,14 +179,14 @@ class Store:
 
     def _some(self, conversations: Iterable[int]) -> dict[int, ConversationRecord]:
         rows = self._connection.execute(_SOME, (json.dumps(list(conversations)),))
-        return {record.id: record for record in map(_conversation, rows)}
+        return {record.id: record for record in map(conversation_in, rows)}
 
     # ---- one conversation -------------------------------------------------------------------------------------------
 
     def messages(self, conversation: int) -> list[MessageRecord]:
         """All messages of its tree, a parent before its children."""
         rows = self._noting(lambda: self._connection.execute(_MESSAGES, (conversation,)).fetchall())
-        return _parents_first(_message(row) for row in rows)
+        return _parents_first(message_in(row) for row in rows)
 
     def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
         """Add a conversation, or bring it up to date, and these of its messages; others stay as they are."""
@@ -194,10 +195,7 @@ class Store:
     def save_all(self, conversations: Sequence[tuple[ConversationRecord, Sequence[MessageRecord]]]) -> None:
         """The same for several, all of them or none."""
         rows = [
-            (
-                well_formed_values(_row_of_conversation(each)),
-                [well_formed_values(_row_of_message(each.id, one)) for one in messages],
-            )
+            (row_of_conversation(each), [row_of_message(each.id, one) for one in messages])
             for each, messages in conversations
         ]
 
@@ -291,37 +289,3 @@ def _parents_first(records: Iterable[MessageRecord]) -> list[MessageRecord]:
             order[record.id] = record if record.parent in order else replace(record, parent=0)
             waiting.extend(children[record.id])
     return list(order.values())
-
-
-def _row_of_conversation(record: ConversationRecord) -> tuple[Any, ...]:
-    return (
-        record.id, record.title, record.auto_title, record.folder, record.is_pinned, record.leaf,
-        json.dumps(record.settings), record.created, record.updated,
-    )  # fmt: skip
-
-
-def _row_of_message(conversation: int, record: MessageRecord) -> tuple[Any, ...]:
-    return (
-        record.id, conversation, record.parent, record.role, record.text, record.ending,
-        json.dumps(record.details), record.created,
-    )  # fmt: skip
-
-
-def _conversation(row: Sequence[Any]) -> ConversationRecord:
-    identity, title, auto_title, folder, is_pinned, leaf, settings, created, updated = row
-    return ConversationRecord(
-        identity, title, auto_title, folder, bool(is_pinned), leaf, _object(settings), created, updated
-    )
-
-
-def _message(row: Sequence[Any]) -> MessageRecord:
-    identity, conversation, parent, role, text, ending, details, created = row
-    return MessageRecord(identity, conversation, parent, role, text, ending, _object(details), created)
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
