@@ -278,8 +278,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         found, self._by_keys = self.tooltip_at(position), by_keys
         if found == self._explained:
             return
-        self._explained = found
-        text, place = found or ("", QRect())
+        (text, place), self._explained = found or ("", QRect()), found
         if (node := self.node_at(position)) is not None:
             self._picked = node
             if (question := self._inspection.question(node)) is not None:
