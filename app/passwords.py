@@ -1,15 +1,15 @@
 """Passwords of the proxy and of the hub's address: kept in the system's keyring, never in the settings' file."""
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 
 from PySide6.QtCore import QObject, Signal
 
 from app.addresses import join_password, names_person
-from app.background import report
+from app.background import attempt, start
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Passwords(QObject):
     def _do(self, work: Callable[[], None]) -> None:
         if self._work is None:
             self._work = SimpleQueue()
-            threading.Thread(target=_perform, args=(self._work,), name="passwords", daemon=True).start()
+            start("passwords", partial(_perform, self._work))
         self._work.put(work)
 
     def _keep(self, address: str, password: str) -> None:
@@ -77,11 +77,7 @@ class Passwords(QObject):
 
 def _perform(queue: "SimpleQueue[Callable[[], None]]") -> None:
     while True:
-        work = queue.get()
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001  # a keyring is anybody's program; the thread goes on
-            report(error)
+        attempt(queue.get(), lambda _error: None)  # a keyring is anybody's program
 
 
 def _keep(address: str, password: str) -> bool:

@@ -90,9 +90,13 @@ FAULTS: dict[str, tuple[str, str]] = {
         mark("Parts of the window could not be prepared because of an error in this program ({error})."),
         mark("Opening them takes a little longer."),
     ),
-    "warming": (
-        mark("The colouring of code could not be prepared because of an error in this program ({error})."),
-        mark("The first code block takes a little longer."),
+    "drawing answers": (
+        mark("Formulas and code could not be drawn because of an error in this program ({error})."),
+        mark("They are shown as they were written; the next ones are drawn again."),
+    ),
+    "passwords": (
+        mark("A password could not be read or kept because of an error in this program ({error})."),
+        mark("Enter it again in Preferences."),
     ),
 }
 """What a notice says of an error in the thread of this name, and what to do about it."""

@@ -1,6 +1,5 @@
 """The process that draws formulas and colours code: started when it is asked, ended when it misses its deadline."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,7 +7,8 @@ import threading
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from app.background import report
+from app import json_text as json
+from app.background import report, start
 from app.bundle import DRAW, is_frozen, root
 
 DEADLINE_VARIABLE = "COPPICE_DRAWING_SECONDS"
@@ -100,8 +100,7 @@ class _Running:
             env=_environment(seconds),
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
-        self._reader = threading.Thread(target=self._read, name="drawing-answers", daemon=True)
-        self._reader.start()
+        self._reader = start("drawing answers", self._read, lambda _error: self._answers.put(b""))
 
     def ask(self, request: dict[str, object], seconds: float) -> Any:
         """The answer to a request, or `_NOTHING`."""
@@ -141,9 +140,6 @@ class _Running:
             try:
                 line = self.process.stdout.readline(_LONGEST_ANSWER)
             except (OSError, ValueError):
-                line = b""
-            except BaseException as error:  # noqa: BLE001 - whoever waits is told that there is no answer
-                report(error)
                 line = b""
             self._answers.put(line)
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Qt, Signal, SignalInstance
 
-from app.background import report
+from app.background import attempt, start
 from app.chat.drawing_process import DrawingProcess
 
 _SECONDS_TO_END = 1.0  # a killed process takes milliseconds; closing never waits for more than this
@@ -55,8 +55,7 @@ class Typesetter(QObject):
             return
         if self._thread is None:
             work = (self._jobs, self._process, self._came)
-            self._thread = Thread(target=_work, args=work, name="typesetter", daemon=True)
-            self._thread.start()
+            self._thread = start("formulas", partial(_work, *work))
 
     def drop(self, unwanted: Callable[[Job], bool]) -> None:
         """Forget these, unless they are done already."""
@@ -121,10 +120,6 @@ def _close(jobs: _Jobs, process: DrawingProcess) -> None:
 def _work(jobs: _Jobs, process: DrawingProcess, came: SignalInstance) -> None:
     """Do what comes, until the end."""
     while (job := jobs.take()) is not None:
-        answer: Any = None
-        try:
-            answer = process.ask(job.request)
-        except BaseException as error:  # noqa: BLE001 - a job that fails is one without an answer
-            report(error)
-        jobs.tell(came, job, answer)
+        # A job that fails is one without an answer.
+        jobs.tell(came, job, attempt(partial(process.ask, job.request), lambda _error: None))
     process.end()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
-from app.chat.warming import warm_up
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
@@ -18,6 +17,7 @@ from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.archive.store import Store
 from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.reader import AttachmentReader
+from app.chat.drawing_process import DrawingProcess, _Running
 from app.chat.formulas import Formulas, Latex
 from app.download_link import DownloadLink
 from app.downloads.download import Download
@@ -28,6 +28,7 @@ from app.downloads.queue import DownloadQueue
 from app.engine_child import BROKEN, EngineChild, EngineProgram
 from app.engine_link import EngineLink
 from app.library.jobs import Jobs
+from app.passwords import Passwords
 from app.runtime.builds import UNKNOWN
 from app.runtime.installation import Installation
 from app.runtime.manager import RuntimeManager
@@ -105,7 +106,7 @@ def prove_archive(case: Case) -> None:
         with case.bot.waitSignal(archive.opened) as opened:
             archive.open(CHAT)
         assert opened.args is not None
-        assert [each.text for each in opened.args[1]] == ["an oak"]
+        assert [each.text for each in opened.args[2]] == ["an oak"]
     finally:
         archive.close()
         assert archive.wait(10_000)
@@ -199,7 +200,7 @@ def prove_earlier_downloads(case: Case) -> None:
 
 
 def prove_formulas(case: Case) -> None:
-    case.patch.setattr("app.chat.formulas.draw", case.fails_once(lambda *_: None))
+    case.patch.setattr(DrawingProcess, "ask", case.fails_once(lambda *_: None))
     formulas = case.keep(Formulas())
     settled: set[Latex] = set()
     formulas.drawn.connect(settled.update)
@@ -211,6 +212,26 @@ def prove_formulas(case: Case) -> None:
     assert formulas.picture(asked[0]) is None
     formulas.close()
     assert case.told("formulas")
+
+
+def prove_drawing_answers(case: Case) -> None:
+    case.patch.setattr("app.chat.drawing_process._Running._read", case.fails_once(_Running._read))
+    process = DrawingProcess()
+    request: dict[str, object] = {"latex": "x", "displayed": False}
+    assert process.ask(request) is None
+    assert process.ask(request) is not None
+    process.end()
+    case.bot.waitUntil(lambda: case.told("drawing answers"))
+
+
+def prove_passwords(case: Case) -> None:
+    kept: list[str] = []
+    case.patch.setattr("app.passwords._keep", case.fails_once(lambda address, _password: kept.append(address) or True))
+    passwords = case.keep(Passwords())
+    for address in ("http://me@first", "http://me@second"):
+        passwords.follow({"proxy": address}, {address: "secret"})
+    case.bot.waitUntil(lambda: kept == ["http://me@second"])
+    case.bot.waitUntil(lambda: case.told("passwords"))
 
 
 def prove_attachments(case: Case) -> None:
@@ -315,12 +336,6 @@ def prove_reading_ahead(case: Case) -> None:
     assert case.told("read ahead")
 
 
-def prove_warming(case: Case) -> None:
-    case.patch.setattr("app.chat.code_colors.CodeColors", case.fail)
-    warm_up().join(10)
-    case.bot.waitUntil(lambda: case.told("warming"))
-
-
 JOBS = ("models", "vocabularies", "token", "search", "facts", "news")
 PROOFS: dict[str, Callable[[Case], None]] = {
     "archive": prove_archive,
@@ -329,12 +344,13 @@ PROOFS: dict[str, Callable[[Case], None]] = {
     "downloads": prove_downloads,
     "earlier downloads": prove_earlier_downloads,
     "formulas": prove_formulas,
+    "drawing answers": prove_drawing_answers,
+    "passwords": prove_passwords,
     "attachments": prove_attachments,
     "hardware look-up": prove_hardware,
     "clean-up": prove_tidying,
     "removal": prove_removal,
     "installation": prove_installation,
     "read ahead": prove_reading_ahead,
-    "warming": prove_warming,
     **{name: partial(prove_jobs, name) for name in JOBS},
 }

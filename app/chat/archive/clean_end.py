@@ -5,9 +5,9 @@ disk. It is written when everything is in the file and nobody uses it, and taken
 crash, a kill and a power cut leave no mark, and a file that came from elsewhere, or was changed, does not fit it.
 """
 
-import json
 from pathlib import Path
 
+from app import json_text as json
 from app.files import remove, write_atomically
 
 
