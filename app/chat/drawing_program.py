@@ -5,13 +5,13 @@ one that asks closes its end of the pipe, or when a request takes too long: nobo
 """
 
 import faulthandler
-import json
 import os
 import signal
 import sys
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
+from app import json_text as json
 from app.chat.code_tokens import token_runs
 from app.chat.drawing_process import DEADLINE_VARIABLE, READY
 from app.chat.formula_drawing import draw

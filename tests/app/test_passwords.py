@@ -152,19 +152,16 @@ def test_a_new_password_for_the_same_address_replaces_the_old_one(qtbot: QtBot, 
 
 
 def test_a_keyring_that_fails_in_its_own_way_does_not_end_the_thread(
-    qtbot: QtBot, memory: Memory, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, memory: Memory, thread_errors: list[BaseException | None]
 ) -> None:
-    told: list[BaseException] = []
-    monkeypatch.setattr("app.passwords.report", told.append)
-
     def fail(*_: str) -> None:
         raise KeyError("a back end of somebody")
 
-    monkeypatch.setattr(memory, "set_password", fail)
     passwords = Passwords()
-    passwords.follow({"proxy": BARE}, {BARE: "s3cret"})
-    qtbot.waitUntil(lambda: len(told) == 1)
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "set_password", fail)
+        passwords.follow({"proxy": BARE}, {BARE: "s3cret"})
+        qtbot.waitUntil(lambda: len(thread_errors) == 1)
     passwords.follow({"proxy": BARE}, {BARE: "again"})
     qtbot.waitUntil(lambda: memory.kept == {KEY: "again"})
 

@@ -226,7 +226,12 @@ def prove_drawing_answers(case: Case) -> None:
 
 def prove_passwords(case: Case) -> None:
     kept: list[str] = []
-    case.patch.setattr("app.passwords._keep", case.fails_once(lambda address, _password: kept.append(address) or True))
+
+    def keep(address: str, _password: str) -> bool:
+        kept.append(address)
+        return True
+
+    case.patch.setattr("app.passwords._keep", case.fails_once(keep))
     passwords = case.keep(Passwords())
     for address in ("http://me@first", "http://me@second"):
         passwords.follow({"proxy": address}, {address: "secret"})

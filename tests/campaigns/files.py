@@ -10,7 +10,7 @@ from app.chat.archive.records import ConversationRecord, new_id
 from app.chat.archive.store import Store
 from app.chat.conversation import Conversation
 from app.chat.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
-from app.chat.keeper import message_record
+from app.chat.kept import message_record
 from app.tree.recording import read_recording, recording_line
 from app.tree.snapshot import snapshot
 from engine.errors import InputError
@@ -63,11 +63,11 @@ def _of_chat(store: Store, known: int, folder: Path, seed: int) -> Outcome:
     content = MARKDOWN.encode() if is_markdown else as_json_bytes(_document(rng))
     path.write_bytes(mutated_bytes(rng, content) if is_markdown or rng.random() < 0.3 else content)
     try:
-        read = read_conversations(path)
+        read = list(read_conversations(path))
     except ExchangeError as error:
         return _told(seed, str(error))
     identities = []
-    for title, conversation in read:
+    for title, conversation in [(each.title, each.conversation) for each in read if each.conversation]:
         identities.append(_save(store, title, conversation))
         if lost := _lost(store, identities[-1], conversation):
             return Outcome(seed, Kind.LOST, lost)
@@ -78,6 +78,8 @@ def _of_chat(store: Store, known: int, folder: Path, seed: int) -> Outcome:
         return Outcome(seed, Kind.LOST, "The conversation that was there before has changed.")
     for identity in identities:
         store.delete(identity)
+    if unusable := next((each.reason for each in read if not each.conversation), ""):
+        return _told(seed, unusable)
     return Outcome(seed, Kind.SURVIVED)
 
 

@@ -184,7 +184,7 @@ def test_one_formula_without_an_end_does_not_keep_the_others_away(stand_in: Call
 
 
 def test_an_error_that_nobody_thought_of_is_told_and_the_next_job_is_done(
-    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, thread_errors: list[BaseException | None]
 ) -> None:
     class Failing(DrawingProcess):
         def ask(self, request: dict[str, object]) -> Any:
@@ -192,8 +192,6 @@ def test_an_error_that_nobody_thought_of_is_told_and_the_next_job_is_done(
                 raise BaseException("odd")
             return 1
 
-    told: list[BaseException] = []
-    monkeypatch.setattr("app.chat.typesetter.report", told.append)
     typesetter = Typesetter(process=Failing())
     answers: dict[Any, Any] = {}
     typesetter.answered.connect(answers.__setitem__)
@@ -201,7 +199,7 @@ def test_an_error_that_nobody_thought_of_is_told_and_the_next_job_is_done(
         typesetter.ask(latex(each))
     qtbot.waitUntil(lambda: len(answers) == 2)
     assert answers == {latex("a"): None, latex("b"): 1}
-    assert len(told) == 1
+    assert len(thread_errors) == 1
     typesetter.close()
 
 

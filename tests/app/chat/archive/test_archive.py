@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.archive.archive import Archive
 from app.chat.archive.records import ConversationRecord, MessageRecord, RoundPlace
 from app.chat.archive.store import Store
+from app.settings import GenerationSettings
 
 
 @pytest.fixture
@@ -169,7 +170,7 @@ def test_whatever_a_save_fails_of_nothing_is_lost(
     with qtbot.waitSignal(archive.opened) as opened:
         archive.open(CHAT)
     assert opened.args is not None
-    assert {each.text for each in opened.args[1]} == {"an oak", "a larch"}, "another chat's save brought both"
+    assert {each.text for each in opened.args[2]} == {"an oak", "a larch"}, "another chat's save brought both"
 
 
 def test_a_file_that_cannot_be_opened_keeps_every_save(qtbot: QtBot, tmp_path: Path) -> None:
@@ -232,7 +233,7 @@ def test_every_question_is_answered_whatever_goes_wrong(
     for name in ("search", "rounds", "read_rounds", "conversations"):
         refuse(monkeypatch, name, error)
     refuse_import = Refusing(lambda _path: [], error)
-    monkeypatch.setattr("app.chat.archive.archive.read_conversations", refuse_import.bound())
+    monkeypatch.setattr("app.chat.archive.importing.read_conversations", refuse_import.bound())
     with qtbot.waitSignal(archive.found) as found:
         number = archive.search("oak")
     assert found.args == [number, []]
@@ -242,10 +243,11 @@ def test_every_question_is_answered_whatever_goes_wrong(
     with qtbot.waitSignal(archive.rounds_read) as read:
         archive.read_rounds([(5, 1, 0)])
     assert read.args == [[((5, 1, 0), None)]]
-    with qtbot.waitSignal(archive.import_failed) as failed:
-        archive.read_file(tmp_path / "file.json")
-    assert failed.args is not None
-    assert failed.args[0] == tmp_path / "file.json"
+    with qtbot.waitSignal(archive.imported) as imported:
+        number = archive.import_files([tmp_path / "file.json"], GenerationSettings())
+    assert imported.args is not None
+    assert imported.args[0] == number
+    assert imported.args[2] == []
     with qtbot.waitSignal(archive.write_failed):
         archive.list_all()
 
