@@ -47,7 +47,7 @@ def test_ranks_and_rounds_count_alike_and_come_back() -> None:
     assert by_rank.vector() == pytest.approx(by_round.vector())
     assert AcceptanceCounts.restored(taught().state).vector() == pytest.approx(taught().vector(), rel=1e-4)
     for wrong in ({"tried": [1.0]}, {"tried": [0.0] * 32}, {"accepted": [1e9] * 32}):
-        with pytest.raises(ValueError, match="figures of the shape|accepted more often"):
+        with pytest.raises(ValueError, match=r"figures of the shape|accepted more often"):
             AcceptanceCounts.restored(taught().state | wrong)
 
 
