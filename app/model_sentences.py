@@ -186,6 +186,16 @@ PUT_TOGETHER_OF_MODELS: tuple[str, ...] = (
     mark("Give a whole number of at least 1."),
     mark("What happens with a full context is '{name}'."),
     mark("Sequoia learns it while it writes."),
+    mark("'{name}' computes logits that are not finite numbers."),
+    mark("Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32."),
+    mark("The method '{method}' knows no expansions."),
+    mark("Leave out --expansions."),
+    mark("An expansion is out of range."),
+    mark("Give numbers of children from 1 to 64."),
+    mark("The method '{method}' knows no grow map."),
+    mark("Leave out --grow-map."),
+    mark("The grow map is out of range."),
+    mark("Give parents like -1,0,0,1: each before its children."),
 )
 """What the engine puts together from several pieces, and what an operating system says of a file."""
 

@@ -20,7 +20,9 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_saved_table_tells_every_setting_and_every_prompt(capsys: pytest.CaptureFixture[str]) -> None:
-    found = document(capsys, "bench", *FEW, "--methods", "specexec", "--budgets", "8", "--decay", "0.9", "--raw")
+    found = document(
+        capsys, "bench", *FEW, "--methods", "specexec", "--budgets", "8", "--decay", "0.9", "--raw", "--ignore-eos"
+    )
     settings = found["settings"]
     options = vars(build_parser().parse_args(["bench"])).keys() - {"command", "json", "save"}
     assert settings.keys() == options
