@@ -480,6 +480,11 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/archive.py" />
+            <source>Conversations cannot be read from {file}: {reason}.</source>
+            <translation>Chats können nicht aus {file} gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/archive.py" />
             <source>Conversations cannot be saved in {file}: {reason}.</source>
             <translation>Chats können nicht in {file} gespeichert werden: {reason}.</translation>
         </message>
@@ -492,6 +497,11 @@
             <location filename="../../app/chat/archive/archive.py" />
             <source>It is tried again with the next change.</source>
             <translation>Mit der nächsten Änderung wird es wieder versucht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/archive.py" />
+            <source>Try it again; the log tells more.</source>
+            <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/schema.py" />
@@ -547,6 +557,11 @@
             <location filename="../../app/chat/attachments/pdf.py" />
             <source>reading was stopped after {number} of {count} pages: it took too long</source>
             <translation>das Lesen wurde nach {number} von {count} Seiten abgebrochen: es dauerte zu lange</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/attachments/reader.py" />
+            <source>It cannot be read because of an error in this program ({error}).</source>
+            <translation>Sie kann wegen eines Fehlers in diesem Programm ({error}) nicht gelesen werden.</translation>
         </message>
         <message>
             <location filename="../../app/chat/attachments/reading.py" />
@@ -822,8 +837,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/controller.py" />
+            <source>If the answer fails, start a new chat or restart the engine.</source>
+            <translation>Falls die Antwort scheitert, beginnen Sie einen neuen Chat, oder starten Sie die Engine neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/controller.py" />
             <source>No model is loaded.</source>
             <translation>Es ist kein Modell geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/controller.py" />
+            <source>The length of this conversation could not be counted, so no turn was left out.</source>
+            <translation>Die Länge dieses Chats konnte nicht gezählt werden; deshalb wurde nichts weggelassen.</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversation_view.py" />
@@ -847,8 +872,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>Conversations imported: {count}.</source>
+            <translation>Importierte Gespräche: {count}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>Deleted “{title}”.</source>
             <translation>„{title}“ wurde gelöscht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>Entries that are no conversations: {count}.</source>
+            <translation>Einträge, die keine Gespräche sind: {count}.</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -867,8 +902,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>Importing {name}: {share} read, conversations so far: {count}.</source>
+            <translation>{name} wird importiert: {share} gelesen, Gespräche bisher: {count}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>It is removed after {day}; copy it elsewhere to keep it.</source>
+            <translation>Sie wird nach dem {day} gelöscht; wer sie behalten will, kopiert sie an einen anderen Ort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>The file of your conversations could not be used: {reason}. A new one was begun.</source>
             <translation>Die Datei Ihrer Gespräche ließ sich nicht verwenden: {reason}. Eine neue wurde angelegt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>The import was stopped.</source>
+            <translation>Der Import wurde angehalten.</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -889,6 +939,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/conversations.py" />
             <source>{path} could not be written: {reason}.</source>
             <translation>{path} ließ sich nicht schreiben: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/exchange.py" />
+            <source>A conversation in it is larger than {size} MB, or consists mostly of brackets.</source>
+            <translation>Ein Gespräch darin ist größer als {size} MB oder besteht vor allem aus Klammern.</translation>
         </message>
         <message>
             <location filename="../../app/chat/exchange.py" />
@@ -924,6 +979,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/exchange.py" />
             <source>The file is not JSON: {error}.</source>
             <translation>Die Datei ist kein JSON: {error}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/exchange.py" />
+            <source>Too much in it is no conversation.</source>
+            <translation>Zu vieles darin ist kein Gespräch.</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/figures.py" />
@@ -1196,11 +1256,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation_form.py" />
-            <source>The same seed, question and settings give the same answer. Empty draws a new seed for every answer.</source>
-            <translation>Gleicher Startwert, gleiche Frage und gleiche Einstellungen ergeben die gleiche Antwort. Leer wird für jede Antwort ein neuer gezogen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation_form.py" />
             <source>The seed “{text}” is not a whole number.</source>
             <translation>Der Startwert „{text}“ ist keine ganze Zahl.</translation>
         </message>
@@ -1236,13 +1291,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation_form.py" />
+            <source>With 32-bit weights the same seed, question and settings give the same answer. With 16-bit weights rounding depends on the size of the trees, and answers may part where two tokens are almost equally likely. Empty draws a new seed for every answer.</source>
+            <translation>Mit 32-Bit-Gewichten geben derselbe Startwert, dieselbe Frage und dieselben Einstellungen dieselbe Antwort. Mit 16-Bit-Gewichten hängt die Rundung von der Größe der Bäume ab, und Antworten können auseinandergehen, wo zwei Token fast gleich wahrscheinlich sind. Leer wird für jede Antwort ein neuer Startwert gezogen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_form.py" />
             <source>With a full context</source>
             <translation>Bei vollem Kontext</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation_form.py" />
-            <source>Without speculation the target writes token by token: the same answer, mostly later.</source>
-            <translation>Ohne Spekulation schreibt das Zielmodell Token für Token: die gleiche Antwort, meist später.</translation>
+            <source>Without speculation the target writes token by token, mostly slower. The answer has the same probabilities either way; with 32-bit weights it is the same text, with 16-bit weights texts may part where two tokens are almost equally likely.</source>
+            <translation>Ohne Spekulation schreibt das Zielmodell Token für Token, meist langsamer. Die Antwort hat so oder so dieselben Wahrscheinlichkeiten; mit 32-Bit-Gewichten ist es derselbe Text, mit 16-Bit-Gewichten können Texte auseinandergehen, wo zwei Token fast gleich wahrscheinlich sind.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation_popover.py" />
@@ -1263,6 +1323,31 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation_popover.py" />
             <source>Reset</source>
             <translation>Zurücksetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/link_opening.py" />
+            <source>It leads to: {address}</source>
+            <translation>Er führt zu: {address}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/link_opening.py" />
+            <source>It reads: {text}</source>
+            <translation>Dort steht: {text}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/link_opening.py" />
+            <source>Open a link</source>
+            <translation>Link öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/link_opening.py" />
+            <source>Open anyway</source>
+            <translation>Trotzdem öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/link_opening.py" />
+            <source>The text of this link looks like an address, but the link leads to another one.</source>
+            <translation>Der Text dieses Links sieht wie eine Adresse aus, aber der Link führt zu einer anderen.</translation>
         </message>
         <message>
             <location filename="../../app/chat/message_editor.py" />
@@ -1811,6 +1896,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_child.py" />
+            <source>The engine could not read what the window told it, and ended.</source>
+            <translation>Der Rechenprozess konnte nicht lesen, was ihm das Fenster mitteilte, und hat sich beendet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_child.py" />
             <source>The engine crashed ({signal}).</source>
             <translation>Der Rechenprozess ist abgestürzt ({signal}).</translation>
         </message>
@@ -1843,6 +1933,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_link.py" />
             <source>Restart it.</source>
             <translation>Starten Sie ihn neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_link.py" />
+            <source>Restart it; the log tells more.</source>
+            <translation>Starten Sie sie neu; das Protokoll sagt mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_link.py" />
+            <source>The connection to the engine failed because of an error in this program ({error}).</source>
+            <translation>Die Verbindung zur Engine scheiterte wegen eines Fehlers in diesem Programm ({error}).</translation>
         </message>
         <message>
             <location filename="../../app/engine_link.py" />
@@ -1973,6 +2073,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_sentences.py" />
             <source>Choose another draft, or none.</source>
             <translation>Wählen Sie einen anderen Entwurf oder keinen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>Choose another model.</source>
+            <translation>Ein anderes Modell wählen.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -2116,6 +2221,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>Repair or install the engine again.</source>
+            <translation>Den Rechenprozess reparieren oder neu installieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>Run 'git lfs pull' in its folder.</source>
             <translation>Rufen Sie in seinem Ordner „git lfs pull“ auf.</translation>
         </message>
@@ -2166,13 +2276,43 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>The model's chat template was stopped: it took longer than {seconds} seconds.</source>
+            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie brauchte mehr als {seconds} Sekunden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The model's chat template was stopped: it took more than {size} MiB of memory.</source>
+            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie brauchte mehr als {size} MiB Speicher.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The model's chat template was stopped: it wrote more than {count} characters.</source>
+            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie schrieb mehr als {count} Zeichen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>The placement was chosen by hand and is not changed by itself: choose place 'auto', without force.</source>
             <translation>Die Verteilung wurde von Hand gewählt und ändert sich nicht von selbst: Wählen Sie den Ort „auto“, ohne Zwang.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
+            <source>The process that renders the model's chat template cannot be started: it ended with code {code}.</source>
+            <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, lässt sich nicht starten: Er endete mit Code {code}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The process that renders the model's chat template ended with code {code}.</source>
+            <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, endete mit Code {code}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
             <source>The prompt is empty.</source>
             <translation>Die Eingabe ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>The tokenizer of {name} failed: {reason}.</source>
+            <translation>Der Tokenizer von {name} ist gescheitert: {reason}.</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -2273,6 +2413,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine_sentences.py" />
             <source>the working space of a pass</source>
             <translation>den Arbeitsspeicher eines Durchlaufs</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine_sentences.py" />
+            <source>this model</source>
+            <translation>diesem Modell</translation>
         </message>
         <message>
             <location filename="../../app/engine_sentences.py" />
@@ -2541,11 +2686,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
-            <source>Choose another model.</source>
-            <translation>Wählen Sie ein anderes Modell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/failure_sentences.py" />
             <source>Choose the folder that holds the wheels.</source>
             <translation>Wählen Sie den Ordner, der die Wheels enthält.</translation>
         </message>
@@ -2603,6 +2743,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/failure_sentences.py" />
             <source>Install Coppice again.</source>
             <translation>Installieren Sie Coppice neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>Install from the network, where the index names the checksum, or choose another build of the engine.</source>
+            <translation>Installieren Sie aus dem Netz, wo der Index die Prüfsumme nennt, oder wählen Sie eine andere Fassung des Rechenkerns.</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2678,6 +2823,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/failure_sentences.py" />
             <source>That is not the name of a revision.</source>
             <translation>Das ist kein Name einer Revision.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
+            <source>The access token was not sent to {host}: the connection is not encrypted.</source>
+            <translation>Das Zugriffstoken wurde nicht an {host} gesendet: Die Verbindung ist nicht verschlüsselt.</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -2826,6 +2976,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
+            <source>This Coppice knows no checksum of {names}, so files from a folder cannot be checked.</source>
+            <translation>Dieses Coppice kennt keine Prüfsumme von {names}; Dateien aus einem Ordner lassen sich deshalb nicht prüfen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/failure_sentences.py" />
             <source>This is no access token.</source>
             <translation>Das ist kein Zugangstoken.</translation>
         </message>
@@ -2891,13 +3046,13 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
-            <source>Use a folder of wheels.</source>
+            <source>Use a wheel folder.</source>
             <translation>Nehmen Sie einen Ordner mit Wheels.</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
-            <source>Use a wheel folder.</source>
-            <translation>Nehmen Sie einen Ordner mit Wheels.</translation>
+            <source>Use an address of the hub that begins with https://.</source>
+            <translation>Verwenden Sie eine Hub-Adresse, die mit https:// beginnt.</translation>
         </message>
         <message>
             <location filename="../../app/failure_sentences.py" />
@@ -4523,6 +4678,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
+            <source>'{name}' computes logits that are not finite numbers.</source>
+            <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
             <source>'{name}' has a layer without keys and values.</source>
             <translation>„{name}“ hat eine Schicht ohne Schlüssel und Werte.</translation>
         </message>
@@ -4540,6 +4700,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/model_sentences.py" />
             <source>'{name}' lacks the weights {tensor}.</source>
             <translation>„{name}“ fehlen die Gewichte {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>An expansion is out of range.</source>
+            <translation>Eine Verzweigung liegt außerhalb des erlaubten Bereichs.</translation>
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
@@ -4743,8 +4908,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
+            <source>Give numbers of children from 1 to 64.</source>
+            <translation>Anzahlen von Kindern von 1 bis 64 angeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
             <source>Give one of {names}.</source>
             <translation>Geben Sie eines an von {names}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Give parents like -1,0,0,1: each before its children.</source>
+            <translation>Eltern wie -1,0,0,1 angeben: jeder Knoten vor seinen Kindern.</translation>
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
@@ -4763,8 +4938,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
+            <source>Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.</source>
+            <translation>Die Gewichte sind beschädigt oder zu groß für den gewählten Zahlentyp: --weights bfloat16 oder float32 versuchen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
             <source>Leave out --acceptance.</source>
             <translation>Lassen Sie --acceptance weg.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Leave out --expansions.</source>
+            <translation>--expansions weglassen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>Leave out --grow-map.</source>
+            <translation>--grow-map weglassen.</translation>
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
@@ -4873,8 +5063,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
-            <source>Sequoia takes a usual one.</source>
-            <translation>Sequoia nimmt eine übliche.</translation>
+            <source>Sequoia learns it while it writes.</source>
+            <translation>Sequoia lernt sie beim Schreiben.</translation>
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
@@ -4890,6 +5080,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/model_sentences.py" />
             <source>The checkpoint is damaged, or its numbers are too large for 16 bits: download it again, or take another.</source>
             <translation>Das Modell ist beschädigt, oder seine Zahlen sind zu groß für 16 Bit: Laden Sie es noch einmal herunter, oder nehmen Sie ein anderes.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The config.json asks for {size} MB of buffers, where models have less than {limit} MB.</source>
+            <translation>Die config.json verlangt {size} MB Puffer; Modelle haben weniger als {limit} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The config.json of '{name}' has more than {count} entries.</source>
+            <translation>Die config.json von „{name}“ hat mehr als {count} Einträge.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The config.json of '{name}' says {count} layers, which its weights do not hold.</source>
+            <translation>Die config.json von „{name}“ nennt {count} Schichten, die ihre Gewichte nicht enthalten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The config.json of '{name}' says {entry} = {value}; it must be {wanted}.</source>
+            <translation>Die config.json von „{name}“ nennt {entry} = {value}; es muss {wanted} sein.</translation>
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
@@ -4918,6 +5128,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
+            <source>The file is damaged or made to do harm: get the model again from where it was published.</source>
+            <translation>Die Datei ist beschädigt oder soll Schaden anrichten: das Modell von dort neu holen, wo es veröffentlicht wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
             <source>The files of '{name}' have changed since it was prepared.</source>
             <translation>Die Dateien von „{name}“ haben sich geändert, seit es vorbereitet wurde.</translation>
         </message>
@@ -4925,6 +5140,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/model_sentences.py" />
             <source>The files of '{name}' have changed since its preparation began.</source>
             <translation>Die Dateien von „{name}“ haben sich geändert, seit die Vorbereitung begann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The grow map is out of range.</source>
+            <translation>Die Baumform liegt außerhalb des erlaubten Bereichs.</translation>
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
@@ -4940,6 +5160,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/model_sentences.py" />
             <source>The method '{method}' knows no acceptance.</source>
             <translation>Das Verfahren „{method}“ kennt keine Annahme.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The method '{method}' knows no expansions.</source>
+            <translation>Das Verfahren „{method}“ kennt keine Verzweigungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/model_sentences.py" />
+            <source>The method '{method}' knows no grow map.</source>
+            <translation>Das Verfahren „{method}“ kennt keine Baumform.</translation>
         </message>
         <message>
             <location filename="../../app/model_sentences.py" />
@@ -5508,8 +5738,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
-            <source>For searches and downloads. Empty means the one of the system, if there is one.</source>
-            <translation>Für Suche und Downloads. Leer heißt der des Systems, wenn es einen gibt.</translation>
+            <source>For searches and downloads. Empty means the one of the system, if there is one. A password in it is kept in the system's keyring.</source>
+            <translation>Für Suche und Downloads. Leer heißt der des Systems, wenn es einen gibt. Ein Passwort darin kommt in den Schlüsselbund des Systems.</translation>
         </message>
         <message>
             <location filename="../../app/options/preferences.py" />
@@ -6102,6 +6332,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Dies ist kein Mac mit einem Prozessor von Apple.</translation>
         </message>
         <message>
+            <location filename="../../app/runtime/builds.py" />
+            <source>What suits this computer could not be found out because of an error in this program.</source>
+            <translation>Was zu diesem Rechner passt, konnte wegen eines Fehlers in diesem Programm nicht ermittelt werden.</translation>
+        </message>
+        <message>
             <location filename="../../app/runtime_link.py" />
             <source>The engine could not be removed: {reason}</source>
             <translation>Der Rechenkern ließ sich nicht entfernen: {reason}</translation>
@@ -6140,6 +6375,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/runtime_wiring.py" />
             <source>Update…</source>
             <translation>Aktualisieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/save_dialog.py" />
+            <source>{name} is there already. Do you want to replace it?</source>
+            <translation>{name} gibt es schon. Soll die Datei ersetzt werden?</translation>
         </message>
         <message>
             <location filename="../../app/status_area.py" />
@@ -6520,6 +6760,211 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/telemetry/stack_chart.py" />
             <source>stream wait</source>
             <translation>Warten auf Gewichte</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>A download has ended because of an error in this program ({error}).</source>
+            <translation>Ein Download endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>A file could not be attached because of an error in this program ({error}).</source>
+            <translation>Eine Datei konnte wegen eines Fehlers in diesem Programm ({error}) nicht angehängt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>A formula could not be drawn because of an error in this program ({error}).</source>
+            <translation>Eine Formel konnte wegen eines Fehlers in diesem Programm ({error}) nicht gezeichnet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>A password could not be read or kept because of an error in this program ({error}).</source>
+            <translation>Ein Passwort konnte wegen eines Fehlers in diesem Programm nicht gelesen oder aufbewahrt werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Attach it as plain text, or try another file.</source>
+            <translation>Hängen Sie sie als reinen Text an, oder versuchen Sie es mit einer anderen Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Choose a draft by hand.</source>
+            <translation>Wählen Sie selbst einen Entwurf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Choose the engine that fits your card.</source>
+            <translation>Wählen Sie die Engine, die zu Ihrer Karte passt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Choose the model again, or load it to find out.</source>
+            <translation>Wählen Sie das Modell noch einmal, oder laden Sie es, um es zu erfahren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Close Models, open it again and repeat what you did.</source>
+            <translation>Schließen Sie „Modelle“, öffnen Sie es wieder, und wiederholen Sie den Schritt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Details are in the log.</source>
+            <translation>Einzelheiten stehen im Protokoll.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Drafts for this model could not be compared because of an error in this program ({error}).</source>
+            <translation>Entwürfe für dieses Modell konnten wegen eines Fehlers in diesem Programm ({error}) nicht verglichen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Enter it again in Preferences.</source>
+            <translation>Geben Sie es in den Einstellungen noch einmal ein.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Formulas and code could not be drawn because of an error in this program ({error}).</source>
+            <translation>Formeln und Code konnten wegen eines Fehlers in diesem Programm nicht gezeichnet werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>If something is missing, restart Coppice.</source>
+            <translation>Falls etwas fehlt, starten Sie Coppice neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>It is tried again with the next change. If this comes again, export the chats and restart Coppice.</source>
+            <translation>Mit der nächsten Änderung wird es noch einmal versucht. Kommt dies wieder, exportieren Sie die Chats, und starten Sie Coppice neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>It is tried again with the next start.</source>
+            <translation>Beim nächsten Start wird es noch einmal versucht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Its source is shown instead.</source>
+            <translation>Stattdessen wird ihr Quelltext gezeigt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>News of versions could not be read because of an error in this program ({error}).</source>
+            <translation>Nachrichten über neue Versionen konnten wegen eines Fehlers in diesem Programm ({error}) nicht gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Opening them takes a little longer.</source>
+            <translation>Sie zu öffnen dauert etwas länger.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Parts of the window could not be prepared because of an error in this program ({error}).</source>
+            <translation>Teile des Fensters konnten wegen eines Fehlers in diesem Programm ({error}) nicht vorbereitet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Restart Coppice, then try again.</source>
+            <translation>Starten Sie Coppice neu, und versuchen Sie es dann noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Restart the engine if it does not answer.</source>
+            <translation>Starten Sie die Engine neu, wenn sie nicht antwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Restart the engine.</source>
+            <translation>Starten Sie die Engine neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Resume it in Models. What has arrived is kept.</source>
+            <translation>Setzen Sie ihn in „Modelle“ fort. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Search again.</source>
+            <translation>Suchen Sie noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Some earlier downloads could not be listed because of an error in this program ({error}).</source>
+            <translation>Einige frühere Downloads konnten wegen eines Fehlers in diesem Programm ({error}) nicht aufgelistet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Start them again in Models. What has arrived is kept.</source>
+            <translation>Starten Sie sie in „Modelle“ noch einmal. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>The chats could not be read or saved because of an error in this program ({error}).</source>
+            <translation>Die Chats konnten wegen eines Fehlers in diesem Programm ({error}) nicht gelesen oder gespeichert werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>The engine could not be removed because of an error in this program ({error}).</source>
+            <translation>Die Engine konnte wegen eines Fehlers in diesem Programm ({error}) nicht entfernt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>The engine's process could not be watched because of an error in this program ({error}).</source>
+            <translation>Der Prozess der Engine konnte wegen eines Fehlers in diesem Programm ({error}) nicht überwacht werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>The hub's token could not be read or kept because of an error in this program ({error}).</source>
+            <translation>Das Token des Hubs konnte wegen eines Fehlers in diesem Programm ({error}) nicht gelesen oder aufbewahrt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>The installation of the engine has ended because of an error in this program ({error}).</source>
+            <translation>Die Installation der Engine endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>The search for models has ended because of an error in this program ({error}).</source>
+            <translation>Die Suche nach Modellen endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>They are asked for again with the next start.</source>
+            <translation>Beim nächsten Start werden sie noch einmal abgefragt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>They are shown as they were written; the next ones are drawn again.</source>
+            <translation>Sie erscheinen, wie sie geschrieben wurden; die nächsten werden wieder gezeichnet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>This computer's graphics cards could not be looked at because of an error in this program ({error}).</source>
+            <translation>Die Grafikkarten dieses Rechners konnten wegen eines Fehlers in diesem Programm ({error}) nicht erkannt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Try again. What has arrived is kept.</source>
+            <translation>Versuchen Sie es noch einmal. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>What a model needs could not be found out because of an error in this program ({error}).</source>
+            <translation>Was ein Modell braucht, konnte wegen eines Fehlers in diesem Programm ({error}) nicht ermittelt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>What is left of earlier engines could not be removed because of an error in this program ({error}).</source>
+            <translation>Reste früherer Engines konnten wegen eines Fehlers in diesem Programm ({error}) nicht entfernt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Work in the background has ended because of an error in this program ({error}).</source>
+            <translation>Eine Arbeit im Hintergrund endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/thread_faults.py" />
+            <source>Work on the models of this computer has ended because of an error in this program ({error}).</source>
+            <translation>Eine Arbeit an den Modellen dieses Rechners endete durch einen Fehler in diesem Programm ({error}).</translation>
         </message>
         <message>
             <location filename="../../app/tree/advice.py" />
@@ -7252,14 +7697,24 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Diese Runde hat eine andere Fassung der Antwort geschrieben.</translation>
         </message>
         <message>
-            <location filename="../../app/window.py" />
-            <source>Models…</source>
-            <translation>Modelle…</translation>
+            <location filename="../../app/unheard_stop.py" />
+            <source>It may be in a long step, and stop at its end. A restart ends it now: the text so far stays, and the models are loaded again.</source>
+            <translation>Er kann in einem langen Schritt sein und an dessen Ende anhalten. Ein Neustart beendet ihn sofort: Der bisherige Text bleibt, und die Modelle werden neu geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/unheard_stop.py" />
+            <source>Restart engine</source>
+            <translation>Neu starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/unheard_stop.py" />
+            <source>The engine has not reacted to Stop for {seconds} seconds.</source>
+            <translation>Der Rechenprozess hat seit {seconds} Sekunden nicht auf das Anhalten reagiert.</translation>
         </message>
         <message>
             <location filename="../../app/window.py" />
-            <source>Restart engine</source>
-            <translation>Neu starten</translation>
+            <source>Models…</source>
+            <translation>Modelle…</translation>
         </message>
         <message>
             <location filename="../../app/window.py" />
@@ -7273,8 +7728,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/window_tools.py" />
+            <source>It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.</source>
+            <translation>Es gilt, bis Coppice geschlossen wird, und wird in keine Datei geschrieben. Danach ist es neu einzugeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/window_tools.py" />
             <source>They hold no text of a chat and no token. Read them before you hand them on.</source>
             <translation>Sie enthält keinen Text eines Chats und kein Token. Lesen Sie sie, bevor Sie sie weitergeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/window_tools.py" />
+            <source>This system has no keyring that would keep the password of the proxy or of the hub's address.</source>
+            <translation>Dieses System hat keinen Schlüsselbund, der das Passwort des Proxys oder der Hub-Adresse aufbewahren würde.</translation>
         </message>
         <message>
             <location filename="../../app/window_tools.py" />
