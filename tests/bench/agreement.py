@@ -4,7 +4,7 @@ python -m tests.bench.agreement [--prompt-count 8] [--max-new-tokens 96] [--weig
 
 In 16 bit what a pass computes depends on its number of rows, so a tree may turn a near tie. The embedded pair answers
 the prompts without trees and with them, greedy and at T = .6 with the same seed. Greedy texts are read again by the
-target (teacher forcing) a row at a time and all at once: the largest difference of a logit between the two is the rounding d.
+target (teacher forcing) a row at a time and all at once: the largest difference of a logit is the rounding d.
 A token that a tree's text emits is within rounding if its logit is at most 2 d below the largest one.
 """
 
