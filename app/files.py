@@ -8,6 +8,7 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 
 from app.private_files import shared_mode
@@ -27,7 +28,8 @@ class Replacement:
         self._path = path
         # File systems limit the length of a name.
         self._beside = path.with_name(f"{path.name[:40]}.{os.getpid()}.tmp")
-        self._beside.unlink(missing_ok=True)  # left by a process that died; a link is never followed
+        _sweep(path)
+        self._beside.unlink(missing_ok=True)  # left by a process of the same number; a link is never followed
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
         self._file = os.fdopen(os.open(self._beside, flags, mode), "wb")
 
@@ -91,12 +93,34 @@ def _fill(file: Replacement, content: bytes) -> None:
 
 def remove(path: Path) -> None:
     """Remove a file, if it is there, so that a power cut does not bring it back."""
+    _sweep(path)
     try:
         _patiently(path.unlink)
     except FileNotFoundError:
         return
     with suppress(OSError):
         sync_folder(path.parent)
+
+
+def _sweep(path: Path) -> None:
+    """Remove what processes that were killed while they wrote this file have left beside it."""
+    for left in path.parent.glob(f"{escape(path.name[:40])}.*.tmp"):
+        writer = left.name.rsplit(".", 2)[1]
+        if writer.isdecimal() and not _is_alive(int(writer)):
+            with suppress(OSError):
+                left.unlink()
+
+
+def _is_alive(process: int) -> bool:
+    if os.name == "nt":
+        return True  # asking for a process there can end it; an old file does no harm
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        pass
+    return True
 
 
 def sync_folder(folder: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from app import json_text as json
-from app.files import sync_folder, write_atomically
+from app.files import remove, sync_folder, write_atomically
 from app.runtime.failures import OccupiedError
 
 _log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class RuntimePlace:
     def want(self, wanted: Wanted | None) -> None:
         """Remember it for the next start; None when it is done, or given up."""
         if wanted is None:
-            (self.folder / "wanted.json").unlink(missing_ok=True)
+            remove(self.folder / "wanted.json")
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self.folder / "wanted.json", json.dumps(asdict(wanted)).encode())

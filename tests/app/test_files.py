@@ -4,12 +4,14 @@ import errno
 import os
 import re
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from app import files
+from app import files, private_files
 from app.files import Replacement, write_atomically, write_chosen
 
 APP = Path(files.__file__).parent
@@ -56,21 +58,34 @@ def test_what_lies_where_it_is_written_is_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "notes").read_bytes() == b"new"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="processes are asked after by signals")
+@pytest.mark.parametrize("act", [lambda path: write_atomically(path, b"new"), files.remove])
+def test_what_a_killed_process_left_half_written_goes_and_what_a_living_one_writes_stays(
+    tmp_path: Path, act: Callable[[Path], None]
+) -> None:
+    ended = subprocess.Popen([sys.executable, "-S", "-c", "pass"])
+    ended.wait()
+    (tmp_path / f"wanted.json.{ended.pid}.tmp").write_text("half")
+    (tmp_path / f"wanted.json.{os.getppid()}.tmp").write_text("being written")
+    act(tmp_path / "wanted.json")
+    (tmp_path / "wanted.json").unlink(missing_ok=True)
+    assert [each.name for each in tmp_path.iterdir()] == [f"wanted.json.{os.getppid()}.tmp"]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes and links")
-def test_own_files_are_private_and_chosen_ones_are_as_the_person_has_them(tmp_path: Path) -> None:
+def test_own_files_are_private_and_chosen_ones_are_as_the_person_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def mode(path: Path) -> int:
         return stat.S_IMODE(path.stat().st_mode)
 
-    before = os.umask(0o027)
-    try:
-        write_atomically(tmp_path / "private", b"")
-        write_chosen(tmp_path / "chosen", b"")
-        (tmp_path / "shared").touch(0o666)
-        (tmp_path / "shared").chmod(0o664)
-        (tmp_path / "link").symlink_to("shared")
-        write_chosen(tmp_path / "link", b"new")
-    finally:
-        os.umask(before)
+    monkeypatch.setattr(private_files._Umask, "own", 0o027)  # as `become_private` finds it
+    write_atomically(tmp_path / "private", b"")
+    write_chosen(tmp_path / "chosen", b"")
+    (tmp_path / "shared").touch(0o666)
+    (tmp_path / "shared").chmod(0o664)
+    (tmp_path / "link").symlink_to("shared")
+    write_chosen(tmp_path / "link", b"new")
     assert mode(tmp_path / "private") == 0o600
     assert mode(tmp_path / "chosen") == 0o640
     assert mode(tmp_path / "shared") == 0o664
@@ -98,10 +113,12 @@ def test_a_file_that_another_program_holds_for_a_moment_is_replaced_on_windows(
 
 # Each with the reason why a half-written file does no harm there.
 IN_PLACE = {
+    "chat/drawing_program.py": "a pipe to the window",
     "files.py": "it is how the others are written",
     "library/hub/facts.py": "a temporary folder that is renamed when it is whole",
     "lifecycle/crash.py": "a report has a name of its own, and the fault handler needs an open file",
     "runtime/child.py": "what a program prints while it runs",
+    "runtime/wheels.py": "a copy in the folder of an installation, which is checked, and removed if it did not end",
     "tree/recording.py": "written by tests only",
 }
 _WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|os\.replace\(|open\((\w+, )?["'][wx]|fdopen\(.*["'][wx]b["']""")
