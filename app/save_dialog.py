@@ -1,7 +1,6 @@
 """Asks where a file is to be saved; the one place that does."""
 
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
@@ -32,7 +31,7 @@ def _may_replace(parent: QWidget, title: str, path: Path) -> bool:
         QMessageBox.warning(
             parent,
             title,
-            f"<qt>{escape(unsteered(words))}</qt>",  # rich text, so that no mark in the name makes it that
+            unsteered(words),
             QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.Cancel,
             QMessageBox.StandardButton.Cancel,
         )

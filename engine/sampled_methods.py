@@ -58,7 +58,8 @@ def sampled_method(
     if speculation.method == "sequoia":
         return _sequoia(drafting, options, measurements, counts)
     if speculation.method == "specinfer":
-        return SampledMethod(SpecInfer(drafting, speculation.depth, speculation.expansions), options)
+        method = SpecInfer(drafting, speculation.depth, speculation.expansions, counts.vector())
+        return SampledMethod(method, options)
     return SampledMethod(Chain(drafting, speculation.depth), options)
 
 

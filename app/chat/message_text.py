@@ -186,8 +186,8 @@ class MessageText(SealedBrowser):
 
     def _show_address(self, url: QUrl, place: QPoint) -> None:
         """Say where a link leads."""
-        words = tip(shown_address(url)) if may_open(url) else ""
-        QToolTip.showText(self.viewport().mapToGlobal(place), words, self)
+        place = self.viewport().mapToGlobal(place)
+        QToolTip.showText(place, tip(shown_address(url)) if may_open(url) else "", self)
 
     def _on_document_size_changed(self) -> None:
         self.setFixedHeight(math.ceil(self.document().size().height()))

@@ -108,7 +108,8 @@ def _add_sampling(parser: Parser) -> None:
     add("--width", type=int, default=32, metavar="W", help="children looked at per node (default: %(default)s)")
     add("--draft-batch", type=int, default=128, metavar="B", help="nodes per draft pass (default: %(default)s)")
     add("--decay", type=float, default=0.95, metavar="D", help="SpecExec's frontier: factor of a level's probability")
-    add("--expansions", type=values.counts, default=[], metavar="4,2,1,1", help="SpecInfer's children by level")
+    expansions = "SpecInfer's children by level (default: as many sequences as promise most)"
+    add("--expansions", type=values.counts, default=[], metavar="4,2,1,1", help=expansions)
     add("--grow-map", type=values.grow_map, default=(), metavar="FILE", help="Sequoia's tree, from tree-shape --json")
     add("--no-calibration", action="store_true", help="rank drafted nodes by the draft's own probability alone")
     add("--no-lookup", action="store_true", help="no branches that repeat what the text said before")

@@ -22,6 +22,9 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # whoever read our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_READER_GONE
+    except MemoryError:
+        print("error: Memory ran out. Close other programs, or choose a smaller model.", file=sys.stderr)  # noqa: T201
+        return EXIT_BAD_INPUT
     except OSError as error:  # a full disk, say, while the trace is written
         print(f"error: {error.strerror or error}", file=sys.stderr)  # noqa: T201
         return EXIT_BAD_INPUT

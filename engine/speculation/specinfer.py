@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from engine.speculation.acceptance_vector import AcceptanceVector
 from engine.speculation.drafting import Drafting
 from engine.speculation.drawn import Drawn
 from engine.speculation.method import Ends
@@ -12,21 +13,41 @@ from engine.speculation.rejection import from_independent
 from engine.speculation.tree import Path, Tree
 
 
+def best_sequences(acceptance: AcceptanceVector, budget: int, most_levels: int) -> int:
+    """How many sequences promise most tokens: one of k first children is accepted, then every next one like a first.
+
+    `acceptance`: the probability that the k-th child is the accepted one; `budget`: nodes, at least 1.
+    """
+
+    def promise(sequences: int) -> float:
+        levels = min(most_levels, budget // sequences)
+        return sum(acceptance[:sequences]) * sum(acceptance[0] ** level for level in range(levels))
+
+    return max(range(1, budget + 1), key=promise)
+
+
 class SpecInfer(Drawn):
     """A number of sequences, drawn from the draft independently of each other; equal beginnings are one node.
 
-    The static expansion is <k,1,1,...>: sequences are independent from the root on. They are as long as the depth
-    allows, and k = budget / depth; less depth gives more of them (the paper's expansions are 8 deep). When greedy, they
-    begin with the k likeliest tokens. Other expansions <k1,k2,...> draw so many children behind every node of a level;
-    they end with the expansions, or with the budget.
+    The static expansion is <k,1,1,...>: sequences are independent from the root on. k is the number that promises most
+    tokens for the budget as the draft is accepted (`best_sequences`), or, where no acceptance is given, as few as the
+    depth allows. When greedy, they begin with the k likeliest tokens. Other expansions <k1,k2,...> draw so many
+    children behind every node of a level; they end with the expansions, or with the budget.
     """
 
     name = "specinfer"
 
-    def __init__(self, drafting: Drafting, most_levels: int, expansions: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        drafting: Drafting,
+        most_levels: int,
+        expansions: Sequence[int] = (),
+        acceptance: AcceptanceVector = (),
+    ) -> None:
         """`most_levels`: drafted levels at most. `expansions`: children by level; empty for the static one."""
         super().__init__(drafting, most_levels)
         self._expansions = expansions
+        self._acceptance = acceptance
 
     def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
         """All sequences, a level at a time."""
@@ -35,6 +56,8 @@ class SpecInfer(Drawn):
             return self._branching(tokens, budget, min(depth, self._most_levels))
         sprout = self._drafting.plant(tokens)
         depth = min(budget, depth, self._most_levels)
+        if depth and self._acceptance:
+            depth = min(depth, budget // best_sequences(self._acceptance, budget, depth))
         sequences = {0: budget // depth} if depth else {}  # node of the tree -> how many sequences go through it
         for _ in range(depth):
             nodes = list(sequences)

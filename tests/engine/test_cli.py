@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from engine.__main__ import main
+from engine.cli.commands import run
 from tests.engine.model.broken_folders import (
     EMBEDDED_DRAFT,
     whole_folder,
@@ -247,5 +249,13 @@ def test_an_interrupt_exits_130_without_a_traceback() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_lack_of_memory_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("engine.cli.commands._dispatch", Mock(side_effect=MemoryError))
+    assert run(["tree-shape", "--acceptance", "0.5", "--budget", "4", "--max-depth", "2"]) == 2
+    assert capsys.readouterr().err.startswith("error: Memory ran out.")
+
+
 def test_a_full_disk_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert_refused(capsys, ["generate", *QUESTION, "--trace", "/dev/full"], "No space left on device")

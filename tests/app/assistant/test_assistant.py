@@ -74,7 +74,7 @@ def test_an_engine_for_a_card_says_when_it_finds_none(
     with qtbot.waitSignal(runtime.ended):
         assistant.install.click()
     assert "does not find the graphics card" in assistant.ready.title.text()
-    monkeypatch.setenv("TINY_CARD", "1")
+    monkeypatch.setenv("COPPICE_TINY_CARD", "1")
     with qtbot.waitSignal(runtime.ended):
         runtime.repair()
     assert assistant.ready.title.text() == "The engine is ready."

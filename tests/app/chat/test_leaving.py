@@ -12,7 +12,7 @@ from tests.app.fake_link import FakeLink
 
 
 def working() -> set[threading.Thread]:
-    return {each for each in threading.enumerate() if each.name.startswith(("typesetter", "attachments"))}
+    return {each for each in threading.enumerate() if each.name.startswith(("formulas", "attachments"))}
 
 
 def test_formulas_and_files_end_with_the_window(open_window: OpenWindow, qtbot: QtBot, tmp_path: Path) -> None:

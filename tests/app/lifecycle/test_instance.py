@@ -183,8 +183,9 @@ def test_a_folder_of_somebody_else_is_not_used(
             return os.stat_result([*found[: stat.ST_UID], uid + 1, *found[stat.ST_UID + 1 : 10]])
 
         monkeypatch.setattr(Path, "lstat", foreign)
-    (tmp_path / "data").mkdir(mode=0o700)
-    assert [Path(each).parent for each in socket_names(tmp_path / "data")] == [tmp_path / "data"]
+    data = temporary / "data"  # a short path, as sockets need
+    data.mkdir(mode=0o700)
+    assert [Path(each).parent for each in socket_names(data)] == [data]
 
 
 @posix

@@ -16,7 +16,7 @@ BLOB = "tiny_blob-1.0-py3-none-any.whl"
 _MODULE = """import os, tiny_blob
 __version__ = "9.1.0+tiny"
 class cuda:
-    def is_available(): return "TINY_CARD" in os.environ
+    def is_available(): return "COPPICE_TINY_CARD" in os.environ
 def answer(): return f"{len(tiny_blob.DATA)} bytes"
 """
 

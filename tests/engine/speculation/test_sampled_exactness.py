@@ -8,8 +8,9 @@ import torch
 
 from engine.model.context import Context
 from engine.options import SamplingOptions
+from engine.speculation.acceptance_vector import PRIOR, AcceptanceVector
 from engine.speculation.chance import Chance
-from engine.speculation.specinfer import SpecInfer
+from engine.speculation.specinfer import SpecInfer, best_sequences
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Outcome, noisy_copy, random_prompt
 from tests.engine.speculation.sampled import METHODS, write_sampled
@@ -123,6 +124,25 @@ def test_specinfer_s_sequences_all_go_on_to_the_end() -> None:
     assert chance.drawn[:6] == [5] * 6
     assert max(written.rounds[0].tree.depths) == 6
     assert written.rounds[0].tree.drafted < 30, "sequences never met, so that nothing was shared"
+
+
+@pytest.mark.parametrize(
+    ("acceptance", "budget", "levels", "sequences"),
+    [(PRIOR, 64, 32, 8), (PRIOR, 4, 32, 1), (PRIOR, 64, 8, 8), ((1.0,), 64, 32, 1), ((0.1,) * 10, 60, 32, 10)],
+)
+def test_specinfer_draws_as_many_sequences_as_promise_most(
+    acceptance: AcceptanceVector, budget: int, levels: int, sequences: int
+) -> None:
+    assert best_sequences(acceptance, budget, levels) == sequences
+
+
+def test_specinfer_s_trees_are_wide_where_the_draft_is_seldom_right() -> None:
+    target, draft, chance = Context(tiny_network("llama"), 512), Context(noisy_copy("llama"), 512), CountingChance()
+    make = partial(SpecInfer, most_levels=32, acceptance=PRIOR)
+    prompt, sampling = random_prompt(PROMPT_TOKENS, 3), SamplingOptions(0.7)
+    written = write_sampled(make, target, draft, prompt, 20, 64, VOCABULARY, sampling, chance)
+    assert chance.drawn[:8] == [8] * 8
+    assert max(written.rounds[0].tree.depths) == 8
 
 
 def test_the_draft_reads_a_level_at_a_time_and_its_cache_is_kept() -> None:
