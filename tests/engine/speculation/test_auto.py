@@ -82,7 +82,7 @@ def test_a_disk_of_half_the_rate_is_followed() -> None:
 
 def test_a_busy_minute_is_forgotten() -> None:
     reached = []
-    for seed in range(choose(4, 16)):
+    for seed in range(choose(8, 16)):
         calm = resident()
         calm.chance = random.Random(seed)
         trial = Trial(calm)
