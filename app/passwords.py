@@ -1,10 +1,10 @@
 """Passwords of the proxy and of the hub's address: kept in the system's keyring, never in the settings' file."""
 
 import logging
+import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
-from queue import SimpleQueue
 
 from PySide6.QtCore import QObject, Signal
 
@@ -28,7 +28,7 @@ class Passwords(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._known: dict[str, str] = {}  # by address; "" where there is none
-        self._work: SimpleQueue[Callable[[], None]] | None = None
+        self._orders = _Orders()
         self._found.connect(self._on_found)
 
     def follow(self, addresses: Mapping[str, str], typed: Mapping[str, str]) -> None:
@@ -53,10 +53,7 @@ class Passwords(QObject):
         return join_password(address, self._known.get(address, ""))
 
     def _do(self, work: Callable[[], None]) -> None:
-        if self._work is None:
-            self._work = SimpleQueue()
-            start("passwords", partial(_perform, self._work))
-        self._work.put(work)
+        self._orders.put(work)
 
     def _keep(self, address: str, password: str) -> None:
         if not _keep(address, password):
@@ -75,9 +72,31 @@ class Passwords(QObject):
             self.changed.emit()
 
 
-def _perform(queue: "SimpleQueue[Callable[[], None]]") -> None:
-    while True:
-        attempt(queue.get(), lambda _error: None)  # a keyring is anybody's program
+class _Orders:
+    """Carried out one after the other, by a thread that is there as long as there are some."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._is_working = False
+
+    def put(self, work: Callable[[], None]) -> None:
+        """Do it when its turn comes."""
+        with self._lock:
+            self._waiting.append(work)
+            if self._is_working:
+                return
+            self._is_working = True
+        start("passwords", self._work)
+
+    def _work(self) -> None:
+        while work := self._next():
+            attempt(work, lambda _error: None)  # a keyring is anybody's program
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._lock:
+            self._is_working = bool(self._waiting)
+            return self._waiting.popleft() if self._waiting else None
 
 
 def _keep(address: str, password: str) -> bool:

@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,10 @@ OpenWindow = Callable[..., MainWindow]
 PATIENCE_MS = 30_000  # what has not happened by then never will, on however busy a machine
 
 
+# A thread may emit a signal once more than is waited for; its call is queued, and must still find who waited for it.
+_BLOCKERS: deque[SignalBlocker] = deque(maxlen=100)
+
+
 class PatientBot(QtBot):
     """Waits longer than five seconds where a test does not say how long."""
 
@@ -47,7 +52,9 @@ class PatientBot(QtBot):
         raising: bool | None = None,
         check_params_cb: Callable[..., bool] | None = None,
     ) -> SignalBlocker:
-        return super().waitSignal(signal, timeout=timeout, raising=raising, check_params_cb=check_params_cb)
+        blocker = super().waitSignal(signal, timeout=timeout, raising=raising, check_params_cb=check_params_cb)
+        _BLOCKERS.append(blocker)
+        return blocker
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
