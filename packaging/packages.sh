@@ -83,7 +83,7 @@ pip_finds() { # torch version, then further options: asks the indexes briefly
 }
 
 # Torch goes first: its index is used for it alone, and an interrupted start does not load it twice.
-ensure_torch() {
+ensure_torch() { # the build, then options for pip
     local version installed wanted options=()
     version=$(sed -n 's/^torch==//p' "$constraints")
     installed=$("$py" -c 'from importlib.metadata import version; print(version("torch"))' 2>/dev/null) || true
@@ -102,7 +102,7 @@ ensure_torch() {
         fi
     fi
     say "installing $wanted"
-    pip install -c packaging/constraints.txt ${options[@]+"${options[@]}"} "$wanted" >&2
+    pip install -c packaging/constraints.txt ${options[@]+"${options[@]}"} "${@:2}" "$wanted" >&2
 }
 
 # A package that an interrupted start left half unpacked looks installed; pip names itself in it at the very end.
@@ -114,17 +114,19 @@ forget_unfinished_packages() {
 }
 
 install() { # run or dev
-    local choice project=.
+    local choice project=. speed=()
     choice=$(torch_choice)
-    [ "$1" = run ] || project=".[$1]"
+    # The checks import a small part of what is installed: Python compiles that itself, in half the time.
+    [ "$1" = run ] || { project=".[$1]" speed=(--no-compile); }
     ensure_disk
     ensure_venv
     forget_unfinished_packages
     rm -rf "$stamp" "$venv/tmp"
     mkdir "$venv/tmp"
     say "installing packages into $venv; this takes some minutes the first time"
-    if ! { ensure_torch "$choice" && pip install -c packaging/constraints.txt hatchling editables >&2 &&
-        pip install -c packaging/constraints.txt --no-build-isolation -e "$project" >&2; }; then
+    if ! { ensure_torch "$choice" ${speed[@]+"${speed[@]}"} &&
+        pip install -c packaging/constraints.txt ${speed[@]+"${speed[@]}"} hatchling editables >&2 &&
+        pip install -c packaging/constraints.txt ${speed[@]+"${speed[@]}"} --no-build-isolation -e "$project" >&2; }; then
         fail "the packages could not be installed; pip's reason is above. Start again: what is there already is kept."
     fi
     rm -rf "$venv/tmp"

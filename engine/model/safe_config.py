@@ -138,6 +138,8 @@ def _require_layers(config: Mapping[str, object], name: str, tensors: int) -> No
     chosen = _largest(merged, CHOSEN)
     if experts and chosen > experts:
         raise _refusal(name, CHOSEN[0], chosen, f"at most {experts}, the number of experts")
+    if experts and chosen < 1 and any(key in merged for key in CHOSEN):
+        raise _refusal(name, CHOSEN[0], chosen, "at least 1")
     if layers * experts > MOST_EXPERTS_IN_ALL:
         raise _refusal(name, "num_experts", experts, f"at most {MOST_EXPERTS_IN_ALL // layers} in {layers} layers")
 
