@@ -42,7 +42,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no positions": ({"max_position_embeddings": 0}, "max_position_embeddings"),
     "experts": ({"num_local_experts": 10**9}, "num_local_experts"),
     "chosen experts": ({"num_experts": 4, "num_experts_per_tok": 5}, "at most 4, the number of experts"),
-    "no chosen experts": ({"num_experts": 4, "num_experts_per_tok": -2}, "num_experts_per_tok = -2; it must be at least 1"),
+    "no chosen experts": ({"num_experts": 4, "num_experts_per_tok": -2}, "= -2; it must be at least 1"),
     "a rotary part of many": ({"partial_rotary_factor": 3e6}, "= 3000000.0; it must be at most 1"),
     "the same inside": ({"rope_parameters": {**LINEAR, "partial_rotary_factor": 3e6}}, "partial_rotary_factor"),
     "the same by layer": (
