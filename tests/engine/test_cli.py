@@ -15,7 +15,6 @@ import pytest
 from engine.__main__ import main
 from engine.cli.commands import run
 from tests.engine.model.broken_folders import (
-    EMBEDDED_DRAFT,
     whole_folder,
     with_disagreeing_config,
     with_other_tokenizer,
@@ -216,16 +215,7 @@ def assert_refused(capsys: pytest.CaptureFixture[str], arguments: list[str], wor
 
 
 def test_as_a_process_it_prints_the_line_and_exits_2() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "engine",
-        "generate",
-        "--prompt",
-        "Hi",
-        "--target",
-        str(EMBEDDED_DRAFT / "nowhere"),
-    ]
+    command = [sys.executable, "-m", "engine", "tree-shape", "--acceptance", "nowhere", "--budget", "4"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1

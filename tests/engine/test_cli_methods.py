@@ -1,6 +1,9 @@
 """Sequoia, SpecInfer and chain on the terminal, and the calibration that Sequoia builds on."""
 
+import io
 import json
+import shutil
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,8 @@ from tests.campaigns.extent import choose
 from tests.engine.test_cli import QUESTION, assert_refused, document
 
 SAMPLED = ("sequoia", "specinfer", "chain")
+TIMED = (1, 8, 64, 256)
+"""Sizes of passes that these tests calibrate with: fewer than people's calibrations do."""
 
 
 @pytest.fixture(autouse=True)
@@ -43,21 +48,38 @@ def test_bench_has_all_methods_behind_one_table(capsys: pytest.CaptureFixture[st
     assert all(row["same_text_as_none"] == 1 for row in found["rows"])
 
 
-def calibrate(capsys: pytest.CaptureFixture[str]) -> Any:
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A cache with one calibration in it, which all tests share, and what was told of it."""
+    cache, told = tmp_path_factory.mktemp("calibrated"), io.StringIO()
     options = ["--prompt-count", "2", "--max-new-tokens", "48", "--baselines", "", "--methods", ""]
-    [found] = document(capsys, "bench", *options, "--calibrate")["calibration"]
-    return found
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(told):
+        patch.setenv("XDG_CACHE_HOME", str(cache))
+        patch.setenv("LOCALAPPDATA", str(cache))
+        patch.setattr("engine.cli.calibrate.SIZES", TIMED)
+        assert main(["bench", *options, "--calibrate", "--json"]) == 0
+    [found] = json.loads(told.getvalue())["calibration"]
+    return cache, found
 
 
-def test_calibration_is_kept_and_used(capsys: pytest.CaptureFixture[str]) -> None:
+def use(calibrated: tuple[Path, Any], cache: Path) -> Path:
+    """Put the shared calibration into a test's own cache; returns its file there."""
+    shared, found = calibrated
+    shutil.copytree(shared, cache, dirs_exist_ok=True)
+    return cache / Path(found["file"]).relative_to(shared)
+
+
+def test_calibration_is_kept_and_used(
+    capsys: pytest.CaptureFixture[str], calibrated: tuple[Path, Any], tmp_path: Path
+) -> None:
     before = document(capsys, "generate", *QUESTION, "--method", "sequoia")
-    found = calibrate(capsys)
+    file, found = use(calibrated, tmp_path / "cache"), calibrated[1]
     assert found["temperature"] == 0.0
     vector = checked(found["acceptance"])
     assert vector[0] > PRIOR[0], "the embedded draft knows its target well"
-    assert json.loads(Path(found["file"]).read_text())["acceptance"] == list(vector)
+    assert json.loads(file.read_text())["acceptance"] == list(vector)
     for times in (found["draft_seconds"], found["target_seconds"]):
-        assert list(times) == ["1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024"]
+        assert list(times) == [str(size) for size in TIMED]
         assert all(seconds > 0 for seconds in times.values())
     after = document(capsys, "generate", *QUESTION, "--method", "sequoia")
     assert after["token_ids"] == before["token_ids"]
@@ -66,11 +88,13 @@ def test_calibration_is_kept_and_used(capsys: pytest.CaptureFixture[str]) -> Non
     assert asked["budget"] == 24
 
 
-def test_a_person_reads_on_what_sequoia_s_tree_stands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_person_reads_on_what_sequoia_s_tree_stands(
+    capsys: pytest.CaptureFixture[str], calibrated: tuple[Path, Any], tmp_path: Path
+) -> None:
     command = ["generate", *QUESTION, "--max-new-tokens", "4", "--method", "sequoia"]
     assert main(command) == 0
     assert "never measured with these settings" in capsys.readouterr().err
-    file = Path(calibrate(capsys)["file"])
+    file = use(calibrated, tmp_path / "cache")
     assert main(command) == 0
     # "As measured here, no tree of Sequoia's pays" may stand there: what passes take depends on what else runs.
     assert "never measured" not in capsys.readouterr().err
@@ -81,13 +105,15 @@ def test_a_person_reads_on_what_sequoia_s_tree_stands(capsys: pytest.CaptureFixt
     assert "damaged" not in capsys.readouterr().err
 
 
-def test_a_named_measurement_must_be_one_of_this_pair(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_named_measurement_must_be_one_of_this_pair(
+    capsys: pytest.CaptureFixture[str], calibrated: tuple[Path, Any], tmp_path: Path
+) -> None:
     command = ["generate", *QUESTION, "--max-new-tokens", "4", "--method", "sequoia"]
     assert_refused(capsys, [*command, "--acceptance", str(tmp_path / "none.json")], "cannot be read")
     named = tmp_path / "mine.json"
     named.write_text(json.dumps({"version": 1}))
     assert_refused(capsys, [*command, "--acceptance", str(named)], "holds no measured acceptance")
-    kept = json.loads(Path(calibrate(capsys)["file"]).read_text())
+    kept = json.loads(use(calibrated, tmp_path / "cache").read_text())
     named.write_text(json.dumps(kept))
     assert document(capsys, *command, "--temperature", "0.5", "--acceptance", str(named))["new_tokens"] == 4
     named.write_text(json.dumps({**kept, "draft": "another"}))

@@ -25,7 +25,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 def written(session: Session, method: str, seed: int, budget: int = 0) -> list[int]:
     sampling = SamplingOptions(temperature=0.8, top_p=0.95, seed=seed)
     options = GenerateOptions(
-        sampling, SpeculationOptions(method, budget), max_new_tokens=choose(16, 32), ignore_eos=True
+        sampling, SpeculationOptions(method, budget), max_new_tokens=choose(12, 32), ignore_eos=True
     )
     prompt = session.engine.prompt([ChatMessage("user", "Write a short story about a lighthouse.")])
     return session.collect(prompt, options).token_ids

@@ -15,6 +15,7 @@ from engine.prompt import Prompt
 from tests.campaigns.extent import choose
 
 LENGTH = choose(64, 120)
+PENALISED = {"temperature": 0.8, "seed": 3, "presence_penalty": 0.5}
 STORY = (ChatMessage("user", "Tell me a story about a dragon."),)
 
 
@@ -228,8 +229,10 @@ def test_a_model_that_does_not_fit_is_refused_with_figures_and_can_be_forced() -
     assert statistics_of(events).new_tokens == 3
 
 
-@pytest.mark.parametrize("name", ["specexec", "none"])
-@pytest.mark.parametrize("sampling", [{}, {"temperature": 0.8, "seed": 3, "presence_penalty": 0.5}])
+@pytest.mark.parametrize(
+    ("name", "sampling"),
+    choose([("specexec", PENALISED)], [(name, how) for name in ("specexec", "none") for how in ({}, PENALISED)]),
+)
 def test_an_answer_that_was_cut_off_goes_on_as_if_it_had_not_been(
     loads: Loads, name: str, sampling: dict[str, float]
 ) -> None:

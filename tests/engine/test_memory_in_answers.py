@@ -24,6 +24,7 @@ from tests.engine.speculation.pairs import GREEDY, PUBLISHED, Silent, noisy_copy
 from tests.engine.tiny_models import tiny_network
 
 NEW_TOKENS = choose(24, 40)
+SAMPLED = SamplingOptions(temperature=0.9, top_p=0.95, seed=8)
 PROMPT = random_prompt(19, seed=3)
 Fails = Callable[[int, int], bool]
 """(number of the pass, its rows): whether memory runs out in it"""
@@ -86,7 +87,7 @@ def plain_text(sampling: SamplingOptions = GREEDY) -> list[int]:
     return write(tiny_network("llama"), None, PROMPT, NEW_TOKENS, 0, sampling).tokens
 
 
-@pytest.mark.parametrize("sampling", [GREEDY, SamplingOptions(temperature=0.9, top_p=0.95, seed=8)])
+@pytest.mark.parametrize("sampling", choose([SAMPLED], [GREEDY, SAMPLED]))
 def test_a_pass_that_is_too_big_is_run_again_with_half_the_tree(sampling: SamplingOptions) -> None:
     story = Story(lambda number, _rows: number == 3, sampling=sampling).tell()
     assert story.answer.tokens == plain_text(sampling)
@@ -129,7 +130,7 @@ def test_what_was_written_before_the_end_of_memory_is_kept() -> None:
     assert story.target.tokens == [*PROMPT, *story.answer.tokens][:-1]
 
 
-@pytest.mark.parametrize("sampling", [GREEDY, SamplingOptions(temperature=0.9, top_p=0.95, seed=8)])
+@pytest.mark.parametrize("sampling", choose([SAMPLED], [GREEDY, SAMPLED]))
 def test_a_draft_that_runs_out_of_memory_for_good_leaves_plain_decoding(sampling: SamplingOptions) -> None:
     story = Story(draft_fails=lambda number, _rows: number > 6, sampling=sampling).tell()
     assert story.answer.tokens == plain_text(sampling)

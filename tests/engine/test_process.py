@@ -90,21 +90,51 @@ def started(folder: Path) -> Iterator[Child]:
         child.close()
 
 
-def test_a_conversation_from_load_to_shutdown(child: Child) -> None:
-    events = child.load(1)
+def test_a_conversation_in_which_failures_are_events_and_keep_what_is_loaded(child: Child) -> None:
+    """From before the first load to the shutdown of an idle engine, by one process."""
+    child.connection.send(Generate(1, STORY, GenerateOptions()))
+    assert child.until_the_end(1)[-1].message == "No model is loaded."
+    events = child.load(2)
+    assert len(events) > 2
     assert isinstance(events[-2], Loaded)
-    assert events[-1] == Finished(1, "loaded")
-    child.connection.send(Generate(2, STORY, GenerateOptions(max_new_tokens=30)))
-    events = child.until_the_end(2)
-    assert {event.id for event in events} == {2}
+    assert events[-1] == Finished(2, "loaded")
+    assert [type(event) for event in child.load(6)] == [Loaded, Finished], "what is loaded already is not loaded again"
+    failure = child.load(3, target="/no/such/folder")[-1]
+    assert isinstance(failure, Failed)
+    assert "/no/such/folder" in failure.message
+    child.connection.send(Generate(4, (), GenerateOptions()))
+    assert isinstance(child.until_the_end(4)[-1], Failed)
+    child.connection.send(Generate(5, STORY, GenerateOptions(max_new_tokens=30)))
+    events = child.until_the_end(5)
+    assert {event.id for event in events} == {5}
     assert sum(isinstance(event, Finished | Failed) for event in events) == 1
+    assert isinstance(events[-1], Finished)
     assert "".join(event.text for event in events if isinstance(event, Round | Finished))
     child.connection.send(Shutdown())
     assert child.process.wait(PATIENCE_SECONDS) == 0
 
 
-def test_cancel_ends_the_running_answer_and_those_waiting(child: Child) -> None:
+@pytest.mark.parametrize("goodbye", ["shutdown", "connection closed"])
+def test_a_busy_engine_cancels_its_answers_and_ends_when_the_application_does(child: Child, goodbye: str) -> None:
     child.load(1)
+    assert_passes_stand_back(child)
+    if goodbye == "shutdown":
+        assert_cancel_ends_the_running_answer_and_those_waiting(child)
+    child.start_endless(5)
+    if goodbye == "shutdown":
+        child.connection.send(Shutdown())
+    else:
+        child.connection.close()
+    assert child.process.wait(PATIENCE_SECONDS) == 0
+
+
+def assert_passes_stand_back(child: Child) -> None:
+    """They stand back behind the window: a thread has a priority of its own on Linux."""
+    if sys.platform == "linux":
+        assert os.getpriority(os.PRIO_PROCESS, child.process.pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
+
+
+def assert_cancel_ends_the_running_answer_and_those_waiting(child: Child) -> None:
     child.start_endless(2)
     child.connection.send(Generate(3, STORY, ENDLESS))
     child.connection.send(Cancel(through=3))
@@ -114,31 +144,6 @@ def test_cancel_ends_the_running_answer_and_those_waiting(child: Child) -> None:
     assert child.until_the_end(3)[-1] == Finished(3, "cancelled")
     child.connection.send(Generate(4, STORY, GenerateOptions(max_new_tokens=5)))
     assert child.until_the_end(4)[-1].reason == "length"
-
-
-def test_failures_are_events_and_keep_what_is_loaded(child: Child) -> None:
-    child.connection.send(Generate(1, STORY, GenerateOptions()))
-    assert child.until_the_end(1)[-1].message == "No model is loaded."
-    assert len(child.load(2)) > 2
-    assert [type(event) for event in child.load(6)] == [Loaded, Finished], "what is loaded already is not loaded again"
-    failure = child.load(3, target="/no/such/folder")[-1]
-    assert isinstance(failure, Failed)
-    assert "/no/such/folder" in failure.message
-    child.connection.send(Generate(4, (), GenerateOptions()))
-    assert isinstance(child.until_the_end(4)[-1], Failed)
-    child.connection.send(Generate(5, STORY, GenerateOptions(max_new_tokens=5)))
-    assert isinstance(child.until_the_end(5)[-1], Finished)
-
-
-@pytest.mark.parametrize("goodbye", ["shutdown", "connection closed"])
-def test_a_busy_engine_ends_when_the_application_does(child: Child, goodbye: str) -> None:
-    child.load(1)
-    child.start_endless(2)
-    if goodbye == "shutdown":
-        child.connection.send(Shutdown())
-    else:
-        child.connection.close()
-    assert child.process.wait(PATIENCE_SECONDS) == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child together with its parent")
@@ -166,12 +171,6 @@ def test_torch_is_read_while_nobody_has_asked_for_anything(child: Child) -> None
     while "libtorch_cpu" not in Path(f"/proc/{child.process.pid}/maps").read_text():
         assert time.monotonic() < deadline, "the engine waits for a load before it imports torch"
         time.sleep(0.05)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="a thread has a priority of its own there")
-def test_passes_stand_back_behind_the_window(child: Child) -> None:
-    child.load(1)
-    assert os.getpriority(os.PRIO_PROCESS, child.process.pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
 
 
 def test_an_import_that_fails_is_told_with_every_request(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from engine.messages import Cancel, Generate, Round
 from engine.options import GenerateOptions, SpeculationOptions
 from engine.watching import Drafted, Inspect, Inspected, Watch
 from tests.campaigns.extent import choose
-from tests.engine.test_process import STORY, Child, child
+from tests.engine.test_process import STORY, Child, lasting
 
-__all__ = ["child"]
+__all__ = ["lasting"]
 
 SLOW = GenerateOptions(speculation=SpeculationOptions(budget=choose(1024, 2048)), max_new_tokens=1900, ignore_eos=True)
 """Trees so large that one can see them grow, whatever the machine."""
@@ -22,15 +22,15 @@ def next_round(child: Child, watched: bool) -> Round:
             return event
 
 
-def test_nothing_is_told_unasked_and_everything_when_asked(child: Child) -> None:
-    child.load(1)
-    child.connection.send(Generate(2, STORY, SLOW))
-    assert next_round(child, watched=False).verdicts is None
-    child.connection.send(Watch(verdicts=True, drafts=True))
+def test_nothing_is_told_unasked_and_everything_when_asked(lasting: Child) -> None:
+    lasting.load(1)
+    lasting.connection.send(Generate(2, STORY, SLOW))
+    assert next_round(lasting, watched=False).verdicts is None
+    lasting.connection.send(Watch(verdicts=True, drafts=True))
     drafts: list[Drafted] = []
     seen: Round | None = None
     while not drafts or seen is None or not seen.tree.tokens:
-        event = child.receive()
+        event = lasting.receive()
         if isinstance(event, Drafted):
             drafts.append(event)
         elif isinstance(event, Round) and event.verdicts:
@@ -41,24 +41,24 @@ def test_nothing_is_told_unasked_and_everything_when_asked(child: Child) -> None
             assert min(ranks[1:]) >= 1
             assert max(log_probs[1:]) <= 0
     assert drafts[0].id == 2
-    child.connection.send(Watch())
-    next_round(child, watched=False)
-    child.connection.send(Cancel(through=2))
-    child.until_the_end(2)
+    lasting.connection.send(Watch())
+    next_round(lasting, watched=False)
+    lasting.connection.send(Cancel(through=2))
+    lasting.until_the_end(2)
 
 
-def test_the_last_round_can_be_asked_about_when_the_answer_is_there(child: Child) -> None:
-    child.load(1)
-    child.connection.send(Watch(verdicts=True))
-    child.start_endless(2)
-    newest = next_round(child, watched=True)
-    child.connection.send(Cancel(through=2))
-    for event in child.until_the_end(2):
+def test_the_last_round_can_be_asked_about_when_the_answer_is_there(lasting: Child) -> None:
+    lasting.load(3)
+    lasting.connection.send(Watch(verdicts=True))
+    lasting.start_endless(4)
+    newest = next_round(lasting, watched=True)
+    lasting.connection.send(Cancel(through=4))
+    for event in lasting.until_the_end(4):
         newest = event if isinstance(event, Round) else newest
-    child.connection.send(Inspect(2, newest.index, newest.accepted[-1]))
-    told = child.receive()
+    lasting.connection.send(Inspect(4, newest.index, newest.accepted[-1]))
+    told = lasting.receive()
     assert isinstance(told, Inspected)
-    assert (told.id, told.index, told.node) == (2, newest.index, newest.accepted[-1])
+    assert (told.id, told.index, told.node) == (4, newest.index, newest.accepted[-1])
     assert list(told.log_probs) == sorted(told.log_probs, reverse=True)
     assert len(told.tokens) == len(told.pieces) == 8
     assert newest.verdicts is not None

@@ -76,14 +76,15 @@ def test_the_text_is_the_target_s_in_few_passes(streaming: tuple[Engine, Loaded]
     engine, _ = streaming
     resident, _ = loaded(LoadOptions(draft="none", weights="float32"))
     expected = answered(resident, "none", temperature=temperature)
-    for method in ("auto", "specexec", "none"):
+    for method in ("auto", "none"):
         assert answered(engine, method, temperature=temperature).tokens == expected.tokens
-    drafted = answered(engine, "specexec", temperature=temperature).statistics
-    assert drafted.drafted_nodes > 0
-    assert drafted.passes <= expected.statistics.passes / 2
+    drafted = answered(engine, "specexec", temperature=temperature)
+    assert drafted.tokens == expected.tokens
+    assert drafted.statistics.drafted_nodes > 0
+    assert drafted.statistics.passes <= expected.statistics.passes / 2
 
 
-@pytest.mark.parametrize("method", ["sequoia", "chain", "specinfer"])
+@pytest.mark.parametrize("method", choose(["sequoia"], ["sequoia", "chain", "specinfer"]))
 def test_the_methods_that_sample_their_trees_draft_with_the_copies_too(
     streaming: tuple[Engine, Loaded], method: str
 ) -> None:

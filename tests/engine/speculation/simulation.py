@@ -121,7 +121,10 @@ class Machine:
     def yields(self, choice: Choice) -> tuple[float, float]:
         """True tokens and seconds of a round with this choice, on average."""
         grown = [self._grown(choice, 100_000 + seed) for seed in range(TEXTS if choice.budget else 1)]
-        tokens = sum(sum(map(math.exp, tree.log_probs)) for tree, _ in grown)
+        if choice.price or not choice.budget:
+            tokens = sum(sum(map(math.exp, tree.log_probs)) for tree, _ in grown)
+        else:
+            tokens = _tokens(choice.budget, choice.depth, self.sureness)
         drafting = sum(self._draft_seconds(tree, levels) for tree, levels in grown)
         passes = sum(self.pass_seconds(len(tree)) + self.rest_seconds for tree, _ in grown)
         return tokens / len(grown), ((1 - self.hidden) * drafting + passes) / len(grown)
@@ -156,6 +159,13 @@ class Machine:
 @cache
 def _tree(budget: int, depth: int, sureness: float, seed: int) -> Tree:
     return grow(budget, depth, sureness, seed) if budget else root_only(0)
+
+
+@cache
+def _tokens(budget: int, depth: int, sureness: float) -> float:
+    """What all the trees of a fixed choice give that its true rate is averaged over."""
+    trees = (_tree(budget, depth, sureness, 100_000 + seed) for seed in range(TEXTS))
+    return sum(sum(map(math.exp, tree.log_probs)) for tree in trees)
 
 
 class Named:

@@ -12,6 +12,7 @@ import pytest
 from engine.speculation.curve import Curve
 from engine.speculation.draft_pace import DraftPace
 from engine.speculation.strategy import Choice, RoundResult
+from tests.campaigns.extent import choose
 from tests.engine.speculation.simulation import Machine, Trial
 from tests.engine.speculation.test_auto import resident, streamed
 
@@ -53,7 +54,7 @@ def settled_rate(machine: str, seed: int, part: str = "", at: int = -1, times: f
 
 @pytest.mark.parametrize("machine", list(MACHINES))
 @pytest.mark.parametrize("part", ["target_seconds", "draft_seconds"])
-@pytest.mark.parametrize("times", [5.0, 10.0, 20.0, 30.0, 100.0])
+@pytest.mark.parametrize("times", choose([5.0, 100.0], [5.0, 10.0, 20.0, 30.0, 100.0]))
 def test_one_slow_first_round_costs_at_most_5_percent_after_50_rounds(machine: str, part: str, times: float) -> None:
     reached = [settled_rate(machine, seed, part, 0, times) / settled_rate(machine, seed) for seed in range(SEEDS)]
     assert sum(reached) / SEEDS >= 0.95
@@ -62,7 +63,7 @@ def test_one_slow_first_round_costs_at_most_5_percent_after_50_rounds(machine: s
 
 def test_concave_costs_do_not_keep_it_from_large_trees() -> None:
     """A mixture whose experts are all read from some 64 rows on: the best tree is the largest."""
-    for seed in range(SEEDS):
+    for seed in range(choose(1, SEEDS)):
         mixture = Machine(lambda rows: 1 + 7 * (1 - math.exp(-rows / 16)), 0.003, 0.0001, 0.01)
         mixture.chance = random.Random(seed)
         trial = Trial(mixture)

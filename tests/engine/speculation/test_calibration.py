@@ -22,14 +22,19 @@ def candidates(generator: torch.Generator, width: int = 6, spread: float = 3.0) 
 
 def taught(temperature: float, count: int = 4000, seed: int = 0) -> Calibration:
     """By a target that says what the draft would say at another temperature."""
-    generator, calibration = torch.Generator().manual_seed(seed), Calibration()
-    for _ in range(count):
-        logits = torch.randn(40, generator=generator, dtype=torch.float64) * 3
-        said = int(torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator))
-        listed = logits.log_softmax(-1).topk(6)
-        found = (listed.indices == said).nonzero()
-        calibration.observe(listed.values[None].numpy(), [int(found[0, 0]) if len(found) else None])
+    listed, hits = drawn(temperature, count, torch.Generator().manual_seed(seed))
+    calibration = Calibration()
+    for values, hit in zip(listed.numpy(), hits.tolist(), strict=True):
+        calibration.observe(values[None], [hit.index(True) if True in hit else None])
     return calibration
+
+
+def drawn(temperature: float, count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """A draft's likeliest tokens in `count` places, and which of them the target said."""
+    logits = torch.randn(count, 40, generator=generator, dtype=torch.float64) * 3
+    said = torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator)
+    listed = logits.log_softmax(-1).topk(6)
+    return listed.values, listed.indices == said
 
 
 def test_at_first_the_draft_is_taken_at_its_word() -> None:
@@ -40,16 +45,11 @@ def test_at_first_the_draft_is_taken_at_its_word() -> None:
 @pytest.mark.parametrize("temperature", [0.4, 1.0, 1.6])
 def test_scores_become_the_rates_of_acceptance(temperature: float) -> None:
     """On texts it has not seen, what the scores promise is what is accepted: for first choices and for the others."""
-    calibration, generator = taught(temperature), torch.Generator().manual_seed(99)
-    promised, accepted, plain = torch.zeros(2), torch.zeros(2), torch.zeros(2)
-    for _ in range(4000):
-        logits = torch.randn(40, generator=generator, dtype=torch.float64) * 3
-        said = int(torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator))
-        listed = logits.log_softmax(-1).topk(6)
-        chances = np.exp(calibration.log_acceptance(listed.values[None].numpy())[0])
-        hits = listed.indices == said
-        for total, values in ((promised, chances), (accepted, hits), (plain, listed.values.exp())):
-            total.add_(torch.tensor([float(values[0]), float(values[1:].sum())]))
+    listed, hits = drawn(temperature, 4000, torch.Generator().manual_seed(99))
+    chances = torch.from_numpy(np.exp(taught(temperature).log_acceptance(listed.numpy())))
+    promised, accepted, plain = (
+        torch.stack([values[:, 0].sum(), values[:, 1:].sum()]) for values in (chances, hits.double(), listed.exp())
+    )
     torch.testing.assert_close(promised, accepted, rtol=0.08, atol=0)  # 4000 draws: an error of 3 %
     if temperature != 1.0:
         assert float((plain - accepted).abs().max()) > 3 * float((promised - accepted).abs().max())

@@ -1,5 +1,7 @@
 """The promise of the product: a tree changes the speed of an answer and never its text."""
 
+from itertools import product
+
 import pytest
 import torch
 
@@ -10,6 +12,13 @@ from tests.engine.tiny_models import FAMILIES, tiny_network
 
 NEW_TOKENS = choose(24, 40)
 PROMPT_TOKENS = 19  # longer than the sliding window, so that it cuts through prompt and tree
+SAMPLINGS = [
+    SamplingOptions(temperature=0.6, top_p=0.9, seed=1),
+    SamplingOptions(temperature=1.0, seed=2),
+    SamplingOptions(temperature=1.5, top_k=20, min_p=0.02, seed=3),
+    SamplingOptions(temperature=0.8, repetition_penalty=1.3, presence_penalty=0.5, seed=4),
+    SamplingOptions(temperature=0.0, repetition_penalty=1.3, presence_penalty=0.5, seed=5),
+]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -31,7 +40,7 @@ def test_greedy_text_is_what_transformers_generates(family: str) -> None:
         # Rounding moves these logits by up to 3e-5; a text decided by less would prove nothing.
         assert float((top[:, 0] - top[:, 1]).min()) > 3e-4
         assert write(target, None, prompt, NEW_TOKENS, budget=0).tokens == expected
-        for budget in choose((8, 256), (1, 8, 64, 256)):
+        for budget in choose((256,), (1, 8, 64, 256)):
             outcome = write(target, draft, prompt, NEW_TOKENS, budget)
             assert outcome.tokens == expected, f"{family}, seed {seed}, budget {budget}"
             if budget == 256:
@@ -39,16 +48,12 @@ def test_greedy_text_is_what_transformers_generates(family: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sampling",
-    [
-        SamplingOptions(temperature=0.6, top_p=0.9, seed=1),
-        SamplingOptions(temperature=1.0, seed=2),
-        SamplingOptions(temperature=1.5, top_k=20, min_p=0.02, seed=3),
-        SamplingOptions(temperature=0.8, repetition_penalty=1.3, presence_penalty=0.5, seed=4),
-        SamplingOptions(temperature=0.0, repetition_penalty=1.3, presence_penalty=0.5, seed=5),
-    ],
+    ("family", "sampling"),
+    choose(
+        list(zip(("llama", "gemma3", "mixtral", "llama", "gemma3"), SAMPLINGS, strict=True)),
+        list(product(("llama", "gemma3", "mixtral"), SAMPLINGS)),
+    ),
 )
-@pytest.mark.parametrize("family", ["llama", "gemma3", "mixtral"])
 def test_the_same_seed_gives_the_same_text_with_and_without_a_tree(family: str, sampling: SamplingOptions) -> None:
     target, draft = tiny_network(family), noisy_copy(family)
     prompt = random_prompt(PROMPT_TOKENS, seed=7)

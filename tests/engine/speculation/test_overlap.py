@@ -1,6 +1,7 @@
 """Drafting on while the target is awaited: the text stays the same, and the next tree is partly there already."""
 
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
 import torch
@@ -17,10 +18,13 @@ from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Fixed, RoundResult
 from engine.speculation.tree import Tree
 from engine.stats import Stopwatch
+from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network
 
 NEW_TOKENS = 48
+SAMPLED = SamplingOptions(temperature=0.9, top_p=0.95, seed=8)
+OVERLAPPING = ("llama", "mistral_sliding", "gemma3", "gpt_oss")
 
 
 class AwaitedTarget(Context):
@@ -77,8 +81,10 @@ def overlapped(
     return results, answer.tokens, draft.grown_rows
 
 
-@pytest.mark.parametrize("family", ["llama", "mistral_sliding", "gemma3", "gpt_oss"])
-@pytest.mark.parametrize("sampling", [GREEDY, SamplingOptions(temperature=0.9, top_p=0.95, seed=8)])
+@pytest.mark.parametrize(
+    ("family", "sampling"),
+    choose([("llama", GREEDY), ("gemma3", SAMPLED)], list(product(OVERLAPPING, (GREEDY, SAMPLED)))),
+)
 def test_the_text_is_the_same_and_less_is_left_to_draft(family: str, sampling: SamplingOptions) -> None:
     plain = write(tiny_network(family), None, random_prompt(19, seed=3), NEW_TOKENS, 0, sampling)
     alone, text_alone, rows_alone = overlapped(family, 0, 24, sampling)

@@ -16,6 +16,7 @@ from engine.speculation.rounds import Speculation, rounds
 from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Fixed
 from engine.stats import Stopwatch
+from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedChance, probabilities
 from tests.engine.speculation.pairs import GREEDY, PUBLISHED, Silent, write
 from tests.engine.speculation.sampled import METHODS, write_sampled
@@ -23,6 +24,7 @@ from tests.engine.speculation.test_sampled_distribution import assert_same
 from tests.engine.tiny_models import VOCABULARY, tiny_network
 
 KNOWN = 90  # ids of the draft; about a third of the target's own are beyond it
+SIZES = (KNOWN, VOCABULARY + 40)
 NEW = 30
 PROMPT = [5, 120, 7, 130, 90, 89, 11, 5, 120, 7]
 SAMPLINGS = [GREEDY, SamplingOptions(temperature=0.9, top_p=0.95, repetition_penalty=1.2, seed=3)]
@@ -42,13 +44,15 @@ def target() -> Network:
     return tiny_network("llama")
 
 
-@pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("known", [KNOWN, VOCABULARY + 40])
+@pytest.mark.parametrize(
+    ("known", "sampling"),
+    choose(list(zip(SIZES, reversed(SAMPLINGS), strict=True)), list(product(SIZES, SAMPLINGS))),
+)
 def test_the_text_is_that_of_no_draft(known: int, sampling: SamplingOptions, target: Network) -> None:
     plain = write(target, None, PROMPT, NEW, 0, sampling).tokens
     assert max(plain) >= KNOWN, "the target never said what the draft does not know"
     draft = draft_of(target, known) if known < VOCABULARY else tiny_network("llama", vocab_size=known)
-    for budget in (1, 8, 64):
+    for budget in choose((1, 64), (1, 8, 64)):
         assert write(target, draft, PROMPT, NEW, budget, sampling).tokens == plain
     sampler, context = Sampler(sampling, PROMPT, Uniforms(sampling.seed)), Context(target, 256)
     method = Lookup(SpecExec(Context(draft, 256), sampler, PUBLISHED, target.vocabulary), "specexec")
@@ -59,7 +63,7 @@ def test_the_text_is_that_of_no_draft(known: int, sampling: SamplingOptions, tar
     assert answer.tokens == plain
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", choose(["sequoia", "chain"], list(METHODS)))
 def test_sampled_trees_write_the_greedy_text_too(name: str, target: Network) -> None:
     plain = write(target, None, PROMPT, NEW, 0).tokens
     contexts = Context(target, 256), Context(draft_of(target, KNOWN), 256)
