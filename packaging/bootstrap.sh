@@ -80,7 +80,8 @@ run_tests() {
     fi
     step "import contracts" "$py" -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
     # More processes than that would wait for memory and for each other's windows rather than for processors.
-    step "pytest" "$py" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile "$@"
+    # A crashed process ends the run: with another one in its place it can wait for ever.
+    step "pytest" "$py" -m pytest --numprocesses logical --maxprocesses 4 --max-worker-restart 0 --dist loadfile "$@"
     processor_seconds
     printf '\n== summary\n%sprocessor time in all: %s s\n' "$summary" "$used"
     case $summary in *FAILED*) return 1 ;; esac

@@ -67,8 +67,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def english_numbers() -> None:
-    """As English writes them, whatever this system and the test before have as their language."""
+def english_numbers(qapp: QApplication) -> None:
+    """As English writes them, whatever this system and the test before have as their language.
+
+    There is an application for every test: without one Qt ends the process where a font is asked for, and whether an
+    earlier test has made one depends on how the files are shared out.
+    """
     QLocale.setDefault(QLocale("en"))
 
 
