@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -143,9 +144,10 @@ def calls() -> Iterator[tuple[str, str, ast.Call]]:
                 yield path, name, node
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(APP.rglob("*.py")):
-        yield path.relative_to(APP).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
+    paths = sorted(APP.rglob("*.py"))
+    return [(path.relative_to(APP).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def is_ours(text: ast.expr) -> bool:

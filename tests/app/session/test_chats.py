@@ -11,6 +11,7 @@ from app.chat.conversation import Ending
 from tests.app.session.person import Session
 from tests.app.test_rounds_in_window import marked, place_of, shown_round
 from tests.app.test_window import notice_button
+from tests.campaigns.extent import choose
 
 
 def test_a_token_leads_to_its_round(session: Session) -> None:
@@ -44,7 +45,7 @@ def test_a_deleted_chat_comes_back_whole(session: Session) -> None:
     assert "List five fruits." in session.titles
 
 
-@pytest.mark.parametrize("ending", ["md", "json"])
+@pytest.mark.parametrize("ending", choose(["json"], ["md", "json"]))
 def test_a_chat_goes_out_and_comes_in(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:

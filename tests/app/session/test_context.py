@@ -80,7 +80,7 @@ def test_tokens_are_counted_while_an_answer_is_written(session: Session, tmp_pat
     composer.field.clear()
 
 
-@pytest.mark.parametrize("when_full", choose([SUMMARISE], [DROP, SUMMARISE]))
+@pytest.mark.parametrize("when_full", choose([DROP], [DROP, SUMMARISE]))
 def test_a_chat_longer_than_its_context_goes_on_without_its_oldest_turns(session: Session, when_full: str) -> None:
     session.begin(replace(SHORT, when_full=when_full, max_new_tokens=40))
     chat = session.window.chat
