@@ -46,7 +46,7 @@ def attempt(work: Callable[[], _Result], otherwise: Callable[[BaseException], _I
 def start(
     name: str, work: Callable[[], object], on_error: Callable[[BaseException], object] = lambda _error: None
 ) -> threading.Thread:
-    """Do `work` in a daemon thread; after an error, `on_error` is for whoever waits for an answer.
+    """Do `work` in a daemon thread; after an error, `on_error` gets it, to answer who waits.
 
     `name` is what the log and the notices know the thread by.
     """
