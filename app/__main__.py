@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from app.bundle import DRAW
+from app.system.bundle import DRAW
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

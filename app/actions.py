@@ -3,7 +3,7 @@
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMainWindow
 
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.translation import tr
 
 ESCAPE = "Esc"

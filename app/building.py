@@ -13,11 +13,11 @@ from app.engine_link import EngineLink
 from app.library.terms_memory import last_load
 from app.lifecycle.garbage import Garbage
 from app.lifecycle_wiring import Lifecycle
-from app.paths import Folders
-from app.plain_text import well_formed
 from app.runtime.manager import runtime_manager
 from app.runtime_wiring import connect_runtime
 from app.settings import Settings, SettingsFile
+from app.system.paths import Folders
+from app.system.plain_text import well_formed
 from app.theme import Theme
 from app.translation import install, language_of
 from app.window import MainWindow

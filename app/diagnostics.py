@@ -13,8 +13,8 @@ from PySide6.QtGui import QGuiApplication
 from app.engine_state import EngineState
 from app.log_excerpt import log_excerpt
 from app.options.preferences import Preferences
-from app.paths import Folders
 from app.settings import Settings
+from app.system.paths import Folders
 from engine import __version__
 from engine.messages import ModelInfo
 

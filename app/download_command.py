@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-from app import json_text as json
-from app.background import start
 from app.downloads.control import Wish
 from app.downloads.disk import size_text
 from app.downloads.download import Download
@@ -16,6 +14,8 @@ from app.downloads.durations import time_text
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
 from app.library.hub.tokens import Tokens
+from app.system import json_text as json
+from app.system.background import start
 
 BAD_INPUT = 2
 INTERRUPTED = 130

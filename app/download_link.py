@@ -4,9 +4,9 @@ import threading
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.background import start
 from app.downloads.progress import Progress, Request, State
 from app.downloads.queue import DownloadQueue
+from app.system.background import start
 
 INTERVAL_MS = 100
 

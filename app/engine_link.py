@@ -12,9 +12,9 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from app.background import lasting, report
 from app.engine_child import BROKEN, EngineChild, EngineProgram, describe_exit
-from app.plain_text import well_formed_values
+from app.system.background import lasting, report
+from app.system.plain_text import well_formed_values
 from app.translation import tr
 from engine.errors import CoppiceError
 from engine.messages import (

@@ -17,10 +17,10 @@ from app.lifecycle.display import DisplayWatch
 from app.lifecycle.ending import Ending
 from app.lifecycle.instance import Instance
 from app.lifecycle.refusal import refuse, unusable
-from app.paths import Folders, folders_below, platform_folders, portable_folder
-from app.plain_text import well_formed
-from app.private_files import become_private
 from app.runtime.manager import runtime_manager
+from app.system.paths import Folders, folders_below, platform_folders, portable_folder
+from app.system.plain_text import well_formed
+from app.system.private_files import become_private
 from app.theme import application_icon
 from app.thread_faults import ThreadFaults
 from engine import __version__

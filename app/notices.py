@@ -8,7 +8,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.known_sentences import translated
-from app.plain_text import unsteered
+from app.system.plain_text import unsteered
 from app.translation import tr
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from functools import lru_cache
 from typing import Any
 
-from app import json_text as json
+from app.system import json_text as json
 from engine.messages import Round, Seconds, Tree
 from engine.watching import Verdicts
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from app import json_text as json
-from app.background import start
 from app.downloads.disk import size_text
-from app.paths import Folders, folders_below, platform_folders, portable_folder
-from app.private_files import become_private
 from app.runtime.installation import Installation
 from app.runtime.manager import RuntimeManager, runtime_manager
 from app.runtime.place import Wanted
 from app.runtime.progress import Progress, Stage
+from app.system import json_text as json
+from app.system.background import start
+from app.system.paths import Folders, folders_below, platform_folders, portable_folder
+from app.system.private_files import become_private
 from engine.errors import CoppiceError
 
 BAD_INPUT = 2

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.background import attempt, start
 from app.downloads.control import Wish
 from app.known_sentences import translated
 from app.runtime.manager import RuntimeManager
 from app.runtime.place import Installed, Wanted
 from app.runtime.progress import Progress, Stage
+from app.system.background import attempt, start
 from app.translation import tr
 from engine.errors import CoppiceError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
-from app.plain_text import unsteered
+from app.system.plain_text import unsteered
 from app.translation import tr
 
 

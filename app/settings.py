@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from app import json_text as json
-from app.addresses import split_password
-from app.files import write_atomically
 from app.old_settings import renewed
 from app.options.generation import BUDGET, DEFAULT_PRESET, METHOD, WHEN_FULL
 from app.options.kinds import option, options_of
 from app.options.preferences import Preferences
+from app.system import json_text as json
+from app.system.addresses import split_password
+from app.system.files import write_atomically
 from engine.errors import InputError
 from engine.options import EMBEDDED, GenerateOptions, LoadOptions, Place, SamplingOptions, SpeculationOptions
 

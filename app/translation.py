@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
 
-from app.paths import resource
+from app.system.paths import resource
 
 LANGUAGES = ("en", "de")
 CONTEXT = "Coppice"

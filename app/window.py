@@ -19,9 +19,9 @@ from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
 from app.library.terms_memory import last_load
 from app.notices import Notice, NoticeStack
-from app.paths import Folders
 from app.settings import SettingsFile
 from app.status_area import StatusArea
+from app.system.paths import Folders
 from app.telemetry.room import TelemetryRoom
 from app.theme import Colors, Theme, application_icon, icon
 from app.translation import tr

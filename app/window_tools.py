@@ -21,11 +21,11 @@ from app.options.preferences import Preferences
 from app.palette.entries import Entry, used
 from app.palette.palette import CommandPalette
 from app.panes import Panes
-from app.passwords import Passwords
-from app.paths import Folders
 from app.runtime_link import RuntimeLink
 from app.settings import SettingsFile
 from app.shortcut_guard import ShortcutGuard
+from app.system.passwords import Passwords
+from app.system.paths import Folders
 from app.theme import Theme
 from app.translation import tr
 from engine import __version__

@@ -12,7 +12,7 @@ from app.chat.context.meter import ContextMeter
 from app.chat.question_field import QuestionField
 from app.chat.speculation_state import SpeculationState
 from app.chat.tool import quiet_tool
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.theme import Colors, icon
 from app.translation import tr
 

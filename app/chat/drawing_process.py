@@ -7,9 +7,9 @@ import threading
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from app import json_text as json
-from app.background import report, start
-from app.bundle import DRAW, is_frozen, root
+from app.system import json_text as json
+from app.system.background import report, start
+from app.system.bundle import DRAW, is_frozen, root
 
 DEADLINE_VARIABLE = "COPPICE_DRAWING_SECONDS"
 READY = "ready"

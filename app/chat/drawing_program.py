@@ -11,10 +11,10 @@ import sys
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
-from app import json_text as json
 from app.chat.code_tokens import token_runs
 from app.chat.drawing_process import DEADLINE_VARIABLE, READY
 from app.chat.formula_drawing import draw
+from app.system import json_text as json
 
 _MEMORY_BYTES = 512 << 20  # of addresses; drawing takes less than a tenth of it
 

@@ -6,14 +6,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast, get_args
 
-from app import json_text as json
 from app.chat.archive.records import ConversationRecord
 from app.chat.conversation import Conversation, Message
 from app.chat.json_items import ItemTooLargeError, is_list, items
-from app.files import write_chosen
-from app.hostile_json import parse_json
-from app.plain_text import well_formed
 from app.settings import GenerationSettings
+from app.system import json_text as json
+from app.system.files import write_chosen
+from app.system.hostile_json import parse_json
+from app.system.plain_text import well_formed
 from app.translation import tr
 from engine.messages import Role
 

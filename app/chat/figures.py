@@ -11,7 +11,7 @@ from app.chat.flow_layout import FlowLayout
 from app.chat.time_popup import TimePopup
 from app.known_sentences import translated
 from app.number_text import Number
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.theme import Colors
 from app.translation import tr
 from app.wording import mark

@@ -12,7 +12,7 @@ from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.controller import ChatController
 from app.chat.conversation import Conversation, Message
 from app.chat.kept import automatic_title, conversation_of, message_record, settings_of
-from app.plain_text import unsteered
+from app.system.plain_text import unsteered
 
 _SAVE_MS = 400  # at most so long is text on screen that is not on disk
 

@@ -5,7 +5,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.chat.link_address import is_misleading, may_open, shown_address
-from app.plain_text import marked
+from app.system.plain_text import marked
 from app.translation import tr
 
 _LONGEST_TEXT = 200

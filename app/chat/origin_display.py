@@ -14,7 +14,7 @@ from app.chat.source_places import letters_of, places_of, source_place, source_p
 from app.chat.token_origins import Origin, TokenOrigins
 from app.chat.token_tint import TokenTint
 from app.options.preferences import TINT_CHANCE, TINT_OFF
-from app.plain_text import tip
+from app.system.plain_text import tip
 
 
 class OriginDisplay(QObject):

@@ -17,7 +17,7 @@ from app.chat.text_length import is_long
 from app.chat.tool import quiet_tool
 from app.chat.version_switch import VersionSwitch
 from app.labels import label
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.theme import icon
 from app.translation import tr
 

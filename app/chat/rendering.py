@@ -10,7 +10,7 @@ from app.chat.code_kinds import CodeText
 from app.chat.formulas import Latex
 from app.chat.math_syntax import DISPLAYED, INLINE
 from app.chat.pieces import Block
-from app.plain_text import marked
+from app.system.plain_text import marked
 from app.theme import Colors
 
 _MOST_COLUMNS = 96  # a table with more is shown as it was written

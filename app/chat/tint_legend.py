@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 from app.chat.flow_layout import FlowLayout
 from app.chat.token_tint import Tint, chance_tints, origin_tints
 from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.theme import Colors
 from app.translation import tr
 from app.wording import mark

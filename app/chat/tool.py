@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QToolButton, QWidget
 
-from app.plain_text import tip
+from app.system.plain_text import tip
 
 _SIZE = 26
 

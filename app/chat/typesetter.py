@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Qt, Signal, SignalInstance
 
-from app.background import attempt, start
 from app.chat.drawing_process import DrawingProcess
+from app.system.background import attempt, start
 
 _SECONDS_TO_END = 1.0  # a killed process takes milliseconds; closing never waits for more than this
 

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from app.chat.conversation import Version
 from app.labels import label
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.theme import Colors, icon
 from app.translation import tr
 

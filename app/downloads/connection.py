@@ -12,7 +12,7 @@ from urllib.parse import quote
 from app.downloads.failures import Passing, UnsuitableError
 from app.downloads.responses import failure, proxy_refusal
 from app.downloads.token_trust import token_for, withheld
-from app.hostile_json import parse_json
+from app.system.hostile_json import parse_json
 from engine.errors import InputError
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who goes online needs it

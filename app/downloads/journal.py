@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app import json_text as json
 from app.downloads.names import is_repo_id, is_revision, is_writable
 from app.downloads.plan import Plan, RemoteFile
 from app.downloads.progress import Request
-from app.files import write_atomically
+from app.system import json_text as json
+from app.system.files import write_atomically
 
 _log = logging.getLogger(__name__)
 _VERSION = 1

@@ -5,8 +5,8 @@ from pathlib import Path
 from app.downloads.destination import remove_if_empty
 from app.downloads.disk import Check
 from app.downloads.plan import RemoteFile
-from app.files import sync_folder
-from app.private_files import make_shared, share
+from app.system.files import sync_folder
+from app.system.private_files import make_shared, share
 
 _PIECE_BYTES = 4 << 20
 

@@ -5,12 +5,12 @@ import threading
 from functools import partial
 from itertools import count
 
-from app.background import attempt, start
 from app.downloads.control import Wish
 from app.downloads.download import Download
 from app.downloads.equipment import Equipment
 from app.downloads.journal import Entry, Journal
 from app.downloads.progress import Progress, Request, State
+from app.system.background import attempt, start
 
 _log = logging.getLogger(__name__)
 

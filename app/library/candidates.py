@@ -7,7 +7,7 @@ from app.library.hub.rows import ModelRow
 from app.library.local.models import LocalModel
 from app.library.pairing.drafts import Candidate, Origin
 from app.library.suggestions import SuggestedModel, Suggestion
-from app.paths import resource
+from app.system.paths import resource
 from app.translation import tr
 from engine.options import EMBEDDED
 

@@ -9,11 +9,11 @@ from PySide6.QtCore import QObject, Signal
 from app.known_sentences import translated
 from app.library.hub.client import HubClient
 from app.library.hub.facts import ModelFacts, fetch_facts
-from app.library.hub.stop import Stop
 from app.library.hub.trouble import HubError
 from app.library.jobs import Job, Jobs
 from app.library.pairing.drafts import Candidate, DraftChoice, choose_drafts
 from app.library.pairing.vocabulary import VocabularyBook
+from app.system.stop import Stop
 from app.translation import tr
 
 

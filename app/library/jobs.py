@@ -7,8 +7,8 @@ from queue import SimpleQueue
 
 from PySide6.QtCore import QObject, Signal
 
-from app.background import attempt, report, start
-from app.library.hub.stop import Stop
+from app.system.background import attempt, report, start
+from app.system.stop import Stop
 from app.translation import tr
 from engine.errors import Cancelled, CoppiceError
 

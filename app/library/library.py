@@ -17,8 +17,8 @@ from app.library.search_controller import SearchController
 from app.library.shelf import Shelf
 from app.library.suggestions import Suggestion, suggestions
 from app.library.terms_memory import TermsMemory
-from app.paths import Folders
 from app.settings import SettingsFile
+from app.system.paths import Folders
 from engine.errors import CoppiceError
 from engine.messages import Event
 from engine.options import LoadOptions

@@ -21,8 +21,8 @@ from app.library.picker.page import Page
 from app.library.suggestions import Suggestion
 from app.library.terms_memory import TermsMemory, last_load
 from app.notices import Notice, Tone
-from app.paths import Folders
 from app.settings import SettingsFile
+from app.system.paths import Folders
 from app.theme import Colors
 from app.translation import tr
 from engine.messages import Event, Failed

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from app import json_text as json
-from app.paths import resource
+from app.system import json_text as json
+from app.system.paths import resource
 
 
 @dataclass(frozen=True, slots=True)

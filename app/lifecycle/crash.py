@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from app.log_excerpt import hide_secrets, log_excerpt
-from app.paths import Folders
+from app.system.paths import Folders
 from engine import __version__
 
 _MOST_REPORTS = 5

@@ -4,9 +4,9 @@ import sys
 
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from app.bundle import is_frozen
-from app.paths import Folders
-from app.plain_text import PLAIN_LABELS
+from app.system.bundle import is_frozen
+from app.system.paths import Folders
+from app.system.plain_text import PLAIN_LABELS
 from app.translation import install, language_of, tr
 from engine.errors import CoppiceError, InputError
 

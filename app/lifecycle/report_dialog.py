@@ -7,7 +7,7 @@ from PySide6.QtGui import QDesktopServices, QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.labels import label
-from app.plain_text import unsteered
+from app.system.plain_text import unsteered
 from app.translation import tr
 
 _SIZE = (760, 520)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from app import json_text as json
 from app.downloads.connection import Connection, read_whole
 from app.downloads.failures import Passing, UnsuitableError
 from app.known_sentences import translated
+from app.system import json_text as json
 from app.translation import tr
 from engine.errors import CoppiceError
 

@@ -5,9 +5,9 @@ from PySide6.QtWidgets import QMessageBox, QPushButton, QVBoxLayout, QWidget
 
 from app.labels import label
 from app.options.preferences import ADVANCED
-from app.paths import Folders
 from app.preferences.page import OptionsPage
 from app.preferences.places import PlaceRow
+from app.system.paths import Folders
 from app.translation import tr
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from PySide6.QtWidgets import QWidget
 
 from app.options.preferences import MODELS
-from app.paths import Folders
 from app.preferences.page import OptionsPage
 from app.preferences.places import PlaceRow
+from app.system.paths import Folders
 from app.translation import tr
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from PySide6.QtWidgets import QWidget
 
 from app.options.preferences import APPEARANCE, CHAT, MEMORY, SPECULATION
-from app.paths import Folders
 from app.preferences.advanced import AdvancedPage
 from app.preferences.dialog import PreferencesDialog
 from app.preferences.models import ModelsPage
@@ -13,6 +12,7 @@ from app.preferences.network import NetworkPage
 from app.preferences.page import OptionsPage
 from app.preferences.token_box import TokenDesk
 from app.settings import SettingsFile
+from app.system.paths import Folders
 from app.translation import tr
 
 

@@ -8,12 +8,12 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from app import json_text as json
 from app.downloads.connection import STALL_SECONDS, Connection, read_whole
 from app.downloads.failures import Passing, UnsuitableError
 from app.downloads.responses import retry_after_seconds
 from app.runtime.failures import MissingWheelsError
 from app.runtime.lock import Wheel
+from app.system import json_text as json
 
 if TYPE_CHECKING:
     import httpx2

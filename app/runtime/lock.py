@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app import json_text as json
 from app.downloads.plan import RemoteFile
+from app.system import json_text as json
 from engine.errors import CoppiceError
 
 FORMAT = 1

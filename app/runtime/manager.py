@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.background import attempt
-from app.bundle import RuntimeParts, runtime_parts
 from app.downloads.equipment import Equipment
-from app.paths import Folders
 from app.runtime.environment import engine_environment
 from app.runtime.place import Installed, RuntimePlace, Wanted
 from app.runtime.tools import tools_of
 from app.runtime.workshop import Workshop
+from app.system.background import attempt
+from app.system.bundle import RuntimeParts, runtime_parts
+from app.system.paths import Folders
 from engine.errors import CoppiceError
 
 if TYPE_CHECKING:  # what making a runtime takes is read when one is made: most starts only use theirs

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app import json_text as json
-from app.files import remove, sync_folder, write_atomically
 from app.runtime.failures import OccupiedError
+from app.system import json_text as json
+from app.system.files import remove, sync_folder, write_atomically
 
 _log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.bundle import RuntimeParts, python_of
 from app.downloads.disk import Check
 from app.runtime.environment import clean_environment
+from app.system.bundle import RuntimeParts, python_of
 from engine.errors import InputError
 
 INDEX_VARIABLE = "COPPICE_INDEX"

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QToolButton, QToolTip, QVBoxLayout, QWidget
 
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.telemetry.definitions import Figure
 from app.telemetry.legend import Entry, Legend
 from app.telemetry.palette import Palette

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QS
 
 from app.known_sentences import translated
 from app.number_text import Number
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.telemetry.comparison import Comparison, Outcome, Stage
 from app.throttle import Throttle
 from app.translation import tr

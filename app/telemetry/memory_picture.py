@@ -4,7 +4,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.telemetry.legend import Entry, Mark
 from app.telemetry.numbers import size
 from app.telemetry.palette import Palette

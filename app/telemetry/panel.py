@@ -5,7 +5,7 @@ from PySide6.QtGui import QColor, QPalette, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.number_text import Number
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.telemetry.card import Card
 from app.telemetry.card_grid import CardGrid
 from app.telemetry.cards import MEASURED, build_cards

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QToolTip
 
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.telemetry.chart import Chart
 
 

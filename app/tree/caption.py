@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from app.number_text import Number
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.translation import tr
 from app.tree.snapshot import Snapshot
 

@@ -10,8 +10,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
 
-from app import json_text as json
 from app.number_text import Number
+from app.system import json_text as json
 from app.translation import tr
 from app.tree.snapshot import MalformedTreeError, snapshot
 from app.wording import mark

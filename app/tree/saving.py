@@ -5,8 +5,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.files import Replacement
 from app.number_text import Number
+from app.system.files import Replacement
 from app.translation import tr
 from app.tree.player import Player
 from app.tree.recording import recording_line

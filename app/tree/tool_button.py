@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QToolButton, QWidget
 
-from app.plain_text import tip
+from app.system.plain_text import tip
 
 
 def tool_button(text: str, help_: str, parent: QWidget, *, checkable: bool = False) -> QToolButton:

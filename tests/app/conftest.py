@@ -16,9 +16,9 @@ from pytestqt.wait_signal import SignalBlocker
 
 from app.engine_child import EngineProgram
 from app.engine_link import EngineLink
-from app.paths import Folders, folders_below
-from app.private_files import _Umask
 from app.settings import SettingsFile
+from app.system.paths import Folders, folders_below
+from app.system.private_files import _Umask
 from app.theme import Theme
 from app.translation import install
 from app.window import MainWindow

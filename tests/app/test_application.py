@@ -17,8 +17,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.building import wanted_pair
-from app.paths import RESOURCES, ROOT, platform_folders
 from app.settings import Settings
+from app.system.paths import RESOURCES, ROOT, platform_folders
 from app.theme import DARK, LIGHT, application_icon, icon
 from engine import __version__
 from engine.options import LoadOptions

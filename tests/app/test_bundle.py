@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app import bundle
+from app.system import bundle
 
 
 def test_a_checkout_is_its_own_root_and_carries_no_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from app.chat.archive.store import Store
 from app.diagnostics import diagnostics
 from app.engine_state import EngineState, Phase
 from app.log_excerpt import hide_secrets
-from app.paths import Folders
 from app.settings import GenerationSettings, Settings
+from app.system.paths import Folders
 from tests.app.fake_engine import loaded
 
 TOKEN = "hf_" + "AbCdEfGhIjKlMnOpQr"

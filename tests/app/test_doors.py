@@ -1,6 +1,6 @@
 """Text is made well-formed at every door: half a surrogate pair never reaches the database, a file or a socket.
 
-The doors are found in the source: JSON that is not read or written by `app.json_text`, and a new place that encodes
+The doors are found in the source: JSON that is not read or written by `app.system.json_text`, and a new place that encodes
 text or writes it to a file, fails here until it is looked at.
 """
 
@@ -24,7 +24,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
-from app import json_text, main
+from app import main
 from app.building import wanted_pair
 from app.chat.archive.archive import Archive
 from app.chat.archive.records import ConversationRecord, MessageRecord
@@ -35,13 +35,14 @@ from app.chat.exchange import as_json, as_markdown, from_json
 from app.downloads.connection import Connection
 from app.engine_child import EngineProgram
 from app.engine_link import EngineLink
-from app.hostile_json import parse_json
 from app.lifecycle.updates import parse_release
-from app.paths import ROOT, Folders
-from app.plain_text import well_formed, well_formed_values
 from app.round_packing import pack, unpack
 from app.runtime.index import parse_page
 from app.settings import GenerationSettings, Settings, SettingsFile
+from app.system import json_text
+from app.system.hostile_json import parse_json
+from app.system.paths import ROOT, Folders
+from app.system.plain_text import well_formed, well_formed_values
 from app.tree.recording import read_recording, write_recording
 from engine.messages import ChatMessage, Command, Event, Failed, Generate, Round
 from engine.options import GenerateOptions
@@ -57,7 +58,7 @@ SAFE_WITHOUT = {
     "app/theme.py": "pictures of ours",
     "app/window.py": "base 64",
     "app/library/picker/dialog.py": "base 64",
-    "app/plain_text.py": "makes texts well-formed",
+    "app/system/plain_text.py": "makes texts well-formed",
     "app/runtime/lock.py": "JSON", "app/runtime/place.py": "JSON", "app/downloads/journal.py": "JSON",
     "app/library/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/round_packing.py": "JSON",
     "app/settings.py": "JSON", "app/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
@@ -109,7 +110,7 @@ def test_json_is_read_and_written_in_one_place() -> None:
         if (isinstance(node, ast.Import) and any(each.name == "json" for each in node.names))
         or (isinstance(node, ast.ImportFrom) and node.module == "json")
     ]
-    assert imported == ["app/json_text.py"], "from app import json_text as json"
+    assert imported == ["app/system/json_text.py"], "from app import json_text as json"
 
 
 def test_every_place_that_encodes_or_writes_text_was_looked_at() -> None:

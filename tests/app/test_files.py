@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from app import files, private_files
-from app.files import Replacement, write_atomically, write_chosen
+from app.system import files, private_files
+from app.system.files import Replacement, write_atomically, write_chosen
 
 APP = Path(files.__file__).parent
 WRITERS = [write_atomically, write_chosen]
@@ -125,7 +125,7 @@ _WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|os\.replace\(|open\((\w+
 
 
 def test_no_other_place_writes_a_whole_file() -> None:
-    """Whoever does, does so through `app.files`, or is named above with the reason."""
+    """Whoever does, does so through `app.system.files`, or is named above with the reason."""
     found = {str(each.relative_to(APP)) for each in APP.rglob("*.py") if _WRITES.search(each.read_text("utf-8"))}
     assert found == set(IN_PLACE)
 

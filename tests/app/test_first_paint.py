@@ -15,8 +15,8 @@ from pytestqt.qtbot import QtBot
 
 from app import afterwards
 from app.afterwards import LATER, Afterwards
-from app.paths import Folders
 from app.settings import SettingsFile
+from app.system.paths import Folders
 from app.theme import Theme
 from app.tree.layer_strip import LayerStrip
 from app.tree.message import EMPTY
@@ -40,7 +40,7 @@ import json, sys
 from pathlib import Path
 from PySide6.QtCore import QEvent, QObject
 from app.main import begin_engine, build_application, build_parser
-from app.paths import folders_below
+from app.system.paths import folders_below
 import app.main
 had_window = "app.window" in sys.modules
 folders = folders_below(Path(sys.argv[1]))

@@ -15,7 +15,7 @@ from app.engine_state import EngineState, Phase
 from app.failure_sentences import FAILURE_SENTENCES
 from app.known_sentences import SENTENCES, translated
 from app.model_sentences import WRITTEN_OF_MODELS
-from app.paths import ROOT
+from app.system.paths import ROOT
 from app.translation import tr
 
 NOTE = (
@@ -24,7 +24,7 @@ NOTE = (
 NOTE += " of one; so one token per pass."
 
 
-WITHOUT_A_WINDOW = ["app/downloads", "app/runtime", "app/library/hub", "app/lifecycle", "app/hostile_json.py"]
+WITHOUT_A_WINDOW = ["app/downloads", "app/runtime", "app/library/hub", "app/lifecycle", "app/system/hostile_json.py"]
 ON_A_TERMINAL = ("engine/cli/", "engine/speculation/acceptance_vector.py", "engine/speculation/tree_programme.py")
 # What these are put together to is known, or they are for those who start the engine by hand.
 PIECES = {"'{}' {} {}{}.", "Give {}.", "{} Sequoia learns it while it writes.", "{}{} promise {}.", "{} Trees {}."}

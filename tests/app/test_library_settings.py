@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from app.paths import Folders
 from app.settings import SettingsFile
+from app.system.paths import Folders
 
 
 def test_drafts_and_folders_are_kept(settings: SettingsFile, folders: Folders) -> None:

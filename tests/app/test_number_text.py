@@ -23,10 +23,10 @@ from app.library.picker.terms_form import TermsForm
 from app.number_text import Number, localised, share_text, size_text
 from app.options.kinds import Decimal
 from app.options.preferences import APPEARANCE, MEMORY
-from app.paths import Folders
 from app.preferences.row import OptionRow, refusal
 from app.preferences.values import options_on
 from app.settings import GenerationSettings, Settings, SettingsFile
+from app.system.paths import Folders
 from app.telemetry import numbers
 from app.telemetry.axis import ValueAxis
 from app.translation import tr

@@ -12,13 +12,13 @@ from keyring.backends.fail import Keyring as NoKeyring
 from keyring.errors import KeyringLocked
 from pytestqt.qtbot import QtBot
 
-from app.addresses import join_password, split_password
 from app.diagnostics import diagnostics
 from app.engine_state import EngineState
 from app.log_excerpt import hide_secrets
-from app.passwords import Passwords
-from app.paths import Folders
 from app.settings import SettingsFile
+from app.system.addresses import join_password, split_password
+from app.system.passwords import Passwords
+from app.system.paths import Folders
 from app.window_tools import UNKEPT_NOTICE
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink

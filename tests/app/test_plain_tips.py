@@ -14,8 +14,8 @@ from pytestqt.qtbot import QtBot
 from app.chat.message_text import MessageText
 from app.help import about_box
 from app.lifecycle.refusal import refusal_box
-from app.plain_text import tip, unsteered
 from app.sealed_browser import SealedBrowser
+from app.system.plain_text import tip, unsteered
 from app.theme import Theme
 from engine.errors import InputError
 

@@ -14,8 +14,8 @@ from app.chat.conversation import Ending, Message
 from app.engine_child import engine_program
 from app.engine_link import EngineLink
 from app.engine_state import Phase
-from app.paths import ROOT, Folders
 from app.settings import GenerationSettings, SettingsFile
+from app.system.paths import ROOT, Folders
 from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.conftest import OpenWindow
@@ -102,7 +102,7 @@ import sys
 from PySide6.QtCore import QTimer
 from app.building import build_window
 from app.main import begin_engine, build_application, build_parser
-from app.paths import folders_below
+from app.system.paths import folders_below
 from app.settings import GenerationSettings
 from pathlib import Path
 folders = folders_below(Path({str(tmp_path)!r}))

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from app.__main__ import main
-from app.bundle import PARTS_VARIABLE, RuntimeParts
 from app.runtime.hardware import Hardware
 from app.runtime.manager import RuntimeManager
+from app.system.bundle import PARTS_VARIABLE, RuntimeParts
 from tests.app.runtime.conftest import workshop
 from tests.app.runtime.packages import BLOB, lock_of, tiny_wheels
 

@@ -1,6 +1,6 @@
 """No worker thread ends silently: whatever is raised in it is told, and the next order is served.
 
-The threads are found in the source: one that is not made by `app.background`, that has no words for its notice, or no
+The threads are found in the source: one that is not made by `app.system.background`, that has no words for its notice, or no
 proof below fails here.
 """
 
@@ -18,18 +18,18 @@ import pytest
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from app import background
 from app.notices import Notice
-from app.paths import ROOT
 from app.runtime.builds import UNKNOWN
 from app.runtime.hardware import Hardware
 from app.runtime.manager import RuntimeManager
+from app.system import background
+from app.system.paths import ROOT
 from app.thread_faults import FAULTS, ThreadFaults
 from tests.app.runtime.conftest import workshop
 from tests.app.thread_proofs import PROOFS, Case, Panic
 
-BACKGROUND = "app/background.py"
-BY_PARAMETER = {"app/library/jobs.py", "app/runtime_link.py", "app/background.py"}
+BACKGROUND = "app/system/background.py"
+BY_PARAMETER = {"app/library/jobs.py", "app/runtime_link.py", "app/system/background.py"}
 """Where the name of a thread is that of a parameter, which those who call it give as a literal."""
 
 MADE_BY_HAND = {
@@ -57,10 +57,10 @@ def called(node: ast.expr) -> str:
 
 
 def from_background(tree: ast.Module) -> set[str]:
-    """The names that a module has from `app.background`, and the classes made of them."""
+    """The names that a module has from `app.system.background`, and the classes made of them."""
     found = {"Task", "Jobs"}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "app.background":
+        if isinstance(node, ast.ImportFrom) and node.module == "app.system.background":
             found |= {each.name for each in node.names}
     return found
 
@@ -87,7 +87,7 @@ def test_threads_are_made_by_background_alone() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and called(node.func) in MADE_BY_HAND
     ]
-    assert made == [], "make threads with app.background.start, or guard them with app.background.lasting"
+    assert made == [], "make threads with app.system.background.start, or guard them with app.system.background.lasting"
 
 
 def test_threads_of_qt_go_on_after_an_error() -> None:

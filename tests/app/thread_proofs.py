@@ -28,13 +28,13 @@ from app.downloads.queue import DownloadQueue
 from app.engine_child import BROKEN, EngineChild, EngineProgram
 from app.engine_link import EngineLink
 from app.library.jobs import Jobs
-from app.passwords import Passwords
 from app.runtime.builds import UNKNOWN
 from app.runtime.installation import Installation
 from app.runtime.manager import RuntimeManager
 from app.runtime.place import Wanted
 from app.runtime.progress import Stage
 from app.runtime_link import RuntimeLink
+from app.system.passwords import Passwords
 from engine.messages import Event, Failed
 from engine.options import LoadOptions
 from tests.app.runtime.conftest import workshop
@@ -231,7 +231,7 @@ def prove_passwords(case: Case) -> None:
         kept.append(address)
         return True
 
-    case.patch.setattr("app.passwords._keep", case.fails_once(keep))
+    case.patch.setattr("app.system.passwords._keep", case.fails_once(keep))
     passwords = case.keep(Passwords())
     for address in ("http://me@first", "http://me@second"):
         passwords.follow({"proxy": address}, {address: "secret"})

@@ -22,8 +22,8 @@ from PySide6.QtWidgets import QApplication
 
 from app.building import build_window
 from app.main import begin_engine, build_application, build_parser
-from app.paths import ROOT, folders_below
 from app.settings import SettingsFile
+from app.system.paths import ROOT, folders_below
 from app.theme import Theme
 from app.tree.growth import stages
 from app.tree.live import Live

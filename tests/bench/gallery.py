@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QWidget
 
 from app.main import build_application
 from app.notices import Notice, Tone
-from app.paths import folders_below
 from app.preferences.dialog import PreferencesDialog
 from app.settings import GenerationSettings, SettingsFile
+from app.system.paths import folders_below
 from app.theme import Theme
 from app.translation import install
 from app.window import MainWindow

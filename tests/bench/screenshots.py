@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.building import build_window
 from app.main import begin_engine, build_application, build_parser
-from app.paths import ROOT, folders_below
+from app.system.paths import ROOT, folders_below
 from app.window import MainWindow
 from tests.bench.hub_models import put_up_qwen3
 from tests.bench.ui_gap import wait

@@ -21,8 +21,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QEventLoop, Qt, QTimer
 
 from app.main import build_application
-from app.paths import folders_below
 from app.settings import SettingsFile
+from app.system.paths import folders_below
 from app.theme import Theme
 from app.tree.canvas import CHIPS, ICICLE, TreeCanvas
 from app.window import MainWindow

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.building import build_window
 from app.main import begin_engine, build_application, build_parser
-from app.paths import folders_below
+from app.system.paths import folders_below
 from app.window import MainWindow
 
 QUESTIONS = (

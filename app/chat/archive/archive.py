@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from app.background import attempt, lasting, report
 from app.chat.archive.importing import Importing
 from app.chat.archive.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.chat.archive.store import Store
@@ -18,6 +17,7 @@ from app.chat.exchange import write_conversation
 from app.chat.kept import conversation_of
 from app.round_packing import pack
 from app.settings import GenerationSettings
+from app.system.background import attempt, lasting, report
 from app.translation import tr
 from engine.messages import Round
 

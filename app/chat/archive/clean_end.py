@@ -7,8 +7,8 @@ crash, a kill and a power cut leave no mark, and a file that came from elsewhere
 
 from pathlib import Path
 
-from app import json_text as json
-from app.files import remove, write_atomically
+from app.system import json_text as json
+from app.system.files import remove, write_atomically
 
 
 def take(path: Path) -> bool:

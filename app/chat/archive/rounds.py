@@ -3,8 +3,8 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from app import json_text as json
 from app.chat.archive.records import RoundKey, RoundPlace
+from app.system import json_text as json
 
 MOST_BYTES = 200 << 20
 """Of one conversation's rounds; the oldest go beyond that."""

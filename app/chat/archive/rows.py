@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from app import json_text as json
 from app.chat.archive.records import ConversationRecord, MessageRecord
-from app.plain_text import well_formed_values
+from app.system import json_text as json
+from app.system.plain_text import well_formed_values
 
 
 def row_of_conversation(record: ConversationRecord) -> tuple[Any, ...]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from app import json_text as json
 from app.chat.archive import clean_end, text_index
 from app.chat.archive.records import (
     HIT_BEGIN,
@@ -24,7 +23,8 @@ from app.chat.archive.records import (
 from app.chat.archive.rounds import RoundTable
 from app.chat.archive.rows import conversation_in, message_in, row_of_conversation, row_of_message
 from app.chat.archive.schema import open_database
-from app.plain_text import well_formed
+from app.system import json_text as json
+from app.system.plain_text import well_formed
 
 _Result = TypeVar("_Result")
 _log = logging.getLogger("coppice.archive")

@@ -7,10 +7,10 @@ from queue import SimpleQueue
 
 from PySide6.QtCore import QObject, Signal
 
-from app.background import attempt, start
 from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.reading import read_attachment
 from app.chat.attachments.refusal import Refused
+from app.system.background import attempt, start
 from app.translation import tr
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.pdf import read_pdf
 from app.chat.attachments.refusal import Refused
-from app.plain_text import well_formed
+from app.system.plain_text import well_formed
 from app.translation import tr
 
 LARGEST_TEXT = 2 << 20  # bytes; four times that would fill the longest context there is

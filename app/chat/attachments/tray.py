@@ -10,7 +10,7 @@ from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.reader import AttachmentReader
 from app.chat.flow_layout import FlowLayout
 from app.number_text import Number
-from app.plain_text import tip, unsteered
+from app.system.plain_text import tip, unsteered
 from app.translation import tr
 
 MOST_FILES = 20

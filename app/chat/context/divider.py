@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
 
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.translation import tr
 from app.wording import mark
 

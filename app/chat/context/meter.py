@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QW
 
 from app.chat.context.use import ContextUse
 from app.number_text import Number
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.translation import tr
 
 _WIDTH = 40

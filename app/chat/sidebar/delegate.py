@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 from app.chat.archive.records import HIT_BEGIN, HIT_END
 from app.chat.sidebar.model import ROW
 from app.chat.sidebar.rows import ChatRow, HeaderRow
-from app.plain_text import runs_leftwards, unsteered
+from app.system.plain_text import runs_leftwards, unsteered
 from app.theme import Colors
 from app.translation import tr
 

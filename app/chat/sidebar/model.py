@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QAbstractListModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from app.chat.sidebar.rows import IN_TEXTS, IN_TITLES, PINNED, TODAY, ChatRow, HeaderRow, Row
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.translation import tr
 
 ROW = Qt.ItemDataRole.UserRole

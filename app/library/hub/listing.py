@@ -4,11 +4,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from app.hostile_json import count
 from app.library.hub.client import REPO, HubClient
 from app.library.hub.rows import ModelRow, row_of
-from app.library.hub.stop import Stop
 from app.library.hub.trouble import unusable
+from app.system.hostile_json import count
+from app.system.stop import Stop
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 TOKENIZER_FILES = (

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from app.hostile_json import parse_object
 from app.library.hub.client import HubClient, Part
 from app.library.hub.listing import Listing
-from app.library.hub.stop import Stop
 from app.library.hub.trouble import offline, unusable
+from app.system.hostile_json import parse_object
+from app.system.stop import Stop
 
 _MOST_TABLE_BYTES = 32 << 20
 _FIRST_BYTES = 1 << 17  # holds most tables; the rest of a longer one is asked for

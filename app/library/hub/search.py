@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from app.library.hub.client import HubClient
 from app.library.hub.rows import ModelRow, row_of
-from app.library.hub.stop import Stop
 from app.library.hub.trouble import unusable
+from app.system.stop import Stop
 
 _MOST_BYTES = 32 << 20
 _EXPAND = (

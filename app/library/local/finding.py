@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from app.library.hub.stop import Stop
 from app.library.local.models import Home, LocalModel, read_model
+from app.system.stop import Stop
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from app.library.picker.offer import Deed, Missing, Offer, no_offer, offer_for
 from app.library.shelf import Shelf
 from app.library.suggestions import Suggestion
 from app.library.terms_memory import TermsMemory
-from app.paths import resource
+from app.system.paths import resource
 from engine.errors import CoppiceError
 from engine.messages import Appraised
 from engine.options import EMBEDDED, NO_DRAFT, LoadOptions

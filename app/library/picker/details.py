@@ -14,7 +14,7 @@ from app.library.picker.offer import Deed
 from app.library.picker.terms_form import TermsForm
 from app.library.picker.verdict import Tone, Verdict, asking, priced
 from app.number_text import Number, size_text
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.theme import Colors
 from app.translation import tr
 from app.wording import mark

@@ -9,7 +9,7 @@ from app.library.picker.entry import Entry, parameters_text
 from app.library.picker.filters import Filter
 from app.library.picker.verdict import UNKNOWN, Verdict
 from app.number_text import size_text
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.translation import tr
 
 ENTRY = Qt.ItemDataRole.UserRole

@@ -7,11 +7,11 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.assistant.dialog import EngineAssistant
-from app.bundle import RuntimeParts
 from app.runtime.hardware import Hardware
 from app.runtime.manager import RuntimeManager
 from app.runtime.workshop import Workshop
 from app.runtime_link import RuntimeLink
+from app.system.bundle import RuntimeParts
 from tests.app.runtime.conftest import index, shop, waits
 from tests.app.runtime.packages import lock_of, tiny_wheels
 

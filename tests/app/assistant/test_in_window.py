@@ -9,13 +9,13 @@ from pytestqt.qtbot import QtBot
 
 from app.assistant.dialog import EngineAssistant
 from app.engine_child import EngineProgram, RuntimeProgram, engine_program
-from app.paths import Folders
 from app.preferences.engine import EnginePage
 from app.runtime.manager import MissingRuntimeError, RuntimeManager, runtime_manager
 from app.runtime.place import Wanted
 from app.runtime.progress import Progress, Stage
 from app.runtime_link import RuntimeLink
 from app.runtime_wiring import RUNTIME_NOTICE, RuntimeRoom, connect_runtime
+from app.system.paths import Folders
 from app.window import ENGINE_NOTICE, MainWindow
 from engine.messages import Failed, Generate
 from tests.app.fake_link import FakeLink

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app import hostile_json
 from app.chat import exchange
 from app.chat.conversation import Conversation, Ending
 from app.chat.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
+from app.system import hostile_json
 
 
 def conversation() -> Conversation:

@@ -10,11 +10,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox, QToolTip
 from pytestqt.qtbot import QtBot
 
-from app import plain_text
 from app.chat.link_address import is_misleading, may_open, shown_address
 from app.chat.look import Look
 from app.chat.markdown_view import MarkdownView
 from app.chat.message_text import MessageText
+from app.system import plain_text
 from app.theme import LIGHT
 
 APP = Path(plain_text.__file__).parent

@@ -18,7 +18,7 @@ from app.chat.rendering import BlockRenderer
 from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import hit_rows
 from app.notices import Notice, NoticeStack
-from app.plain_text import can_be_seen, marked, runs_leftwards, tip, unsteered
+from app.system.plain_text import can_be_seen, marked, runs_leftwards, tip, unsteered
 from app.theme import LIGHT
 
 RLO, RLI, PDI, ZWSP = "\u202e", "\u2067", "\u2069", "\u200b"

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.paths import ROOT, folders_below
 from app.settings import GenerationSettings, SettingsFile
+from app.system.paths import ROOT, folders_below
 from tests.app.crashes.journal import Entry, Loss, holds, losses, read
 
 FAKE_QUESTION = "drip {n}"

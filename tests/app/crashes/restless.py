@@ -20,7 +20,7 @@ from app import building
 from app import main as started
 from app.chat.archive.records import ConversationRecord
 from app.engine_link import EngineLink
-from app.paths import Folders
+from app.system.paths import Folders
 from app.window import MainWindow
 
 _LOOK_MS = 25

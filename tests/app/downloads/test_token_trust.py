@@ -6,8 +6,8 @@ from app.downloads.connection import Connection
 from app.downloads.failures import Reason, RefusalError
 from app.downloads.token_trust import may_carry_token, token_for, withheld
 from app.library.hub.client import HubClient
-from app.library.hub.stop import Stop
 from app.library.hub.trouble import HubError
+from app.system.stop import Stop
 from tests.hub import Hub
 
 TRUSTED = (

@@ -6,7 +6,7 @@ import pytest
 
 from app.library.hub.client import REPO
 from app.library.suggestions import SuggestedModel, Suggestion, suggestions
-from app.paths import resource
+from app.system.paths import resource
 from engine.options import WEIGHTS
 
 CONTENT = json.loads(resource("suggestions.json").read_text(encoding="utf-8"))

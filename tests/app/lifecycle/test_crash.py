@@ -11,14 +11,14 @@ from pytestqt.qtbot import QtBot
 
 from app.lifecycle.crash import CrashWatch, reports
 from app.lifecycle.report_dialog import ReportDialog
-from app.paths import ROOT, Folders
+from app.system.paths import ROOT, Folders
 
 TOKEN = "hf_" + "a" * 30
 CRASH = """
 import ctypes, sys
 from pathlib import Path
 from app.lifecycle.crash import CrashWatch
-from app.paths import folders_below
+from app.system.paths import folders_below
 
 def fall() -> None:
     ctypes.string_at(0)

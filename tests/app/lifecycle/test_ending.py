@@ -13,7 +13,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.lifecycle.ending import Ending
-from app.paths import ROOT, folders_below
+from app.system.paths import ROOT, folders_below
 from tests.app.conftest import FAKE_ENGINE
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are a matter of POSIX")

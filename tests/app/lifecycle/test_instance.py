@@ -20,7 +20,7 @@ from app.lifecycle import instance as instance_module
 from app.lifecycle import socket_place
 from app.lifecycle.instance import Instance
 from app.lifecycle.socket_place import is_own_peer, is_private, socket_names
-from app.paths import ROOT
+from app.system.paths import ROOT
 from engine.errors import InputError
 
 LATER = """

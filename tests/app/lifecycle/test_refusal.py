@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.lifecycle import refusal
-from app.paths import folders_below
+from app.system.paths import folders_below
 from engine.errors import InputError
 
 ERROR = InputError("Something is in the way.", "Take it away.")

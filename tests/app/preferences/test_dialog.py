@@ -12,7 +12,6 @@ from pytestqt.qtbot import QtBot
 
 from app.options.kinds import options_of
 from app.options.preferences import Preferences
-from app.paths import Folders
 from app.preferences.advanced import AdvancedPage
 from app.preferences.dialog import PreferencesDialog
 from app.preferences.network import NetworkPage
@@ -20,6 +19,7 @@ from app.preferences.page import OptionsPage
 from app.preferences.pages import preferences_dialog
 from app.preferences.row import OptionRow
 from app.settings import GenerationSettings, Settings, SettingsFile
+from app.system.paths import Folders
 
 
 class Desk(QObject):

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from app.bundle import RuntimeParts
 from app.downloads.control import Control, Stopped, Wish
 from app.runtime.environment import clean_environment
 from app.runtime.lock import Lock
 from app.runtime.progress import Stage
 from app.runtime.tools import INDEX_VARIABLE, Tools, tools_of
 from app.runtime.workshop import Workshop
+from app.system.bundle import RuntimeParts
 from engine.errors import InputError
 from tests.app.runtime.conftest import install
 from tests.app.runtime.packages import tiny_wheels

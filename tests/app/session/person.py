@@ -10,8 +10,8 @@ from pytestqt.qtbot import QtBot
 from app.chat.conversation import Message
 from app.chat.version_switch import VersionSwitch
 from app.engine_link import EngineLink
-from app.paths import Folders
 from app.settings import GenerationSettings, SettingsFile
+from app.system.paths import Folders
 from app.theme import Theme
 from app.window import MainWindow
 from engine.messages import ChatMessage

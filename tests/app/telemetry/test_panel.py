@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.engine_state import EngineState, Phase
-from app.plain_text import tip
+from app.system.plain_text import tip
 from app.telemetry import definitions
 from app.telemetry.card import Card
 from app.telemetry.card_grid import CardGrid

@@ -5,8 +5,8 @@ from pytestqt.qtbot import QtBot
 
 from app.engine_child import engine_program
 from app.engine_link import EngineLink
-from app.paths import Folders
 from app.settings import GenerationSettings, SettingsFile
+from app.system.paths import Folders
 from app.telemetry.comparison import Stage
 from app.telemetry.history import PARTS
 from engine.messages import Round

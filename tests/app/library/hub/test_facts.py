@@ -9,8 +9,8 @@ import pytest
 
 from app.library.hub.client import HubClient
 from app.library.hub.facts import fetch_facts, prune_facts, read_facts
-from app.library.hub.stop import Stop
 from app.library.hub.trouble import HubError, Trouble
+from app.system.stop import Stop
 from engine.errors import Cancelled
 from tests.app.library.hub.repositories import REST, safetensors, shapes, sharded, tiny
 from tests.hub import Hub, drop, no_range, status

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from app.library.hub.stop import Stop
 from app.library.local.finding import find_models, hub_cache
 from app.library.local.models import Home, LocalModel
 from app.library.local.prepared import find_prepared
 from app.library.local.removal import ASIDE, Removals, settle_leftovers
 from app.library.local.verification import Verifying, verify_model, verify_prepared
+from app.system.stop import Stop
 from engine.errors import Cancelled, CoppiceError
 from engine.weights.manifest import LayerFile, Manifest, Recipe
 from tests.app.library.hub.repositories import sharded, tiny

@@ -10,10 +10,10 @@ import pytest
 
 from app.library.hub.client import HubClient
 from app.library.hub.facts import fetch_facts
-from app.library.hub.stop import Stop
 from app.library.hub.trouble import HubError
 from app.library.pairing.vocabulary import VocabularyBook, fingerprint
-from app.paths import resource
+from app.system.paths import resource
+from app.system.stop import Stop
 from tests.app.library.hub.conftest import client, connect, hub
 from tests.app.library.hub.repositories import tiny
 from tests.hub import Hub

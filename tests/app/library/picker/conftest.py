@@ -25,8 +25,8 @@ from app.library.picker.page import Page
 from app.library.room import ModelsRoom
 from app.library.suggestions import SuggestedModel, Suggestion
 from app.notices import Notice
-from app.paths import Folders
 from app.settings import SettingsFile
+from app.system.paths import Folders
 from app.theme import LIGHT
 from engine.messages import Appraise, Appraised, Command, LayersAt
 from engine.options import LoadOptions

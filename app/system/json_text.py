@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from app.plain_text import well_formed
+from app.system.plain_text import well_formed
 
 # An escape of any kind, a whole pair of halves first: `\\ud83d` is a backslash and four letters.
 _ESCAPE = re.compile(

@@ -24,7 +24,7 @@ def well_formed(text: str) -> str:
     """The text as UTF-8 can hold it: halves of surrogate pairs are joined, and lone ones replaced by U+FFFD.
 
     Python keeps what is no UTF-8 in a file's name as such halves, and JSON has them as escapes. Every text from
-    elsewhere goes through here (or `app.json_text`) before it is kept, written or sent.
+    elsewhere goes through here (or `app.system.json_text`) before it is kept, written or sent.
     """
     if text.isascii():
         return text

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from app import json_text as json
+from app.system import json_text as json
 
 # A table of brackets alone takes twenty times its size in memory when it is parsed; real files have far fewer.
 _MIN_BYTES_PER_BRACKET = 8

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from PySide6.QtCore import QObject, Signal
 
-from app.addresses import join_password, names_person
-from app.background import attempt, start
+from app.system.addresses import join_password, names_person
+from app.system.background import attempt, start
 
 _log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ def root() -> Path:
     """
     if is_frozen():
         return _contents() / "source"
-    return Path(__file__).resolve().parent.parent
+    return Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)

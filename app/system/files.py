@@ -11,7 +11,7 @@ from contextlib import suppress
 from glob import escape
 from pathlib import Path
 
-from app.private_files import shared_mode
+from app.system.private_files import shared_mode
 
 PRIVATE = 0o600
 # Virus scanners and indexers of Windows hold new files open for a moment.

@@ -1,0 +1,1 @@
+"""What is asked of the operating system: folders, files, passwords, threads; and foreign text made safe."""
