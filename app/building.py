@@ -18,8 +18,8 @@ from app.runtime_wiring import connect_runtime
 from app.settings import Settings, SettingsFile
 from app.system.paths import Folders
 from app.system.plain_text import well_formed
-from app.theme import Theme
 from app.translation import install, language_of
+from app.ui.theme import Theme
 from app.window import MainWindow
 from engine.options import LoadOptions
 

@@ -14,9 +14,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.sealed_browser import SealedBrowser
-from app.theme import application_icon
 from app.translation import tr
+from app.ui.sealed_browser import SealedBrowser
+from app.ui.theme import application_icon
 from app.wording import mark
 
 _SHORTCUTS_WIDTH, _SHORTCUTS_HEIGHT = 460, 620

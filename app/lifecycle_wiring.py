@@ -7,8 +7,8 @@ from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 
 from app.lifecycle.instance import Instance
-from app.notices import Notice, Tone
 from app.translation import tr
+from app.ui.notices import Notice, Tone
 from app.window import MainWindow
 from engine import __version__
 
@@ -64,8 +64,8 @@ class Lifecycle(QObject):
 
     def ask_for_news(self, address: str) -> None:
         """Find out, beside the window, whether there is a newer version. What goes wrong is only logged."""
-        from app.library.jobs import Jobs  # noqa: PLC0415  # for who wants to know; the window opens without
         from app.lifecycle.updates import newest_release  # noqa: PLC0415
+        from app.ui.jobs import Jobs  # noqa: PLC0415  # for who wants to know; the window opens without
 
         jobs = Jobs(1, "news", self)
         self._window.tools.closing.connect(jobs.close)

@@ -21,8 +21,8 @@ from app.runtime.manager import runtime_manager
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder
 from app.system.plain_text import well_formed
 from app.system.private_files import become_private
-from app.theme import application_icon
 from app.thread_faults import ThreadFaults
+from app.ui.theme import application_icon
 from engine import __version__
 from engine.errors import InputError
 

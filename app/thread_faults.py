@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-from app.notices import Notice
 from app.translation import tr
+from app.ui.notices import Notice
 from app.wording import mark
 
 if TYPE_CHECKING:

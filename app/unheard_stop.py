@@ -3,8 +3,8 @@
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.engine_link import EngineLink
-from app.notices import Notice
 from app.translation import tr
+from app.ui.notices import Notice
 from engine.messages import Event, Failed, Finished
 
 UNHEARD_NOTICE = "stop-unheard"

@@ -7,7 +7,6 @@ from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QToolBar, QToolButton, QWidget
 
-from app.actions import Actions
 from app.afterwards import Afterwards
 from app.chat.controller import ChatController
 from app.chat.conversations import Conversations
@@ -18,14 +17,15 @@ from app.engine_link import EngineLink
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
 from app.library.terms_memory import last_load
-from app.notices import Notice, NoticeStack
 from app.settings import SettingsFile
 from app.status_area import StatusArea
 from app.system.paths import Folders
 from app.telemetry.room import TelemetryRoom
-from app.theme import Colors, Theme, application_icon, icon
 from app.translation import tr
 from app.tree_wiring import TreeRoom, connect_figures
+from app.ui.actions import Actions
+from app.ui.notices import Notice, NoticeStack
+from app.ui.theme import Colors, Theme, application_icon, icon
 from app.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from app.window_tools import WindowTools
 from engine.messages import Failed

@@ -10,13 +10,11 @@ from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QWidget
 
-from app.actions import Actions, plain
 from app.chat.conversations import Conversations
 from app.engine_state import EngineState
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
 from app.network import Network
-from app.notices import Notice, Tone
 from app.options.preferences import Preferences
 from app.palette.entries import Entry, used
 from app.palette.palette import CommandPalette
@@ -26,8 +24,10 @@ from app.settings import SettingsFile
 from app.shortcut_guard import ShortcutGuard
 from app.system.passwords import Passwords
 from app.system.paths import Folders
-from app.theme import Theme
 from app.translation import tr
+from app.ui.actions import Actions, plain
+from app.ui.notices import Notice, Tone
+from app.ui.theme import Theme
 from engine import __version__
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
-from app.assistant.buttons import make_room
 from app.assistant.progress_page import ProgressPage
 from app.assistant.proposal_page import ProposalPage
 from app.assistant.ready_page import ReadyPage
-from app.labels import label
 from app.runtime.progress import Progress, Stage
 from app.runtime_link import RuntimeLink
 from app.translation import tr
+from app.ui.buttons import make_room
+from app.ui.labels import label
 
 _SIZE = (620, 520)
 

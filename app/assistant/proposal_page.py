@@ -16,11 +16,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.assistant.words import cost_text, offer_text, said
-from app.labels import label
 from app.runtime.builds import UNKNOWN, Offer, Proposal
 from app.runtime.place import Wanted
 from app.system.plain_text import tip
 from app.translation import tr
+from app.ui.labels import label
 
 
 class ProposalPage(QWidget):

@@ -3,9 +3,9 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from app.assistant.buttons import make_room
-from app.labels import label
 from app.translation import tr
+from app.ui.buttons import make_room
+from app.ui.labels import label
 
 
 class ReadyPage(QWidget):

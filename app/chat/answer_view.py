@@ -19,11 +19,11 @@ from app.chat.reasoning import Split, split
 from app.chat.reveal import Reveal
 from app.chat.thought_view import ThoughtView
 from app.chat.token_origins import TokenOrigins
-from app.chat.tool import quiet_tool
 from app.chat.version_switch import VersionSwitch
-from app.theme import icon
-from app.throttle import FRAME_MS, Throttle
 from app.translation import tr
+from app.ui.theme import icon
+from app.ui.throttle import FRAME_MS, Throttle
+from app.ui.tool import quiet_tool
 
 
 class AnswerView(QWidget):

@@ -4,9 +4,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QToolButton, QWidget
 
-from app.labels import label
-from app.theme import Colors, reading_font
 from app.translation import tr
+from app.ui.labels import label
+from app.ui.theme import Colors, reading_font
 
 
 class BeginningRow(QWidget):

@@ -4,7 +4,7 @@ from html import escape
 
 from PySide6.QtGui import QTextBlock, QTextCursor, QTextFormat
 
-from app.theme import Colors
+from app.ui.theme import Colors
 
 # Properties of a block's frame.
 CODE = QTextFormat.Property.UserProperty.value + 20  # that it holds code

@@ -17,8 +17,8 @@ from app.chat.message_selection import MessageSelection, as_markdown
 from app.chat.question_view import QuestionView
 from app.chat.round_marks import RoundMarks
 from app.chat.token_origins import TokenOrigins
-from app.theme import Colors, icon, reading_font
 from app.translation import tr
+from app.ui.theme import Colors, icon, reading_font
 from engine.messages import Round
 
 if TYPE_CHECKING:  # Markdown and code take their time to read: they are there before the first answer is

@@ -7,7 +7,6 @@ from PySide6.QtCore import QDateTime, QLocale, QObject, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from app.actions import Actions
 from app.chat.archive.archive import Archive
 from app.chat.archive.importing import Imported
 from app.chat.archive.records import ConversationRecord, SearchHit
@@ -15,11 +14,12 @@ from app.chat.controller import ChatController
 from app.chat.keeper import Keeper
 from app.chat.round_keeper import RoundKeeper
 from app.chat.sidebar.panel import ConversationsPanel
-from app.notices import Notice, Tone
 from app.number_text import Number, share_text
-from app.save_dialog import ask_where
-from app.theme import Colors
 from app.translation import tr
+from app.ui.actions import Actions
+from app.ui.notices import Notice, Tone
+from app.ui.save_dialog import ask_where
+from app.ui.theme import Colors
 
 DELETED_NOTICE = "conversation-deleted"
 SAVING_NOTICE = "conversations-not-saved"

@@ -2,7 +2,7 @@
 
 from PySide6.QtGui import QTextBlock, QTextBlockFormat, QTextCharFormat, QTextCursor
 
-from app.theme import Colors, monospace_family
+from app.ui.theme import Colors, monospace_family
 
 _LINE_HEIGHT_PERCENT = 125
 

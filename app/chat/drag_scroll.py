@@ -4,7 +4,7 @@ from PySide6.QtCore import QObject, QPoint, QTimer
 from PySide6.QtWidgets import QScrollArea
 
 from app.chat.message_selection import MessageSelection
-from app.throttle import FRAME_MS
+from app.ui.throttle import FRAME_MS
 
 _MOST = 60  # pixels a frame
 

@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal
 from app.chat.code_kinds import CodeKinds
 from app.chat.formula_drawing import Formula, formula_of
 from app.chat.typesetter import Job, Typesetter
-from app.throttle import Throttle
+from app.ui.throttle import Throttle
 
 _MOST = 2_000
 

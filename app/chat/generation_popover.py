@@ -8,9 +8,9 @@ from app.chat.generation_form import GenerationForm
 from app.chat.preset_row import PresetRow
 from app.chat.presets import Presets
 from app.known_sentences import translated
-from app.labels import label
 from app.settings import GenerationSettings
 from app.translation import tr
+from app.ui.labels import label
 from engine.errors import InputError
 
 _WIDTH, _MARGIN = 360, 18

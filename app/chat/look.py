@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.options.preferences import TINT_OFF
-from app.theme import Colors
+from app.ui.theme import Colors
 
 SMALLEST, LARGEST, STEP = 60, 240, 10
 

@@ -13,9 +13,9 @@ from app.chat.speculation_state import speculation_state
 from app.chat.tint_legend import TintLegend
 from app.chat.welcome import Welcome
 from app.engine_state import EngineState
-from app.notices import Notice, NoticeStack
-from app.theme import Colors
 from app.translation import tr
+from app.ui.notices import Notice, NoticeStack
+from app.ui.theme import Colors
 
 ATTACHMENT_NOTICE = "not-attached"
 

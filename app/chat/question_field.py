@@ -8,8 +8,8 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
 from app.chat.text_length import is_writable
-from app.theme import reading_font
 from app.translation import tr
+from app.ui.theme import reading_font
 
 _MOST_LINES = 8
 

@@ -14,12 +14,12 @@ from app.chat.look import Look
 from app.chat.message_editor import MessageEditor, can_be_edited
 from app.chat.message_text import MessageText
 from app.chat.text_length import is_long
-from app.chat.tool import quiet_tool
 from app.chat.version_switch import VersionSwitch
-from app.labels import label
 from app.system.plain_text import tip
-from app.theme import icon
 from app.translation import tr
+from app.ui.labels import label
+from app.ui.theme import icon
+from app.ui.tool import quiet_tool
 
 if TYPE_CHECKING:
     from app.chat.plain_text_view import PlainTextView

@@ -5,11 +5,11 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction
 
-from app.actions import Actions
 from app.chat.look import LARGEST, SMALLEST, STEP
 from app.chat.panel import ChatPanel
 from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.settings import SettingsFile
+from app.ui.actions import Actions
 
 
 class Reading(QObject):

@@ -11,7 +11,7 @@ from app.chat.formulas import Latex
 from app.chat.math_syntax import DISPLAYED, INLINE
 from app.chat.pieces import Block
 from app.system.plain_text import marked
-from app.theme import Colors
+from app.ui.theme import Colors
 
 _MOST_COLUMNS = 96  # a table with more is shown as it was written
 

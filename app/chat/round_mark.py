@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QTextEdit
 from app.chat.document import MarkdownDocument, place_of
 from app.chat.message_text import MessageText
 from app.chat.source_places import source_places
-from app.theme import Colors
+from app.ui.theme import Colors
 
 _STRENGTH = 80  # of 255, of the ground
 

@@ -3,7 +3,6 @@
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
-from app.actions import Actions
 from app.chat.context.counter import TokenCounter
 from app.chat.controller import ChatController
 from app.chat.generation_popover import GenerationPopover
@@ -11,6 +10,7 @@ from app.chat.panel import ChatPanel
 from app.chat.presets import Presets
 from app.engine_link import EngineLink
 from app.settings import SettingsFile
+from app.ui.actions import Actions
 
 
 class Steering(QObject):

@@ -7,10 +7,10 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.known_sentences import translated
-from app.labels import label
 from app.number_text import Number, share_text
-from app.theme import Colors
 from app.translation import tr
+from app.ui.labels import label
+from app.ui.theme import Colors
 from engine.messages import Seconds, Statistics
 
 _BAR = QSize(260, 10)

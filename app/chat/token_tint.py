@@ -12,8 +12,8 @@ from app.chat.chances import UNKNOWN, Chances, probability
 from app.chat.token_origins import TokenOrigins
 from app.number_text import Number
 from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
-from app.theme import Colors
 from app.translation import tr
+from app.ui.theme import Colors
 from app.wording import mark
 
 _STRENGTH = 46  # of 255, of the tint by origin

@@ -4,10 +4,10 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from app.chat.conversation import Version
-from app.labels import label
 from app.system.plain_text import tip
-from app.theme import Colors, icon
 from app.translation import tr
+from app.ui.labels import label
+from app.ui.theme import Colors, icon
 
 _TOOL_SIZE = 22
 

@@ -5,9 +5,9 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVB
 
 from app.chat.conversation_view import COLUMN_WIDTH
 from app.engine_state import EngineState
-from app.labels import label
-from app.theme import application_icon
 from app.translation import tr
+from app.ui.labels import label
+from app.ui.theme import application_icon
 from app.wording import mark
 from engine.options import EMBEDDED
 

@@ -10,11 +10,11 @@ from app.known_sentences import translated
 from app.library.hub.client import HubClient
 from app.library.hub.facts import ModelFacts, fetch_facts
 from app.library.hub.trouble import HubError
-from app.library.jobs import Job, Jobs
 from app.library.pairing.drafts import Candidate, DraftChoice, choose_drafts
 from app.library.pairing.vocabulary import VocabularyBook
 from app.system.stop import Stop
 from app.translation import tr
+from app.ui.jobs import Job, Jobs
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 from app.library.hub.client import HubClient
 from app.library.hub.facts import ModelFacts, fetch_facts, prune_facts
 from app.library.hub.trouble import HubError, Trouble
-from app.library.jobs import Job, Jobs, Work
+from app.ui.jobs import Job, Jobs, Work
 from engine.errors import CoppiceError
 
 _AT_A_TIME = 3

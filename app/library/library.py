@@ -9,7 +9,6 @@ from app.library.estimator import Estimator
 from app.library.facts_controller import FactsController
 from app.library.hub.client import HubClient
 from app.library.hub.tokens import Tokens
-from app.library.jobs import Jobs
 from app.library.pairing.vocabulary import VocabularyBook
 from app.library.picker.chooser import Chooser
 from app.library.picker.row_prices import RowPrices
@@ -19,6 +18,7 @@ from app.library.suggestions import Suggestion, suggestions
 from app.library.terms_memory import TermsMemory
 from app.settings import SettingsFile
 from app.system.paths import Folders
+from app.ui.jobs import Jobs
 from engine.errors import CoppiceError
 from engine.messages import Event
 from engine.options import LoadOptions

@@ -20,11 +20,11 @@ from app.library.indicator import DownloadIndicator
 from app.library.picker.page import Page
 from app.library.suggestions import Suggestion
 from app.library.terms_memory import TermsMemory, last_load
-from app.notices import Notice, Tone
 from app.settings import SettingsFile
 from app.system.paths import Folders
-from app.theme import Colors
 from app.translation import tr
+from app.ui.notices import Notice, Tone
+from app.ui.theme import Colors
 from engine.messages import Event, Failed
 from engine.options import LoadOptions
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 from app.library.hub.client import HubClient
 from app.library.hub.search import SearchPage, SearchQuery, SearchResults, search
 from app.library.hub.trouble import HubError, Trouble
-from app.library.jobs import Job, Jobs
+from app.ui.jobs import Job, Jobs
 from engine.errors import CoppiceError
 
 

@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
-from app.labels import label
 from app.system.plain_text import unsteered
 from app.translation import tr
+from app.ui.labels import label
 
 _SIZE = (760, 520)
 

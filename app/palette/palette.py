@@ -6,11 +6,11 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
 
-from app.labels import label
 from app.palette.entries import Entry, found
 from app.palette.rows import HitDelegate, HitModel
-from app.theme import Colors
 from app.translation import tr
+from app.ui.labels import label
+from app.ui.theme import Colors
 
 _WIDTH, _MOST_ROWS, _TOP = 620, 11, 72
 _TO_LIST = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)

@@ -7,7 +7,7 @@ from PySide6.QtGui import QFont, QPainter, QPalette, QTextLayout
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from app.palette.entries import Hit
-from app.theme import Colors
+from app.ui.theme import Colors
 
 _Index = QModelIndex | QPersistentModelIndex
 _PADDING, _GAP = 12, 14

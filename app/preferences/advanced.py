@@ -3,12 +3,12 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QMessageBox, QPushButton, QVBoxLayout, QWidget
 
-from app.labels import label
 from app.options.preferences import ADVANCED
 from app.preferences.page import OptionsPage
 from app.preferences.places import PlaceRow
 from app.system.paths import Folders
 from app.translation import tr
+from app.ui.labels import label
 
 
 class AdvancedPage(OptionsPage):

@@ -16,11 +16,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.labels import label
 from app.preferences.page import OptionsPage
 from app.preferences.values import changes
 from app.settings import SettingsFile
 from app.translation import tr
+from app.ui.labels import label
 
 _SIZE = (860, 620)
 _LIST_WIDTH = 210

@@ -4,12 +4,12 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QPushButton, QVBoxLayout, QWidget
 
-from app.labels import label
 from app.preferences.page import OptionsPage
 from app.preferences.places import PlaceRow
 from app.runtime.builds import NAMES, Build
 from app.runtime_link import RuntimeLink
 from app.translation import tr
+from app.ui.labels import label
 
 
 class EnginePage(OptionsPage):

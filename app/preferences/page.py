@@ -5,11 +5,11 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.labels import label
 from app.preferences.row import OptionRow
 from app.preferences.values import default_of, options_on, value_of
 from app.settings import Settings
 from app.translation import tr
+from app.ui.labels import label
 
 
 class OptionsPage(QScrollArea):

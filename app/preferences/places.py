@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QWidget
 
-from app.labels import label
 from app.translation import tr
+from app.ui.labels import label
 
 
 class PlaceRow(QWidget):

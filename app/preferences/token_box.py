@@ -5,8 +5,8 @@ from typing import Protocol
 from PySide6.QtCore import SignalInstance
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.labels import label
 from app.translation import tr
+from app.ui.labels import label
 
 
 class TokenDesk(Protocol):

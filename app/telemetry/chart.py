@@ -8,9 +8,9 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QFrame, QWidget
 
-from app.staying_tips import keep_tips
 from app.telemetry.axis import HEADROOM, SpanAxis, ValueAxis, Words, paint_axis
 from app.telemetry.palette import Palette
+from app.ui.staying_tips import keep_tips
 
 _SMALLER = 0.85
 

@@ -9,8 +9,8 @@ from app.known_sentences import translated
 from app.number_text import Number
 from app.system.plain_text import tip
 from app.telemetry.comparison import Comparison, Outcome, Stage
-from app.throttle import Throttle
 from app.translation import tr
+from app.ui.throttle import Throttle
 from app.wording import mark
 
 _DEFINITION = mark(

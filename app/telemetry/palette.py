@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.theme import Colors
+from app.ui.theme import Colors
 
 
 @dataclass(frozen=True, slots=True)

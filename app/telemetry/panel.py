@@ -18,9 +18,9 @@ from app.telemetry.numbers import clock
 from app.telemetry.palette import palette_of
 from app.telemetry.scope import Scope
 from app.telemetry.time_chart import TimeChart
-from app.theme import Colors
-from app.throttle import Throttle
 from app.translation import tr
+from app.ui.theme import Colors
+from app.ui.throttle import Throttle
 from app.wording import mark
 from engine.messages import Loaded
 

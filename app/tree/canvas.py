@@ -5,7 +5,6 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
-from app.staying_tips import keep_tips
 from app.system.plain_text import tip
 from app.translation import tr
 from app.tree.brink import Brink
@@ -20,6 +19,7 @@ from app.tree.palette import Palette
 from app.tree.picture import Picture, Way
 from app.tree.snapshot import Snapshot, same_node
 from app.tree.way_to_show import WayToShow
+from app.ui.staying_tips import keep_tips
 from engine.watching import Inspected
 
 CHIPS, ICICLE = "chips", "icicle"

@@ -10,7 +10,6 @@ from PySide6.QtGui import QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.number_text import Number
-from app.save_dialog import ask_where
 from app.system.files import write_chosen
 from app.translation import tr
 from app.tree.history import History
@@ -20,6 +19,7 @@ from app.tree.recording import read_recording
 from app.tree.saving import Saving
 from app.tree.snapshot import Snapshot
 from app.tree.spill import FileSpill
+from app.ui.save_dialog import ask_where
 from engine.errors import InputError
 from engine.messages import Round
 

@@ -19,8 +19,8 @@ from app.engine_link import EngineLink
 from app.settings import SettingsFile
 from app.system.paths import Folders, folders_below
 from app.system.private_files import _Umask
-from app.theme import Theme
 from app.translation import install
+from app.ui.theme import Theme
 from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink

@@ -23,8 +23,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.notices import Notice
 from app.preferences.dialog import PreferencesDialog
+from app.ui.notices import Notice
 from app.window import MainWindow
 from tests.app.fake_link import FakeLink
 

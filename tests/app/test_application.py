@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 from app.building import wanted_pair
 from app.settings import Settings
 from app.system.paths import RESOURCES, ROOT, platform_folders
-from app.theme import DARK, LIGHT, application_icon, icon
+from app.ui.theme import DARK, LIGHT, application_icon, icon
 from engine import __version__
 from engine.options import LoadOptions
 from tests.app.conftest import FAKE_ENGINE
@@ -180,7 +180,7 @@ import sys
 from PySide6.QtWidgets import QApplication
 from app.chat.archive.store import Store
 from app.main import main
-from app.notices import NoticeStack
+from app.ui.notices import NoticeStack
 
 class Panic(BaseException):
     pass

@@ -17,9 +17,9 @@ from app import afterwards
 from app.afterwards import LATER, Afterwards
 from app.settings import SettingsFile
 from app.system.paths import Folders
-from app.theme import Theme
 from app.tree.layer_strip import LayerStrip
 from app.tree.message import EMPTY
+from app.ui.theme import Theme
 from app.window import MainWindow
 from engine.options import LoadOptions
 from engine.watching import Passing

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.help import ShortcutsDialog, about_box
 from app.lifecycle.report_dialog import ReportDialog
-from app.notices import Notice
+from app.ui.notices import Notice
 from app.window import MainWindow
 from engine.messages import PROTOCOL, Failed, Finished, Loading, Ready
 from tests.app.conftest import OpenWindow

@@ -15,7 +15,6 @@ from app.chat.conversation import Ending, Message
 from app.chat.figures import FiguresRow
 from app.chat.generation_form import GenerationForm
 from app.chat.time_popup import TimePopup
-from app.colors import LIGHT
 from app.downloads import disk
 from app.library.estimates import Terms
 from app.library.picker.entry import parameters_text
@@ -30,6 +29,7 @@ from app.system.paths import Folders
 from app.telemetry import numbers
 from app.telemetry.axis import ValueAxis
 from app.translation import tr
+from app.ui.colors import LIGHT
 from engine.messages import Seconds, Statistics
 
 STATISTICS = Statistics(

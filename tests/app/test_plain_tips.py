@@ -14,9 +14,9 @@ from pytestqt.qtbot import QtBot
 from app.chat.message_text import MessageText
 from app.help import about_box
 from app.lifecycle.refusal import refusal_box
-from app.sealed_browser import SealedBrowser
 from app.system.plain_text import tip, unsteered
-from app.theme import Theme
+from app.ui.sealed_browser import SealedBrowser
+from app.ui.theme import Theme
 from engine.errors import InputError
 
 APP = Path(__file__).parents[2] / "app"

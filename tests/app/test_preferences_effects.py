@@ -17,9 +17,9 @@ from app.building import with_prepared
 from app.downloads.place import hub_place
 from app.library.hub.token_desk import TokenDesk, masked
 from app.library.hub.tokens import Token, TokenOrigin, Tokens
-from app.notices import Notice
 from app.preferences.dialog import PreferencesDialog
 from app.system.paths import Folders
+from app.ui.notices import Notice
 from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink

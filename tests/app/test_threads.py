@@ -18,18 +18,18 @@ import pytest
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from app.notices import Notice
 from app.runtime.builds import UNKNOWN
 from app.runtime.hardware import Hardware
 from app.runtime.manager import RuntimeManager
 from app.system import background
 from app.system.paths import ROOT
 from app.thread_faults import FAULTS, ThreadFaults
+from app.ui.notices import Notice
 from tests.app.runtime.conftest import workshop
 from tests.app.thread_proofs import PROOFS, Case, Panic
 
 BACKGROUND = "app/system/background.py"
-BY_PARAMETER = {"app/library/jobs.py", "app/runtime_link.py", "app/system/background.py"}
+BY_PARAMETER = {"app/ui/jobs.py", "app/runtime_link.py", "app/system/background.py"}
 """Where the name of a thread is that of a parameter, which those who call it give as a literal."""
 
 MADE_BY_HAND = {

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.throttle import Throttle
+from app.ui.throttle import Throttle
 
 
 def test_the_first_request_is_served_at_once(qapp: QApplication) -> None:
@@ -48,7 +48,7 @@ def test_cancel_forgets_what_waits(qapp: QApplication) -> None:
 
 def test_slow_work_is_followed_by_a_longer_pause(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter([0.0, 0.2])
-    monkeypatch.setattr("app.throttle.time.perf_counter", lambda: next(now))
+    monkeypatch.setattr("app.ui.throttle.time.perf_counter", lambda: next(now))
     throttled = Throttle(lambda: None, interval_ms=33)
     throttled.request()
     assert throttled._timer.interval() == 600

@@ -145,9 +145,9 @@ def test_the_language_is_the_one_that_is_wanted_or_the_systems(
 
 
 TRANSLATED = (
-    "app/actions.py",
+    "app/ui/actions.py",
     "app/window.py",
-    "app/notices.py",
+    "app/ui/notices.py",
     "app/status_area.py",
     "app/preferences",
     "app/palette",

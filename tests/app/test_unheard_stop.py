@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import QCoreApplication
 
-from app.notices import Notice
+from app.ui.notices import Notice
 from app.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from engine.messages import ChatMessage, Failed, Finished
 from engine.options import GenerateOptions, LoadOptions

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QMessageBox
 
 from app.help import ShortcutsDialog
 from app.settings import SettingsFile
-from app.theme import DARK, LIGHT, Theme
+from app.ui.theme import DARK, LIGHT, Theme
 from app.window import MainWindow
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink

@@ -27,7 +27,6 @@ from app.downloads.progress import Request, State
 from app.downloads.queue import DownloadQueue
 from app.engine_child import BROKEN, EngineChild, EngineProgram
 from app.engine_link import EngineLink
-from app.library.jobs import Jobs
 from app.runtime.builds import UNKNOWN
 from app.runtime.installation import Installation
 from app.runtime.manager import RuntimeManager
@@ -35,6 +34,7 @@ from app.runtime.place import Wanted
 from app.runtime.progress import Stage
 from app.runtime_link import RuntimeLink
 from app.system.passwords import Passwords
+from app.ui.jobs import Jobs
 from engine.messages import Event, Failed
 from engine.options import LoadOptions
 from tests.app.runtime.conftest import workshop

@@ -24,11 +24,11 @@ from app.building import build_window
 from app.main import begin_engine, build_application, build_parser
 from app.settings import SettingsFile
 from app.system.paths import ROOT, folders_below
-from app.theme import Theme
 from app.tree.growth import stages
 from app.tree.live import Live
 from app.tree.recording import read_recording
 from app.tree.snapshot import Snapshot, partial, snapshot
+from app.ui.theme import Theme
 from app.window import MainWindow
 from engine.messages import Round
 from engine.options import LoadOptions

@@ -23,7 +23,7 @@ from app.chat.conversation import Conversation, Ending, Message
 from app.chat.conversation_view import ConversationView
 from app.chat.formulas import Latex
 from app.chat.plain_text_view import PlainTextView
-from app.theme import LIGHT
+from app.ui.theme import LIGHT
 
 SCROLLS = 20
 LONGEST_SECONDS = 60

@@ -13,12 +13,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 
 from app.main import build_application
-from app.notices import Notice, Tone
 from app.preferences.dialog import PreferencesDialog
 from app.settings import GenerationSettings, SettingsFile
 from app.system.paths import folders_below
-from app.theme import Theme
 from app.translation import install
+from app.ui.notices import Notice, Tone
+from app.ui.theme import Theme
 from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication
 from app.engine_state import EngineState, Phase
 from app.telemetry.room import TelemetryRoom
 from app.telemetry.time_chart import TimeChart
-from app.theme import DARK
+from app.ui.theme import DARK
 from engine.messages import Round
 from engine.options import GenerateOptions
 from tests.app.fake_link import FakeLink

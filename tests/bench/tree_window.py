@@ -23,8 +23,8 @@ from PySide6.QtCore import QEventLoop, Qt, QTimer
 from app.main import build_application
 from app.settings import SettingsFile
 from app.system.paths import folders_below
-from app.theme import Theme
 from app.tree.canvas import CHIPS, ICICLE, TreeCanvas
+from app.ui.theme import Theme
 from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink

@@ -20,9 +20,9 @@ from app.chat.archive.records import ConversationRecord, SearchHit
 from app.chat.sidebar.delegate import ConversationDelegate
 from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import ChatRow, Row, hit_rows, rows_of
-from app.labels import label
-from app.theme import Colors
 from app.translation import tr
+from app.ui.labels import label
+from app.ui.theme import Colors
 from app.wording import mark
 
 _SEARCH_MS = 120

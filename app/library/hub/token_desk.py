@@ -5,8 +5,8 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Signal
 
 from app.library.hub.tokens import Token, TokenOrigin, Tokens
-from app.library.jobs import Job, Jobs
 from app.translation import tr
+from app.ui.jobs import Job, Jobs
 from app.wording import mark
 from engine.errors import CoppiceError
 

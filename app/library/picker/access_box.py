@@ -5,9 +5,9 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.known_sentences import translated
-from app.labels import label
 from app.library.hub.trouble import HubError, Trouble
 from app.translation import tr
+from app.ui.labels import label
 from app.wording import mark
 from engine.errors import CoppiceError
 

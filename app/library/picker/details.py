@@ -3,7 +3,6 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QStackedLayout, QVBoxLayout, QWidget
 
-from app.labels import label
 from app.library.estimates import Terms
 from app.library.picker.access_box import AccessBox
 from app.library.picker.chooser import Chooser
@@ -15,8 +14,9 @@ from app.library.picker.terms_form import TermsForm
 from app.library.picker.verdict import Tone, Verdict, asking, priced
 from app.number_text import Number, size_text
 from app.system.plain_text import tip
-from app.theme import Colors
 from app.translation import tr
+from app.ui.labels import label
+from app.ui.theme import Colors
 from app.wording import mark
 from engine.messages import Appraised
 from engine.options import LoadOptions

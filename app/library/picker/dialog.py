@@ -19,10 +19,10 @@ from app.library.picker.load_strip import LoadStrip
 from app.library.picker.local_page import LocalPage
 from app.library.picker.offer import Deed
 from app.library.picker.page import Page
-from app.notices import Notice, NoticeStack
 from app.settings import SettingsFile
-from app.theme import Colors
 from app.translation import tr
+from app.ui.notices import Notice, NoticeStack
+from app.ui.theme import Colors
 from engine.errors import CoppiceError
 from engine.messages import Failed
 from engine.options import LoadOptions

@@ -13,8 +13,8 @@ from app.known_sentences import translated
 from app.library.picker.entry_delegate import tone_color
 from app.library.picker.verdict import Tone
 from app.number_text import share_text, size_text
-from app.theme import Colors
 from app.translation import tr
+from app.ui.theme import Colors
 from app.wording import mark
 
 PROGRESS = Qt.ItemDataRole.UserRole

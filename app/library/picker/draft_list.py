@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOpti
 from app.library.pairing.drafts import DraftChoice, Origin
 from app.number_text import size_text
 from app.system.plain_text import tip
-from app.theme import Colors
 from app.translation import tr
+from app.ui.theme import Colors
 from app.wording import mark
 from engine.options import NO_DRAFT
 

@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from app.library.picker.entry import Entry
 from app.library.picker.entry_list import BADGE, ENTRY, VERDICT
 from app.library.picker.verdict import Tone, Verdict
-from app.theme import Colors
 from app.translation import tr
+from app.ui.theme import Colors
 
 _SIDE, _ABOVE, _BETWEEN, _RADIUS = 14, 9, 3, 8
 _DOT = 7

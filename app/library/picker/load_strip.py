@@ -4,8 +4,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
 from app.engine_state import EngineState, Phase, describe_pair
-from app.labels import label
 from app.translation import tr
+from app.ui.labels import label
 
 
 class LoadStrip(QWidget):

@@ -9,7 +9,7 @@ from app.chat.document import MarkdownDocument
 from app.chat.formulas import Formulas
 from app.chat.manuscript import Manuscript
 from app.chat.rendering import BlockRenderer
-from app.theme import Colors
+from app.ui.theme import Colors
 
 
 class Growing(MarkdownDocument):

@@ -16,7 +16,7 @@ from app.chat.chances import UNKNOWN, Chances, as_details, from_details, level_o
 from app.chat.conversation import Conversation, Ending, Message
 from app.chat.kept import conversation_of, message_record
 from app.chat.look import Look
-from app.theme import LIGHT
+from app.ui.theme import LIGHT
 from engine.messages import Round
 from tests.app.chat.test_controller import Room, room
 from tests.app.fake_engine import finished, round_of

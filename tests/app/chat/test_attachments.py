@@ -18,7 +18,7 @@ from app.chat.attachments.reading import LARGEST_TEXT, read_attachment
 from app.chat.attachments.refusal import Refused
 from app.chat.attachments.tray import MOST_FILES, AttachmentTray
 from app.chat.composer import Composer
-from app.theme import LIGHT
+from app.ui.theme import LIGHT
 from tests.app.chat.pdfs import encrypted, pdf_of
 
 LATER = 10.0**12

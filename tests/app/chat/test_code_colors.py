@@ -11,7 +11,7 @@ from app.chat.code_kinds import CodeKinds, CodeText
 from app.chat.code_tokens import token_runs
 from app.chat.formulas import Formulas
 from app.chat.typesetter import Job, Typesetter
-from app.theme import DARK, LIGHT
+from app.ui.theme import DARK, LIGHT
 from tests.app.chat.growing import Growing
 
 CODE = 'def f(x):\n    """Says \U0001f333 to x."""\n    return [x, 12]  # all\n'

@@ -6,7 +6,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.composer import Composer
-from app.theme import LIGHT
+from app.ui.theme import LIGHT
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from app.chat import rendering
 from app.chat.budget import Budget
 from app.chat.pieces import Block
 from app.chat.rendering import BlockRenderer
-from app.theme import DARK, LIGHT
+from app.ui.theme import DARK, LIGHT
 from tests.app.chat.growing import Growing
 
 

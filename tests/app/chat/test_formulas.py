@@ -18,7 +18,7 @@ from app.chat.formula_image import OBJECT
 from app.chat.formulas import Formulas, Latex
 from app.chat.look import Look
 from app.options.preferences import TINT_ORIGIN
-from app.theme import DARK, LIGHT
+from app.ui.theme import DARK, LIGHT
 from tests.app.chat.growing import Growing
 
 BOX = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><path d="M0 0 H10 V10 H0 Z" fill="#010203"/></svg>'

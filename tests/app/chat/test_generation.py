@@ -10,7 +10,7 @@ from app.chat.controller import ChatController
 from app.chat.generation_popover import GenerationPopover
 from app.chat.presets import Presets
 from app.settings import GenerationSettings, SettingsFile
-from app.theme import Theme
+from app.ui.theme import Theme
 from tests.app.fake_link import FakeLink
 
 FULL = GenerationSettings("specexec", 128, 0.8, 0.95, 40, 0.05, 1.1, 7, 64, "Be brief.", 0.5, False, "drop")

@@ -15,7 +15,7 @@ from app.chat.look import Look
 from app.chat.markdown_view import MarkdownView
 from app.chat.message_text import MessageText
 from app.system import plain_text
-from app.theme import LIGHT
+from app.ui.theme import LIGHT
 
 APP = Path(plain_text.__file__).parent
 

@@ -19,7 +19,7 @@ from app.chat.message_text import MessageText
 from app.chat.plain_text_view import PlainStream, PlainTextView
 from app.chat.question_view import QuestionView
 from app.chat.text_length import is_long, is_writable
-from app.theme import LIGHT
+from app.ui.theme import LIGHT
 
 LINES = "".join(f"line {number}\n" for number in range(3_000))
 TEXTS = {

@@ -12,7 +12,7 @@ from app.chat.document import MarkdownDocument
 from app.chat.look import Look
 from app.chat.markdown_view import MarkdownView
 from app.chat.message_text import MessageText
-from app.theme import DARK, LIGHT
+from app.ui.theme import DARK, LIGHT
 from tests.app.chat.test_manuscript import Steps
 
 WORDS = "".join(f"word{number} " for number in range(20_000))

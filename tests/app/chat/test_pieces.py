@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.blocks import BlockStream
 from app.chat.pieces import Block
-from app.theme import LIGHT
+from app.ui.theme import LIGHT
 from tests.app.chat.growing import Growing
 
 LONGEST_TAIL = 8_500

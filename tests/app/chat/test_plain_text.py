@@ -17,9 +17,9 @@ from app.chat.question_view import QuestionView
 from app.chat.rendering import BlockRenderer
 from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import hit_rows
-from app.notices import Notice, NoticeStack
 from app.system.plain_text import can_be_seen, marked, runs_leftwards, tip, unsteered
-from app.theme import LIGHT
+from app.ui.notices import Notice, NoticeStack
+from app.ui.theme import LIGHT
 
 RLO, RLI, PDI, ZWSP = "\u202e", "\u2067", "\u2069", "\u200b"
 STEERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"

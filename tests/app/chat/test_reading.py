@@ -11,9 +11,9 @@ from app.chat.conversation import Conversation, Ending, Message
 from app.chat.conversation_view import ConversationView
 from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
-from app.notices import NoticeStack
 from app.settings import SettingsFile
-from app.theme import LIGHT
+from app.ui.notices import NoticeStack
+from app.ui.theme import LIGHT
 from engine.messages import Seconds, Statistics
 from tests.app.chat.mouse import drag, hold, release
 

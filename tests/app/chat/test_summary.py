@@ -12,7 +12,7 @@ from app.chat.conversation_view import ConversationView
 from app.chat.kept import conversation_of, message_record, settings_of
 from app.engine_state import EngineState, Phase
 from app.settings import SUMMARISE, GenerationSettings
-from app.theme import LIGHT
+from app.ui.theme import LIGHT
 from engine.messages import ChatMessage, Failed
 from tests.app.chat.test_controller import Room, room
 

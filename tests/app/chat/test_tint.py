@@ -16,10 +16,10 @@ from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
 from app.chat.token_origins import TokenOrigins
 from app.chat.token_tint import ChancePlaces, TokenTint
-from app.notices import NoticeStack
 from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.settings import SettingsFile
-from app.theme import LIGHT
+from app.ui.notices import NoticeStack
+from app.ui.theme import LIGHT
 from engine.messages import Round
 from tests.app.chat.test_token_origins import round_
 

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.conversation import Conversation, Ending, Message
 from app.chat.conversation_view import COLUMN_WIDTH, ConversationView
 from app.chat.figures import figures_of
-from app.theme import DARK, LIGHT
+from app.ui.theme import DARK, LIGHT
 from engine.messages import Seconds, Statistics
 
 FIGURES = Statistics(

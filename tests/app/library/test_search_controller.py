@@ -12,10 +12,10 @@ from app.library.facts_controller import FactsController
 from app.library.hub.client import HubClient
 from app.library.hub.facts import ModelFacts
 from app.library.hub.search import SearchQuery
-from app.library.jobs import Jobs
 from app.library.local.finding import find_models
 from app.library.search_controller import SearchController, SearchPhase
 from app.system.stop import Stop
+from app.ui.jobs import Jobs
 from engine.errors import CoppiceError
 from tests.app.library.hub.conftest import client, connect, hub
 from tests.app.library.hub.repositories import tiny

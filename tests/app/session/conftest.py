@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.engine_child import engine_program
 from app.engine_link import EngineLink
 from app.system.paths import folders_below
-from app.theme import Theme
+from app.ui.theme import Theme
 from tests.app.session.person import Session, opened
 
 

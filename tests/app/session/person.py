@@ -12,7 +12,7 @@ from app.chat.version_switch import VersionSwitch
 from app.engine_link import EngineLink
 from app.settings import GenerationSettings, SettingsFile
 from app.system.paths import Folders
-from app.theme import Theme
+from app.ui.theme import Theme
 from app.window import MainWindow
 from engine.messages import ChatMessage
 from engine.options import LoadOptions

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.engine_state import EngineState, Phase
 from app.telemetry.room import TelemetryRoom
-from app.theme import LIGHT
+from app.ui.theme import LIGHT
 from tests.app.fake_link import FakeLink
 from tests.app.telemetry.rounds import loaded
 

@@ -17,7 +17,7 @@ from app.telemetry.card_grid import CardGrid
 from app.telemetry.panel import NOTHING_YET
 from app.telemetry.room import TelemetryRoom
 from app.telemetry.time_chart import TimeChart
-from app.theme import DARK, LIGHT
+from app.ui.theme import DARK, LIGHT
 from engine.messages import Prefilled, Round
 from engine.options import GenerateOptions
 from tests.app.fake_link import FakeLink

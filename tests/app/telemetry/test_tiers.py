@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.telemetry.memory_picture import MemoryPicture, describe
 from app.telemetry.palette import palette_of
 from app.telemetry.tiers import bars_of
-from app.theme import LIGHT
+from app.ui.theme import LIGHT
 from tests.app.telemetry.rounds import GIB, loaded
 
 TIERS = st.lists(st.sampled_from(["device", "ram", "ssd"]), min_size=1, max_size=90).map(tuple)

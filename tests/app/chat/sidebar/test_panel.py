@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.archive.records import HIT_BEGIN, HIT_END, ConversationRecord, SearchHit
 from app.chat.sidebar.panel import ConversationsPanel
 from app.chat.sidebar.rows import ChatRow, HeaderRow, Row, hit_rows, rows_of
-from app.theme import DARK, LIGHT
+from app.ui.theme import DARK, LIGHT
 
 NOON = datetime.datetime(2026, 11, 20, 12).astimezone().timestamp()
 DAY = 24 * 3600.0

@@ -24,10 +24,10 @@ from app.library.picker.dialog import ModelsDialog
 from app.library.picker.page import Page
 from app.library.room import ModelsRoom
 from app.library.suggestions import SuggestedModel, Suggestion
-from app.notices import Notice
 from app.settings import SettingsFile
 from app.system.paths import Folders
-from app.theme import LIGHT
+from app.ui.notices import Notice
+from app.ui.theme import LIGHT
 from engine.messages import Appraise, Appraised, Command, LayersAt
 from engine.options import LoadOptions
 from tests.app.fake_engine import loaded

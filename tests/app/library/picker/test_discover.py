@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 
 from app.library.picker.entry_list import ENTRY
 from app.library.picker.filters import Size
-from app.notices import Notice
+from app.ui.notices import Notice
 from tests.app.library.hub.repositories import tiny
 from tests.app.library.local.folders import cached
 from tests.app.library.picker.conftest import Desk, put_up

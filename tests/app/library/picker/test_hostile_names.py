@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QLabel, QToolTip
 
 from app.library.picker.page import Page
-from app.theme import Theme
+from app.ui.theme import Theme
 from engine.messages import Appraise, Appraised
 from tests.app.library.picker import conftest
 from tests.app.library.picker.conftest import Desk, put_up

@@ -1,0 +1,1 @@
+"""Widgets, colours, notices and actions that every room uses."""
