@@ -8,7 +8,7 @@ from importlib import import_module
 from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QWidget
 
-from app.known_sentences import prepare
+from app.i18n.known_sentences import prepare
 from app.runtime_link import Task
 
 _log = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 
 from app.engine_link import EngineLink
+from app.i18n.translation import install, language_of
 from app.library.terms_memory import last_load
 from app.lifecycle.garbage import Garbage
 from app.lifecycle_wiring import Lifecycle
@@ -18,7 +19,6 @@ from app.runtime_wiring import connect_runtime
 from app.settings import Settings, SettingsFile
 from app.system.paths import Folders
 from app.system.plain_text import well_formed
-from app.translation import install, language_of
 from app.ui.theme import Theme
 from app.window import MainWindow
 from engine.options import LoadOptions

@@ -10,9 +10,9 @@ from typing import NoReturn, Protocol
 from app.downloads.control import Wish
 from app.downloads.disk import size_text
 from app.downloads.download import Download
-from app.downloads.durations import time_text
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
+from app.i18n.durations import time_text
 from app.library.hub.tokens import Tokens
 from app.system import json_text as json
 from app.system.background import start

@@ -13,11 +13,11 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from app.i18n.translation import tr
 from app.runtime.engine_variables import engine_variables
 from app.runtime.manager import RuntimeManager
 from app.system.background import repeat, start
 from app.system.paths import ROOT
-from app.translation import tr
 from engine.messages import UNHEARD_EXIT
 
 ADDRESS_VARIABLE = "COPPICE_ENGINE_ADDRESS"

@@ -13,9 +13,9 @@ from typing import Any
 from PySide6.QtCore import QObject, QThread, Signal
 
 from app.engine_child import BROKEN, EngineChild, EngineProgram, describe_exit
+from app.i18n.translation import tr
 from app.system.background import lasting, report
 from app.system.plain_text import well_formed_values
-from app.translation import tr
 from engine.errors import CoppiceError
 from engine.messages import (
     PROTOCOL,

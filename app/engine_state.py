@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from app.downloads.durations import time_text
-from app.known_sentences import translated
-from app.translation import tr
+from app.i18n.durations import time_text
+from app.i18n.known_sentences import translated
+from app.i18n.translation import tr
 from engine.messages import Loaded
 
 

@@ -14,10 +14,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.translation import tr
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.ui.sealed_browser import SealedBrowser
 from app.ui.theme import application_icon
-from app.wording import mark
 
 _SHORTCUTS_WIDTH, _SHORTCUTS_HEIGHT = 460, 620
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 
+from app.i18n.translation import tr
 from app.lifecycle.instance import Instance
-from app.translation import tr
 from app.ui.notices import Notice, Tone
 from app.window import MainWindow
 from engine import __version__

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.downloads.control import Wish
-from app.known_sentences import translated
+from app.i18n.known_sentences import translated
+from app.i18n.translation import tr
 from app.runtime.manager import RuntimeManager
 from app.runtime.place import Installed, Wanted
 from app.runtime.progress import Progress, Stage
 from app.system.background import attempt, start
-from app.translation import tr
 from engine.errors import CoppiceError
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from PySide6.QtCore import QObject
 
 from app.chat.welcome import EXAMPLES
 from app.engine_state import EngineState, Phase
+from app.i18n.translation import tr
 from app.runtime.manager import RuntimeManager
 from app.runtime.progress import Progress, Stage
 from app.runtime_link import RuntimeLink
-from app.translation import tr
 from app.ui.notices import Notice, Tone
 from app.window import ENGINE_NOTICE, MainWindow
 from engine.options import EMBEDDED, LoadOptions

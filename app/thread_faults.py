@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-from app.translation import tr
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.ui.notices import Notice
-from app.wording import mark
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs

@@ -14,6 +14,7 @@ from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
 from app.chat.steering import Steering
 from app.engine_link import EngineLink
+from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
 from app.library.terms_memory import last_load
@@ -21,7 +22,6 @@ from app.settings import SettingsFile
 from app.status_area import StatusArea
 from app.system.paths import Folders
 from app.telemetry.room import TelemetryRoom
-from app.translation import tr
 from app.tree_wiring import TreeRoom, connect_figures
 from app.ui.actions import Actions
 from app.ui.notices import Notice, NoticeStack

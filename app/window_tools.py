@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.chat.conversations import Conversations
 from app.engine_state import EngineState
+from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
 from app.network import Network
@@ -24,7 +25,6 @@ from app.settings import SettingsFile
 from app.shortcut_guard import ShortcutGuard
 from app.system.passwords import Passwords
 from app.system.paths import Folders
-from app.translation import tr
 from app.ui.actions import Actions, plain
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Theme

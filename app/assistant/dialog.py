@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QStackedWidget,
 from app.assistant.progress_page import ProgressPage
 from app.assistant.proposal_page import ProposalPage
 from app.assistant.ready_page import ReadyPage
+from app.i18n.translation import tr
 from app.runtime.progress import Progress, Stage
 from app.runtime_link import RuntimeLink
-from app.translation import tr
 from app.ui.buttons import make_room
 from app.ui.labels import label
 

@@ -3,9 +3,9 @@
 from PySide6.QtWidgets import QProgressBar, QVBoxLayout, QWidget
 
 from app.assistant.words import detail_text, stage_text
-from app.known_sentences import translated
+from app.i18n.known_sentences import translated
+from app.i18n.translation import tr
 from app.runtime.progress import Progress
-from app.translation import tr
 from app.ui.labels import label
 
 _STEPS = 1000

@@ -16,10 +16,10 @@ from PySide6.QtWidgets import (
 )
 
 from app.assistant.words import cost_text, offer_text, said
+from app.i18n.translation import tr
 from app.runtime.builds import UNKNOWN, Offer, Proposal
 from app.runtime.place import Wanted
 from app.system.plain_text import tip
-from app.translation import tr
 from app.ui.labels import label
 
 

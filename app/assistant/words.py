@@ -1,12 +1,12 @@
 """What is said about builds and progress, in the person's language."""
 
-from app.downloads.durations import time_text
-from app.known_sentences import translated
-from app.number_text import size_text
+from app.i18n.durations import time_text
+from app.i18n.known_sentences import translated
+from app.i18n.number_text import size_text
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.runtime.builds import NAMES, Offer, Remark
 from app.runtime.progress import Progress, Stage
-from app.translation import tr
-from app.wording import mark
 
 _STAGES = {
     Stage.IDLE: mark("Nothing is being installed."),

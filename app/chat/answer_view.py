@@ -20,7 +20,7 @@ from app.chat.reveal import Reveal
 from app.chat.thought_view import ThoughtView
 from app.chat.token_origins import TokenOrigins
 from app.chat.version_switch import VersionSwitch
-from app.translation import tr
+from app.i18n.translation import tr
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
 from app.ui.tool import quiet_tool

@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QToolButton, QWidget
 
-from app.translation import tr
+from app.i18n.translation import tr
 from app.ui.labels import label
 from app.ui.theme import Colors, reading_font
 

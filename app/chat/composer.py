@@ -11,8 +11,8 @@ from app.chat.beginning_row import BeginningRow
 from app.chat.context.meter import ContextMeter
 from app.chat.question_field import QuestionField
 from app.chat.speculation_state import SpeculationState
+from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.translation import tr
 from app.ui.theme import Colors, icon
 from app.ui.tool import quiet_tool
 

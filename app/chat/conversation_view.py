@@ -17,7 +17,7 @@ from app.chat.message_selection import MessageSelection, as_markdown
 from app.chat.question_view import QuestionView
 from app.chat.round_marks import RoundMarks
 from app.chat.token_origins import TokenOrigins
-from app.translation import tr
+from app.i18n.translation import tr
 from app.ui.theme import Colors, icon, reading_font
 from engine.messages import Round
 

@@ -14,8 +14,8 @@ from app.chat.controller import ChatController
 from app.chat.keeper import Keeper
 from app.chat.round_keeper import RoundKeeper
 from app.chat.sidebar.panel import ConversationsPanel
-from app.number_text import Number, share_text
-from app.translation import tr
+from app.i18n.number_text import Number, share_text
+from app.i18n.translation import tr
 from app.ui.actions import Actions
 from app.ui.notices import Notice, Tone
 from app.ui.save_dialog import ask_where

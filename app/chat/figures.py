@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from app.chat.conversation import Ending, Message
 from app.chat.time_popup import TimePopup
-from app.known_sentences import translated
-from app.number_text import Number
+from app.i18n.known_sentences import translated
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system.plain_text import tip
-from app.translation import tr
 from app.ui.flow_layout import FlowLayout
 from app.ui.theme import Colors
-from app.wording import mark
 from engine.messages import Statistics
 
 _ENDINGS = {

@@ -13,10 +13,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.settings import DROP, RANDOM_SEED, STOP, SUMMARISE, GenerationSettings
-from app.translation import tr
 from app.ui.number_fields import DecimalField, give_room
-from app.wording import mark
 from engine.errors import InputError
 from engine.options import METHODS
 

@@ -5,8 +5,8 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.chat.link_address import is_misleading, may_open, shown_address
+from app.i18n.translation import tr
 from app.system.plain_text import marked
-from app.translation import tr
 
 _LONGEST_TEXT = 200
 

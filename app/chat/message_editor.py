@@ -5,8 +5,8 @@ from PySide6.QtGui import QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QToolButton, QToolTip, QVBoxLayout, QWidget
 
 from app.chat.text_length import is_writable
+from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.translation import tr
 
 _LEAST_LINES, _MOST_LINES = 2, 16
 

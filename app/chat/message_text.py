@@ -24,8 +24,8 @@ from app.chat.code_header import copied_block
 from app.chat.excerpt import selected_text
 from app.chat.link_address import may_open, shown_address
 from app.chat.link_opening import follow_link
+from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.translation import tr
 from app.ui.sealed_browser import SealedBrowser
 from app.ui.theme import reading_font
 

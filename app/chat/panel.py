@@ -13,7 +13,7 @@ from app.chat.speculation_state import speculation_state
 from app.chat.tint_legend import TintLegend
 from app.chat.welcome import Welcome
 from app.engine_state import EngineState
-from app.translation import tr
+from app.i18n.translation import tr
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
 

@@ -6,9 +6,9 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.chat.presets import Presets
+from app.i18n.translation import tr
 from app.settings import GenerationSettings
 from app.system.plain_text import tip
-from app.translation import tr
 from engine.errors import InputError
 
 

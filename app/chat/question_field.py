@@ -8,7 +8,7 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
 from app.chat.text_length import is_writable
-from app.translation import tr
+from app.i18n.translation import tr
 from app.ui.theme import reading_font
 
 _MOST_LINES = 8

@@ -15,8 +15,8 @@ from app.chat.message_editor import MessageEditor, can_be_edited
 from app.chat.message_text import MessageText
 from app.chat.text_length import is_long
 from app.chat.version_switch import VersionSwitch
+from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.translation import tr
 from app.ui.labels import label
 from app.ui.theme import icon
 from app.ui.tool import quiet_tool

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from app.known_sentences import translated
+from app.i18n.known_sentences import translated
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.settings import GenerationSettings
-from app.translation import tr
-from app.wording import mark
 from engine.messages import Loaded, Statistics
 
 _WITHOUT_DRAFT = ("auto", "lookup")

@@ -11,7 +11,7 @@ from app.chat.formulas import Formulas
 from app.chat.look import Look
 from app.chat.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView
 from app.chat.message_text import MessageText
-from app.translation import tr
+from app.i18n.translation import tr
 
 _INDENT = 14
 

@@ -5,12 +5,12 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
 from app.chat.token_tint import Tint, chance_tints, origin_tints
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.system.plain_text import tip
-from app.translation import tr
 from app.ui.flow_layout import FlowLayout
 from app.ui.theme import Colors
-from app.wording import mark
 
 _SWATCH, _CLOSER = QSize(18, 12), QSize(22, 18)
 _MEANING = {

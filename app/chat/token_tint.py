@@ -10,11 +10,11 @@ from PySide6.QtGui import QColor, QTextCharFormat
 
 from app.chat.chances import UNKNOWN, Chances, probability
 from app.chat.token_origins import TokenOrigins
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
-from app.translation import tr
 from app.ui.theme import Colors
-from app.wording import mark
 
 _STRENGTH = 46  # of 255, of the tint by origin
 

@@ -4,8 +4,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from app.chat.conversation import Version
+from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.translation import tr
 from app.ui.labels import label
 from app.ui.theme import Colors, icon
 

@@ -5,10 +5,10 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVB
 
 from app.chat.conversation_view import COLUMN_WIDTH
 from app.engine_state import EngineState
-from app.translation import tr
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.ui.labels import label
 from app.ui.theme import application_icon
-from app.wording import mark
 from engine.options import EMBEDDED
 
 EXAMPLES = (

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
+from app.i18n.translation import tr
 from app.library.draft_finder import Placed
 from app.library.hub.rows import ModelRow
 from app.library.local.models import LocalModel
 from app.library.pairing.drafts import Candidate, Origin
 from app.library.suggestions import SuggestedModel, Suggestion
 from app.system.paths import resource
-from app.translation import tr
 from engine.options import EMBEDDED
 
 _DEMO_BYTES = 2_257_720

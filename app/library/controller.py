@@ -8,8 +8,8 @@ from PySide6.QtCore import QObject, Signal
 
 from app.engine_link import EngineLink
 from app.engine_state import EngineState, Phase
+from app.i18n.translation import tr
 from app.library.load_pace import LoadPace
-from app.translation import tr
 from engine.messages import Event, Failed, Finished, Loaded, Loading, Ready
 from engine.options import LoadOptions
 

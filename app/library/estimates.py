@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from app.known_sentences import translated
-from app.number_text import Number
-from app.translation import tr
+from app.i18n.known_sentences import translated
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from engine.messages import Appraised
 from engine.options import LoadOptions, Place
 

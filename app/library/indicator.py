@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QToolButton, QWidget
 
 from app.downloads.progress import Progress, State
-from app.translation import tr
+from app.i18n.translation import tr
 
 
 class DownloadIndicator(QToolButton):

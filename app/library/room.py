@@ -13,7 +13,8 @@ from app.downloads.progress import Progress, State
 from app.downloads.queue import DownloadQueue
 from app.engine_link import EngineLink
 from app.engine_state import EngineState
-from app.known_sentences import translated
+from app.i18n.known_sentences import translated
+from app.i18n.translation import tr
 from app.library.acquisition import Acquisition
 from app.library.hub.tokens import Tokens
 from app.library.indicator import DownloadIndicator
@@ -22,7 +23,6 @@ from app.library.suggestions import Suggestion
 from app.library.terms_memory import TermsMemory, last_load
 from app.settings import SettingsFile
 from app.system.paths import Folders
-from app.translation import tr
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
 from engine.messages import Event, Failed

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.i18n.translation import tr
 from app.library.local.finding import find_models, hub_cache
 from app.library.local.models import Home, LocalModel
 from app.library.local.prepared import PreparedCopy, find_prepared
 from app.library.local.removal import Removals, Removed, settle_leftovers
 from app.library.local.verification import Verifying, verify_model, verify_prepared
 from app.system.stop import Stop
-from app.translation import tr
 from app.ui.jobs import Job, Jobs
 from engine.errors import CoppiceError
 

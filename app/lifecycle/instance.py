@@ -7,9 +7,9 @@ from pathlib import Path
 from PySide6.QtCore import QByteArray, QDeadlineTimer, QLockFile, QObject, QTimer, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
+from app.i18n.translation import tr
 from app.lifecycle.socket_place import is_own_peer, socket_names
 from app.system import json_text as json
-from app.translation import tr
 from engine.errors import InputError
 
 _log = logging.getLogger(__name__)

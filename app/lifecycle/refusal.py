@@ -4,10 +4,10 @@ import sys
 
 from PySide6.QtWidgets import QApplication, QMessageBox
 
+from app.i18n.translation import install, language_of, tr
 from app.system.bundle import is_frozen
 from app.system.paths import Folders
 from app.system.plain_text import PLAIN_LABELS
-from app.translation import install, language_of, tr
 from engine.errors import CoppiceError, InputError
 
 BAD_INPUT = 2

@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
+from app.i18n.translation import tr
 from app.system.plain_text import unsteered
-from app.translation import tr
 from app.ui.labels import label
 
 _SIZE = (760, 520)

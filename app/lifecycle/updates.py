@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from app.downloads.connection import Connection, read_whole
 from app.downloads.failures import Passing, UnsuitableError
-from app.known_sentences import translated
+from app.i18n.known_sentences import translated
+from app.i18n.translation import tr
 from app.system import json_text as json
-from app.translation import tr
 from engine.errors import CoppiceError
 
 if TYPE_CHECKING:

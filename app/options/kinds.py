@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.wording import mark
+from app.i18n.wording import mark
 
 _OPTION = "option"
 _Value = TypeVar("_Value")

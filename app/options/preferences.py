@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from app.i18n.wording import mark
 from app.options.kinds import Choice, Decimal, Effect, Folder, Folders, Switch, Text, Whole, option
-from app.wording import mark
 
 APPEARANCE, CHAT, MODELS, MEMORY = "appearance", "chat", "models", "memory"
 SPECULATION, NETWORK, ADVANCED = "speculation", "network", "advanced"

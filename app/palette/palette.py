@@ -6,9 +6,9 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
 
+from app.i18n.translation import tr
 from app.palette.entries import Entry, found
 from app.palette.rows import HitDelegate, HitModel
-from app.translation import tr
 from app.ui.labels import label
 from app.ui.theme import Colors
 

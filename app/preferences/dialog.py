@@ -16,10 +16,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.translation import tr
 from app.preferences.page import OptionsPage
 from app.preferences.values import changes
 from app.settings import SettingsFile
-from app.translation import tr
 from app.ui.labels import label
 
 _SIZE = (860, 620)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QListWidget, QPushButton, QVBoxLayout, QWidget
 
+from app.i18n.translation import tr
 from app.options.kinds import Folder, Folders
 from app.preferences.editors import Editor
-from app.translation import tr
 
 _LIST_ROWS = 4
 

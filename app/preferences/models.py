@@ -4,11 +4,11 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QWidget
 
+from app.i18n.translation import tr
 from app.options.preferences import MODELS
 from app.preferences.page import OptionsPage
 from app.preferences.places import PlaceRow
 from app.system.paths import Folders
-from app.translation import tr
 
 
 class ModelsPage(OptionsPage):

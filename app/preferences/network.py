@@ -3,10 +3,10 @@
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
+from app.i18n.translation import tr
 from app.options.preferences import NETWORK
 from app.preferences.page import OptionsPage
 from app.preferences.token_box import TokenBox, TokenDesk
-from app.translation import tr
 
 
 class NetworkPage(OptionsPage):

@@ -5,10 +5,10 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
+from app.i18n.translation import tr
 from app.preferences.row import OptionRow
 from app.preferences.values import default_of, options_on, value_of
 from app.settings import Settings
-from app.translation import tr
 from app.ui.labels import label
 
 

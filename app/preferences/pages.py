@@ -4,6 +4,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QWidget
 
+from app.i18n.translation import tr
 from app.options.preferences import APPEARANCE, CHAT, MEMORY, SPECULATION
 from app.preferences.advanced import AdvancedPage
 from app.preferences.dialog import PreferencesDialog
@@ -13,7 +14,6 @@ from app.preferences.page import OptionsPage
 from app.preferences.token_box import TokenDesk
 from app.settings import SettingsFile
 from app.system.paths import Folders
-from app.translation import tr
 
 
 def preferences_dialog(

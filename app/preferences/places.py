@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QWidget
 
-from app.translation import tr
+from app.i18n.translation import tr
 from app.ui.labels import label
 
 

@@ -6,7 +6,8 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.options.kinds import Choice, Decimal, Folder, Folders, Name, Option, Switch, Text, Whole
 from app.preferences.editors import (
     ChoiceEditor,
@@ -19,7 +20,6 @@ from app.preferences.editors import (
 )
 from app.preferences.folder_editors import FolderEditor, FoldersEditor
 from app.settings import Settings
-from app.translation import tr
 from app.ui.labels import label
 
 

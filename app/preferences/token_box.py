@@ -5,7 +5,7 @@ from typing import Protocol
 from PySide6.QtCore import SignalInstance
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.translation import tr
+from app.i18n.translation import tr
 from app.ui.labels import label
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from app.i18n.wording import mark
 from app.runtime.hardware import Hardware
 from app.runtime.lock import Lock
-from app.wording import mark
 
 CUDA_DRIVER = (580,)
 """What CUDA 13.0 asks for, on Linux and on Windows."""

@@ -5,6 +5,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.telemetry.curves import bytes_per_second, mean_bytes_per_second
 from app.telemetry.history import Rows
 from app.telemetry.legend import Entry, Mark
@@ -12,8 +14,6 @@ from app.telemetry.line_chart import LineChart, Series
 from app.telemetry.numbers import rate
 from app.telemetry.palette import Palette
 from app.telemetry.scope import Scope
-from app.translation import tr
-from app.wording import mark
 from engine.messages import Loaded
 
 _SERIES = (

@@ -6,7 +6,8 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QMouseEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.telemetry.acceptance import BUCKETS, EDGES, Acceptance, bucket_of
 from app.telemetry.axis import round_step
 from app.telemetry.chart import Chart
@@ -14,7 +15,6 @@ from app.telemetry.legend import Entry, Mark
 from app.telemetry.numbers import percent
 from app.telemetry.palette import Palette
 from app.telemetry.tip import tell
-from app.translation import tr
 
 _WIDTH = 1 / BUCKETS
 _PALE = 90  # of 255: the bars stand behind

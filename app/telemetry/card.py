@@ -6,11 +6,11 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QToolButton, QToolTip, QVBoxLayout, QWidget
 
+from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.telemetry.definitions import Figure
 from app.telemetry.legend import Entry, Legend
 from app.telemetry.palette import Palette
-from app.translation import tr
 
 _PICTURE_HEIGHT = 118
 

@@ -1,5 +1,6 @@
 """All figures of the panel, in the order in which they are read."""
 
+from app.i18n.wording import mark
 from app.telemetry import definitions
 from app.telemetry.bandwidth_chart import BandwidthChart
 from app.telemetry.calibration_chart import CalibrationChart
@@ -11,7 +12,6 @@ from app.telemetry.memory_picture import MemoryPicture
 from app.telemetry.numbers import count
 from app.telemetry.scope import Scope
 from app.telemetry.stack_chart import StackChart
-from app.wording import mark
 
 MEASURED = (BandwidthChart, MemoryPicture)
 """Pictures that show something of the pair itself: they have `show_pair`."""

@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.engine_link import EngineLink
 from app.engine_state import EngineState
-from app.wording import mark
+from app.i18n.wording import mark
 from engine.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics
 from engine.options import GenerateOptions
 

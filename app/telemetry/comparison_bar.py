@@ -5,13 +5,13 @@ from textwrap import shorten
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
-from app.known_sentences import translated
-from app.number_text import Number
+from app.i18n.known_sentences import translated
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.telemetry.comparison import Comparison, Outcome, Stage
-from app.translation import tr
 from app.ui.throttle import Throttle
-from app.wording import mark
 
 _DEFINITION = mark(
     "Asks the last question once more, with the same seed but without speculation, for as many tokens as the "

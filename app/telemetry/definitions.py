@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.telemetry.curves import MEAN_OF
-from app.translation import tr
-from app.wording import mark
 
 FEW_ROUNDS = 10
 """Fewer do not say much about a share."""

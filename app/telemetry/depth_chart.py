@@ -6,7 +6,8 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QMouseEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.telemetry.acceptance import Acceptance
 from app.telemetry.axis import whole_step
 from app.telemetry.chart import Chart
@@ -15,7 +16,6 @@ from app.telemetry.legend import Entry, Mark
 from app.telemetry.numbers import count, percent
 from app.telemetry.palette import Palette
 from app.telemetry.tip import tell
-from app.translation import tr
 
 _WIDTH = 0.8
 _FEWEST = 8  # depths in view, so that two bars are not two walls

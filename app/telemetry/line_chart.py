@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
+from app.i18n.translation import tr
 from app.telemetry.axis import Words, round_top
 from app.telemetry.curves import Curve
 from app.telemetry.downsample import in_span, keep_extremes
@@ -17,7 +18,6 @@ from app.telemetry.line_item import LineItem
 from app.telemetry.palette import Palette
 from app.telemetry.scope import Scope
 from app.telemetry.time_chart import TimeChart
-from app.translation import tr
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.telemetry.legend import Entry, Mark
 from app.telemetry.numbers import size
 from app.telemetry.palette import Palette
 from app.telemetry.tiers import Bar, Cell, bars_of
-from app.translation import tr
-from app.wording import mark
 from engine.messages import Loaded
 
 _BAR_HEIGHT = 22

@@ -1,6 +1,6 @@
 """Numbers as people read them."""
 
-from app.number_text import Number
+from app.i18n.number_text import Number
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 

@@ -4,7 +4,9 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPalette, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.telemetry.card import Card
 from app.telemetry.card_grid import CardGrid
@@ -18,10 +20,8 @@ from app.telemetry.numbers import clock
 from app.telemetry.palette import palette_of
 from app.telemetry.scope import Scope
 from app.telemetry.time_chart import TimeChart
-from app.translation import tr
 from app.ui.theme import Colors
 from app.ui.throttle import Throttle
-from app.wording import mark
 from engine.messages import Loaded
 
 NOTHING_YET = mark("Figures appear here while an answer is written.")

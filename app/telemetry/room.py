@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from app.engine_link import EngineLink
 from app.engine_state import EngineState
+from app.i18n.translation import tr
 from app.telemetry.comparison import Comparison
-from app.translation import tr
 from app.ui.theme import Colors
 from engine.messages import ChatMessage, Event, Loaded, Prefilled, Ready, Round
 from engine.options import GenerateOptions

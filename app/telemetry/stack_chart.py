@@ -4,6 +4,8 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.telemetry.axis import round_top
 from app.telemetry.downsample import in_span, keep_greatest
 from app.telemetry.history import PARTS, ROW, Rows
@@ -13,8 +15,6 @@ from app.telemetry.palette import Palette
 from app.telemetry.scope import Scope
 from app.telemetry.stack_item import StackItem
 from app.telemetry.time_chart import TimeChart
-from app.translation import tr
-from app.wording import mark
 
 _NAMES = (mark("draft"), mark("hidden draft"), mark("stream wait"), mark("compute"), mark("other"))
 _ORDER = (3, 2, 1, 0, 4)  # from the bottom: the target's pass first, with what happens inside it

@@ -4,7 +4,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication, QMenu
 
-from app.translation import tr
+from app.i18n.translation import tr
 from app.tree.canvas import TreeCanvas
 from app.tree.picture import BONUS_NODE
 from app.tree.pieces import visible

@@ -5,8 +5,8 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
+from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.translation import tr
 from app.tree.brink import Brink
 from app.tree.chips import ChipsItem
 from app.tree.chips_picture import ChipsPicture

@@ -6,9 +6,9 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.translation import tr
 from app.tree.snapshot import Snapshot
 
 

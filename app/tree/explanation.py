@@ -2,8 +2,8 @@
 
 import math
 
-from app.number_text import Number
-from app.translation import tr
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.tree.pieces import visible
 from app.tree.snapshot import Snapshot
 from engine.watching import Inspected

@@ -9,9 +9,9 @@ from PySide6.QtCore import QBuffer, QIODevice, QObject, QPoint, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.system.files import write_chosen
-from app.translation import tr
 from app.tree.history import History
 from app.tree.outline import as_text
 from app.tree.player import Player

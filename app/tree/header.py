@@ -4,7 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
-from app.translation import tr
+from app.i18n.translation import tr
 from app.tree.canvas import CHIPS, ICICLE
 from app.tree.caption import Caption
 from app.tree.news import News

@@ -6,8 +6,8 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.translation import tr
 from app.tree.palette import Palette
 from engine.messages import Loaded
 from engine.watching import Passing

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.number_text import Number
-from app.translation import tr
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.tree.growth import stages
 from app.tree.pieces import visible
 from app.tree.snapshot import Snapshot, partial

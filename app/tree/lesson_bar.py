@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.translation import tr
+from app.i18n.translation import tr
 from app.tree.lesson import Step, lesson
 from app.tree.snapshot import Snapshot
 from app.tree.tool_button import tool_button

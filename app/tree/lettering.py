@@ -5,7 +5,7 @@ from typing import NamedTuple
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
-from app.translation import tr
+from app.i18n.translation import tr
 from app.tree.grid import MARGIN, Type
 from app.tree.pieces import visible
 

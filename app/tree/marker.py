@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
-from app.number_text import Number
-from app.translation import tr
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.tree.grid import MARGIN, Point
 from app.tree.lettering import Lettering
 from app.tree.palette import Palette

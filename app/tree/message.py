@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QWidget
 
-from app.wording import mark
+from app.i18n.wording import mark
 
 EMPTY = mark("The speculation tree appears here while an answer is written.")
 

@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
-from app.translation import tr
+from app.i18n.translation import tr
 from app.tree.tool_button import tool_button
 
 _LEAST_MS, _LETTER_MS = 6000, 90  # that they stay: time to notice them, and to read them slowly

@@ -1,7 +1,7 @@
 """A round as text that can be pasted anywhere: the tree by indentation, the accepted path marked."""
 
-from app.number_text import Number
-from app.translation import tr
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.tree.pieces import visible
 from app.tree.snapshot import Snapshot
 

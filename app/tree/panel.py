@@ -4,7 +4,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
 from PySide6.QtWidgets import QStackedLayout, QVBoxLayout, QWidget
 
-from app.translation import tr
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.tree.advice import Advice
 from app.tree.branching import Branching
 from app.tree.canvas import CHIPS, WAYS, TreeCanvas
@@ -23,7 +24,6 @@ from app.tree.snapshot import MalformedTreeError, Snapshot, snapshot
 from app.tree.timeline import Timeline
 from app.tree.tinting import tint
 from app.ui.throttle import Throttle
-from app.wording import mark
 from engine.messages import Event, Finished, Ready, Round
 from engine.watching import Inspect, Inspected, Watch
 

@@ -10,11 +10,11 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
 
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system import json_text as json
-from app.translation import tr
 from app.tree.snapshot import MalformedTreeError, snapshot
-from app.wording import mark
 from engine.errors import InputError
 from engine.messages import Round, Seconds, Tree
 from engine.watching import Verdicts

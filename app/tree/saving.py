@@ -5,9 +5,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.system.files import Replacement
-from app.translation import tr
 from app.tree.player import Player
 from app.tree.recording import recording_line
 

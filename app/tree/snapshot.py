@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.translation import tr
+from app.i18n.translation import tr
 from engine.messages import Round, Seconds
 from engine.watching import Drafted, Tree, Verdicts
 

@@ -3,8 +3,8 @@
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QWidget
 
-from app.number_text import Number
-from app.translation import tr
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.tree.player import SPEEDS, Player
 from app.tree.tool_button import tool_button
 

@@ -3,8 +3,8 @@
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMainWindow
 
+from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.translation import tr
 
 ESCAPE = "Esc"
 

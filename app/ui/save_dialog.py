@@ -5,8 +5,8 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
+from app.i18n.translation import tr
 from app.system.plain_text import unsteered
-from app.translation import tr
 
 
 def ask_where(parent: QWidget, title: str, name: str, kinds: Mapping[str, str]) -> Path | None:

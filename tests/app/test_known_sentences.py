@@ -10,13 +10,13 @@ import pytest
 
 from app.downloads.failures import RefusalError
 from app.downloads.responses import failure
-from app.engine_sentences import WRITTEN
 from app.engine_state import EngineState, Phase
-from app.failure_sentences import FAILURE_SENTENCES
-from app.known_sentences import SENTENCES, translated
-from app.model_sentences import WRITTEN_OF_MODELS
+from app.i18n.engine_sentences import WRITTEN
+from app.i18n.failure_sentences import FAILURE_SENTENCES
+from app.i18n.known_sentences import SENTENCES, translated
+from app.i18n.model_sentences import WRITTEN_OF_MODELS
+from app.i18n.translation import tr
 from app.system.paths import ROOT
-from app.translation import tr
 
 NOTE = (
     "A tree does not pay here: the best, 3 nodes, 1 level deep (specexec), would give 1.5 tokens in 2.1 times the time"

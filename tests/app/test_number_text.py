@@ -16,10 +16,11 @@ from app.chat.figures import FiguresRow
 from app.chat.generation_form import GenerationForm
 from app.chat.time_popup import TimePopup
 from app.downloads import disk
+from app.i18n.number_text import Number, localised, share_text, size_text
+from app.i18n.translation import tr
 from app.library.estimates import Terms
 from app.library.picker.entry import parameters_text
 from app.library.picker.terms_form import TermsForm
-from app.number_text import Number, localised, share_text, size_text
 from app.options.kinds import Decimal
 from app.options.preferences import APPEARANCE, MEMORY
 from app.preferences.row import OptionRow, refusal
@@ -28,7 +29,6 @@ from app.settings import GenerationSettings, Settings, SettingsFile
 from app.system.paths import Folders
 from app.telemetry import numbers
 from app.telemetry.axis import ValueAxis
-from app.translation import tr
 from app.ui.colors import LIGHT
 from engine.messages import Seconds, Statistics
 

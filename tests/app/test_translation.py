@@ -11,11 +11,11 @@ import pytest
 from PySide6.QtCore import QLocale, QTranslator
 from PySide6.QtWidgets import QApplication, QMenu
 
+from app.i18n.translation import CONTEXT, LANGUAGES, install, language_of, tr
 from app.library.hub.trouble import offline
 from app.library.picker.verdict import troubled
 from app.library.suggestions import suggestions
 from app.system.paths import ROOT
-from app.translation import CONTEXT, LANGUAGES, install, language_of, tr
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 

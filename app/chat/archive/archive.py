@@ -15,10 +15,10 @@ from app.chat.archive.records import ConversationRecord, MessageRecord, RoundKey
 from app.chat.archive.store import Store
 from app.chat.exchange import write_conversation
 from app.chat.kept import conversation_of
+from app.i18n.translation import tr
 from app.round_packing import pack
 from app.settings import GenerationSettings
 from app.system.background import attempt, lasting, report
-from app.translation import tr
 from engine.messages import Round
 
 _log = logging.getLogger("coppice.archive")

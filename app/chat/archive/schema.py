@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.chat.archive import clean_end, leftovers, text_index
-from app.translation import tr
+from app.i18n.translation import tr
 
 _log = logging.getLogger("coppice.archive")
 

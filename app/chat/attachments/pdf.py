@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from app.chat.attachments.refusal import Refused
-from app.translation import tr
-from app.wording import mark
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 
 _MOST_PAGES = 3000
 _BLANK = mark("It has no text, perhaps because its pages are pictures.")

@@ -10,8 +10,8 @@ from PySide6.QtCore import QObject, Signal
 from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.reading import read_attachment
 from app.chat.attachments.refusal import Refused
+from app.i18n.translation import tr
 from app.system.background import attempt, start
-from app.translation import tr
 
 
 class AttachmentReader(QObject):

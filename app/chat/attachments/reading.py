@@ -9,8 +9,8 @@ from pathlib import Path
 from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.pdf import read_pdf
 from app.chat.attachments.refusal import Refused
+from app.i18n.translation import tr
 from app.system.plain_text import well_formed
-from app.translation import tr
 
 LARGEST_TEXT = 2 << 20  # bytes; four times that would fill the longest context there is
 LARGEST_PDF = 64 << 20

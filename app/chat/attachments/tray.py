@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
 
 from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.reader import AttachmentReader
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.system.plain_text import tip, unsteered
-from app.translation import tr
 from app.ui.flow_layout import FlowLayout
 
 MOST_FILES = 20

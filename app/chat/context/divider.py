@@ -3,9 +3,9 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
 
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system.plain_text import tip
-from app.translation import tr
-from app.wording import mark
 
 WORDS = mark("Earlier turns are no longer read")
 SUMMARISED = mark("Of earlier turns a summary is read")

@@ -4,9 +4,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QWidget
 
 from app.chat.context.use import ContextUse
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.translation import tr
 
 _WIDTH = 40
 _LEAST_WORDS = 88  # pixels; "1,200 of 4,096 tokens" on two lines

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from app.number_text import Number
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.settings import DROP, STOP, SUMMARISE
-from app.translation import tr
-from app.wording import mark
 
 _CONSEQUENCES = {
     STOP: (mark("nearly full: the next answer may be cut off"), mark("too long to be answered")),

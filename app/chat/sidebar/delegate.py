@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 from app.chat.archive.records import HIT_BEGIN, HIT_END
 from app.chat.sidebar.model import ROW
 from app.chat.sidebar.rows import ChatRow, HeaderRow
+from app.i18n.translation import tr
 from app.system.plain_text import runs_leftwards, unsteered
-from app.translation import tr
 from app.ui.theme import Colors
 
 _SIDE, _GAP, _RADIUS = 10, 7, 7

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import QAbstractListModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from app.chat.sidebar.rows import IN_TEXTS, IN_TITLES, PINNED, TODAY, ChatRow, HeaderRow, Row
+from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.translation import tr
 
 ROW = Qt.ItemDataRole.UserRole
 _MIME = "application/x-coppice-conversation"

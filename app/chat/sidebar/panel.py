@@ -20,10 +20,10 @@ from app.chat.archive.records import ConversationRecord, SearchHit
 from app.chat.sidebar.delegate import ConversationDelegate
 from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import ChatRow, Row, hit_rows, rows_of
-from app.translation import tr
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.ui.labels import label
 from app.ui.theme import Colors
-from app.wording import mark
 
 _SEARCH_MS = 120
 _EMPTY = mark("Your conversations will be listed here.")

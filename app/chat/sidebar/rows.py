@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.chat.archive.records import ConversationRecord, SearchHit
-from app.wording import mark
+from app.i18n.wording import mark
 
 PINNED, TODAY, YESTERDAY, WEEK, MONTH, EARLIER = (
     mark("Pinned"), mark("Today"), mark("Yesterday"),

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.library.hub.tokens import Token, TokenOrigin, Tokens
-from app.translation import tr
 from app.ui.jobs import Job, Jobs
-from app.wording import mark
 from engine.errors import CoppiceError
 
 _SHOWN_LETTERS = 4

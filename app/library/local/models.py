@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from app.i18n.translation import tr
 from app.library.hub.listing import INDEX, SINGLE, is_file_name
 from app.system.hostile_json import parse_object, text
-from app.translation import tr
 
 _MOST_BYTES = 64 << 20
 _NOT_OPENED = (".bin", ".pt", ".pth", ".ckpt", ".gguf", ".h5")

@@ -6,8 +6,8 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.i18n.translation import tr
 from app.library.local.models import bytes_below
-from app.translation import tr
 from engine.errors import CoppiceError
 
 _log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from app.number_text import Number
-from app.translation import tr
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
 
 _BEST_RATIO = 15.0
 _LEAST_RATIO, _MOST_RATIO = 8.0, 30.0

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from app.i18n.translation import tr
 from app.library.hub.client import HubClient
 from app.library.hub.facts import ModelFacts
 from app.library.hub.trouble import unusable
@@ -18,7 +19,6 @@ from app.system import json_text as json
 from app.system.files import write_atomically
 from app.system.hostile_json import count, parse_object
 from app.system.stop import Stop
-from app.translation import tr
 
 _log = logging.getLogger(__name__)
 

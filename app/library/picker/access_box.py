@@ -4,11 +4,11 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.known_sentences import translated
+from app.i18n.known_sentences import translated
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.library.hub.trouble import HubError, Trouble
-from app.translation import tr
 from app.ui.labels import label
-from app.wording import mark
 from engine.errors import CoppiceError
 
 _TITLES = {

@@ -3,6 +3,9 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QStackedLayout, QVBoxLayout, QWidget
 
+from app.i18n.number_text import Number, size_text
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.library.estimates import Terms
 from app.library.picker.access_box import AccessBox
 from app.library.picker.chooser import Chooser
@@ -12,12 +15,9 @@ from app.library.picker.entry_list import describe
 from app.library.picker.offer import Deed
 from app.library.picker.terms_form import TermsForm
 from app.library.picker.verdict import Tone, Verdict, asking, priced
-from app.number_text import Number, size_text
 from app.system.plain_text import tip
-from app.translation import tr
 from app.ui.labels import label
 from app.ui.theme import Colors
-from app.wording import mark
 from engine.messages import Appraised
 from engine.options import LoadOptions
 

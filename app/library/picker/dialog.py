@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDialog, QLineEdit, QSplitter, QStackedWidget, QTa
 from app.download_link import DownloadLink
 from app.downloads.progress import Progress
 from app.engine_state import EngineState
+from app.i18n.translation import tr
 from app.library.library import ModelLibrary
 from app.library.picker.details import DetailsPane
 from app.library.picker.discover_page import DiscoverPage
@@ -20,7 +21,6 @@ from app.library.picker.local_page import LocalPage
 from app.library.picker.offer import Deed
 from app.library.picker.page import Page
 from app.settings import SettingsFile
-from app.translation import tr
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
 from engine.errors import CoppiceError

@@ -14,6 +14,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.library.hub.search import SearchQuery
 from app.library.picker.entry import Entry, found_entry, local_entry, suggested_entry
 from app.library.picker.entry_list import EntryList
@@ -22,11 +24,9 @@ from app.library.picker.filters import Filter, Size
 from app.library.search_controller import SearchController, SearchPhase, SearchState
 from app.library.shelf import Shelf
 from app.library.suggestions import Suggestion
-from app.translation import tr
 from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
-from app.wording import mark
 
 DEBOUNCE_MS = 300
 TROUBLE = "search"

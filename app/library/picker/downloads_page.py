@@ -7,11 +7,11 @@ from PySide6.QtWidgets import QHBoxLayout, QListView, QPushButton, QStackedWidge
 from app.download_link import DownloadLink
 from app.downloads.failures import RefusalError
 from app.downloads.progress import Progress, State
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.library.picker.download_list import DownloadDelegate, DownloadList
-from app.translation import tr
 from app.ui.labels import label
 from app.ui.theme import Colors
-from app.wording import mark
 
 _EMPTY = mark("No downloads. What you get from the hub shows up here, and goes on when this dialog is closed.")
 

@@ -4,12 +4,12 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
+from app.i18n.number_text import size_text
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.library.pairing.drafts import DraftChoice, Origin
-from app.number_text import size_text
 from app.system.plain_text import tip
-from app.translation import tr
 from app.ui.theme import Colors
-from app.wording import mark
 from engine.options import NO_DRAFT
 
 NONE_REASON = mark("Answers without a draft; what repeats in the text is still guessed ahead.")

@@ -4,10 +4,10 @@ from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QRect, Q
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
+from app.i18n.translation import tr
 from app.library.picker.entry import Entry
 from app.library.picker.entry_list import BADGE, ENTRY, VERDICT
 from app.library.picker.verdict import Tone, Verdict
-from app.translation import tr
 from app.ui.theme import Colors
 
 _SIDE, _ABOVE, _BETWEEN, _RADIUS = 14, 9, 3, 8

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from app.i18n.number_text import size_text
+from app.i18n.translation import tr
 from app.library.picker.entry import Entry, parameters_text
 from app.library.picker.filters import Filter
 from app.library.picker.verdict import UNKNOWN, Verdict
-from app.number_text import size_text
 from app.system.plain_text import tip
-from app.translation import tr
 
 ENTRY = Qt.ItemDataRole.UserRole
 VERDICT = Qt.ItemDataRole.UserRole + 1

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.library.picker.entry import Entry
 from app.library.picker.verdict import Verdict
-from app.translation import tr
-from app.wording import mark
 
 
 class Size(Enum):

@@ -17,6 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.number_text import share_text, size_text
+from app.i18n.translation import tr
 from app.library.local.models import Home
 from app.library.local.removal import Removed
 from app.library.local.verification import Verifying
@@ -25,9 +27,7 @@ from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
 from app.library.picker.filters import Filter
 from app.library.shelf import Shelf
-from app.number_text import share_text, size_text
 from app.settings import SettingsFile
-from app.translation import tr
 from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from app.downloads.progress import Progress, State
+from app.i18n.number_text import size_text
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.library.hub.trouble import HubError, Trouble
-from app.number_text import size_text
-from app.translation import tr
-from app.wording import mark
 from engine.errors import CoppiceError
 from engine.messages import Appraised
 

@@ -3,10 +3,10 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QSpinBox, QWidget
 
+from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.library.estimates import Terms
-from app.translation import tr
 from app.ui.number_fields import DecimalField, give_room
-from app.wording import mark
 from engine.options import LARGEST_BUDGET
 
 _WEIGHTS = (

@@ -13,9 +13,9 @@ import pytest
 from app import download_command
 from app.download_command import describe
 from app.downloads.download import Download
-from app.downloads.durations import time_text
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
+from app.i18n.durations import time_text
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, body_bytes, contents, put_up
 from tests.hub import Hub, drop, stall
 

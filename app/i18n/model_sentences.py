@@ -1,6 +1,6 @@
 """What the engine says in English of models, their files, what it made and learnt of them, and options out of range."""
 
-from app.wording import mark
+from app.i18n.wording import mark
 
 WRITTEN_OF_MODELS: tuple[str, ...] = (
     mark("{file} is missing."),

@@ -4,11 +4,11 @@ import re
 from functools import cache
 from string import Formatter
 
-from app.engine_sentences import ENGINE_SENTENCES
-from app.failure_sentences import FAILURE_SENTENCES
-from app.model_sentences import MODEL_SENTENCES
-from app.number_text import localised
-from app.translation import tr
+from app.i18n.engine_sentences import ENGINE_SENTENCES
+from app.i18n.failure_sentences import FAILURE_SENTENCES
+from app.i18n.model_sentences import MODEL_SENTENCES
+from app.i18n.number_text import localised
+from app.i18n.translation import tr
 
 _LONGEST = 400  # characters; whatever is longer is no sentence of ours, and would take long to compare
 _BETWEEN = re.compile(r"(?<=[.?]) ")  # two sentences

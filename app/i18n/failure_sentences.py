@@ -1,6 +1,6 @@
 """How the hub, a download or the making of the engine can fail: said in English where no window is needed."""
 
-from app.wording import mark
+from app.i18n.wording import mark
 
 FAILURE_SENTENCES: tuple[str, ...] = (
     mark("The hub sends us from one address to the next without an end."),

@@ -1,6 +1,6 @@
 """What the engine says in English, which has no translations of its own: stages of a load, its choices, failures."""
 
-from app.wording import mark
+from app.i18n.wording import mark
 
 WRITTEN: tuple[str, ...] = (
     mark("Loading {name}"),

@@ -1,9 +1,9 @@
-"""Numbers as the language that is shown writes them; `app.translation.install` makes it Qt's default locale."""
+"""Numbers as the language that is shown writes them; `app.i18n.translation.install` makes it Qt's default locale."""
 
 from PySide6.QtCore import QLocale
 
 from app.downloads import disk
-from app.translation import tr
+from app.i18n.translation import tr
 
 
 class Number:

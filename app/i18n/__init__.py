@@ -1,0 +1,1 @@
+"""The person's language: translation, numbers and times, and sentences of the engine."""
