@@ -16,7 +16,7 @@ from app.lifecycle.garbage import Garbage
 from app.lifecycle_wiring import Lifecycle
 from app.runtime.manager import runtime_manager
 from app.runtime_wiring import connect_runtime
-from app.settings import Settings, SettingsFile
+from app.settings.store import Settings, SettingsFile
 from app.system.paths import Folders
 from app.system.plain_text import well_formed
 from app.ui.theme import Theme

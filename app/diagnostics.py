@@ -12,8 +12,8 @@ from PySide6.QtGui import QGuiApplication
 
 from app.engine_state import EngineState
 from app.log_excerpt import log_excerpt
-from app.options.preferences import Preferences
-from app.settings import Settings
+from app.settings.preferences import Preferences
+from app.settings.store import Settings
 from app.system.paths import Folders
 from engine import __version__
 from engine.messages import ModelInfo

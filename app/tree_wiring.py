@@ -13,7 +13,7 @@ from app.chat.reading import Reading
 from app.chat.round_keeper import RoundKeeper
 from app.engine_link import EngineLink
 from app.i18n.translation import tr
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.telemetry.room import TelemetryRoom
 from app.tree.message import EMPTY, message_label
 from engine.messages import Event, Loaded

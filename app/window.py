@@ -18,7 +18,7 @@ from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
 from app.library.terms_memory import last_load
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.status_area import StatusArea
 from app.system.paths import Folders
 from app.telemetry.room import TelemetryRoom

@@ -15,13 +15,13 @@ from app.engine_state import EngineState
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
-from app.network import Network
-from app.options.preferences import Preferences
 from app.palette.entries import Entry, used
 from app.palette.palette import CommandPalette
 from app.panes import Panes
 from app.runtime_link import RuntimeLink
-from app.settings import SettingsFile
+from app.settings.network import Network
+from app.settings.preferences import Preferences
+from app.settings.store import SettingsFile
 from app.shortcut_guard import ShortcutGuard
 from app.system.passwords import Passwords
 from app.system.paths import Folders

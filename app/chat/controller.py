@@ -15,7 +15,7 @@ from app.chat.demonstration import demonstrating
 from app.engine_link import EngineLink
 from app.engine_state import EngineState, Phase
 from app.i18n.translation import tr
-from app.settings import STOP, SUMMARISE, GenerationSettings, SettingsFile
+from app.settings.store import STOP, SUMMARISE, GenerationSettings, SettingsFile
 from app.ui.notices import Notice, Tone
 from engine.errors import InputError
 from engine.messages import Counted, Event, Failed, Ready, Round

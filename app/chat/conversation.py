@@ -11,7 +11,7 @@ from app.chat.archive.records import new_id
 from app.chat.attachments.attachment import Attachment, with_attachments
 from app.chat.chances import Chances
 from app.chat.context.summary import with_summary
-from app.settings import GenerationSettings
+from app.settings.store import GenerationSettings
 from engine.messages import ChatMessage, Role, Statistics
 
 _ROOT = 0

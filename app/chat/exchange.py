@@ -10,7 +10,7 @@ from app.chat.archive.records import ConversationRecord
 from app.chat.conversation import Conversation, Message
 from app.chat.json_items import ItemTooLargeError, is_list, items
 from app.i18n.translation import tr
-from app.settings import GenerationSettings
+from app.settings.store import GenerationSettings
 from app.system import json_text as json
 from app.system.files import write_chosen
 from app.system.hostile_json import parse_json

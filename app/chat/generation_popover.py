@@ -9,7 +9,7 @@ from app.chat.preset_row import PresetRow
 from app.chat.presets import Presets
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
-from app.settings import GenerationSettings
+from app.settings.store import GenerationSettings
 from app.ui.labels import label
 from engine.errors import InputError
 

@@ -8,7 +8,7 @@ from app.chat import chances
 from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.attachments.attachment import as_details, from_details
 from app.chat.conversation import Conversation, Ending, Message, settled
-from app.settings import read_generation
+from app.settings.store import read_generation
 from engine.messages import Seconds, Statistics
 
 _Detail = TypeVar("_Detail", str, float)

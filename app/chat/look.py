@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.options.preferences import TINT_OFF
+from app.settings.preferences import TINT_OFF
 from app.ui.theme import Colors
 
 SMALLEST, LARGEST, STEP = 60, 240, 10

@@ -13,7 +13,7 @@ from app.chat.round_mark import RoundMark
 from app.chat.source_places import letters_of, places_of, source_place, source_places
 from app.chat.token_origins import Origin, TokenOrigins
 from app.chat.token_tint import TokenTint
-from app.options.preferences import TINT_CHANCE, TINT_OFF
+from app.settings.preferences import TINT_CHANCE, TINT_OFF
 from app.system.plain_text import tip
 
 

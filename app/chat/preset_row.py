@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QV
 
 from app.chat.presets import Presets
 from app.i18n.translation import tr
-from app.settings import GenerationSettings
+from app.settings.store import GenerationSettings
 from app.system.plain_text import tip
 from engine.errors import InputError
 

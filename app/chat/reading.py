@@ -7,8 +7,8 @@ from PySide6.QtGui import QAction
 
 from app.chat.look import LARGEST, SMALLEST, STEP
 from app.chat.panel import ChatPanel
-from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
-from app.settings import SettingsFile
+from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
+from app.settings.store import SettingsFile
 from app.ui.actions import Actions
 
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 from app.chat.token_tint import Tint, chance_tints, origin_tints
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
+from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.system.plain_text import tip
 from app.ui.flow_layout import FlowLayout
 from app.ui.theme import Colors

@@ -13,7 +13,7 @@ from app.chat.token_origins import TokenOrigins
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
+from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.ui.theme import Colors
 
 _STRENGTH = 46  # of 255, of the tint by origin

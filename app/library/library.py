@@ -16,7 +16,7 @@ from app.library.search_controller import SearchController
 from app.library.shelf import Shelf
 from app.library.suggestions import Suggestion, suggestions
 from app.library.terms_memory import TermsMemory
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.jobs import Jobs
 from engine.errors import CoppiceError

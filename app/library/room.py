@@ -21,7 +21,7 @@ from app.library.indicator import DownloadIndicator
 from app.library.picker.page import Page
 from app.library.suggestions import Suggestion
 from app.library.terms_memory import TermsMemory, last_load
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors

@@ -4,7 +4,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from app.library.estimates import Pricing, Terms
-from app.settings import Settings, SettingsFile
+from app.settings.store import Settings, SettingsFile
 from engine.errors import InputError
 from engine.options import LoadOptions
 

@@ -4,9 +4,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QMessageBox, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
-from app.options.preferences import ADVANCED
 from app.preferences.page import OptionsPage
 from app.preferences.places import PlaceRow
+from app.settings.preferences import ADVANCED
 from app.system.paths import Folders
 from app.ui.labels import label
 

@@ -8,7 +8,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLineEdit, QSpinBox, QWidget
 
 from app.i18n.translation import tr
-from app.options.kinds import Choice, Decimal, Name, Switch, Text, Whole
+from app.settings.kinds import Choice, Decimal, Name, Switch, Text, Whole
 from app.ui.number_fields import DecimalField, give_room
 
 _NUMBER_WIDTH, _CHOICE_WIDTH = 130, 180

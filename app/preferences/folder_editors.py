@@ -5,8 +5,8 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QListWidget, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
-from app.options.kinds import Folder, Folders
 from app.preferences.editors import Editor
+from app.settings.kinds import Folder, Folders
 
 _LIST_ROWS = 4
 

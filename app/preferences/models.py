@@ -5,9 +5,9 @@ from pathlib import Path
 from PySide6.QtWidgets import QWidget
 
 from app.i18n.translation import tr
-from app.options.preferences import MODELS
 from app.preferences.page import OptionsPage
 from app.preferences.places import PlaceRow
+from app.settings.preferences import MODELS
 from app.system.paths import Folders
 
 

@@ -4,9 +4,9 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from app.i18n.translation import tr
-from app.options.preferences import NETWORK
 from app.preferences.page import OptionsPage
 from app.preferences.token_box import TokenBox, TokenDesk
+from app.settings.preferences import NETWORK
 
 
 class NetworkPage(OptionsPage):

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWi
 from app.i18n.translation import tr
 from app.preferences.row import OptionRow
 from app.preferences.values import default_of, options_on, value_of
-from app.settings import Settings
+from app.settings.store import Settings
 from app.ui.labels import label
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 from PySide6.QtWidgets import QWidget
 
 from app.i18n.translation import tr
-from app.options.preferences import APPEARANCE, CHAT, MEMORY, SPECULATION
 from app.preferences.advanced import AdvancedPage
 from app.preferences.dialog import PreferencesDialog
 from app.preferences.models import ModelsPage
 from app.preferences.network import NetworkPage
 from app.preferences.page import OptionsPage
 from app.preferences.token_box import TokenDesk
-from app.settings import SettingsFile
+from app.settings.preferences import APPEARANCE, CHAT, MEMORY, SPECULATION
+from app.settings.store import SettingsFile
 from app.system.paths import Folders
 
 

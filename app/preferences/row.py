@@ -8,7 +8,6 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.options.kinds import Choice, Decimal, Folder, Folders, Name, Option, Switch, Text, Whole
 from app.preferences.editors import (
     ChoiceEditor,
     DecimalEditor,
@@ -19,7 +18,8 @@ from app.preferences.editors import (
     WholeEditor,
 )
 from app.preferences.folder_editors import FolderEditor, FoldersEditor
-from app.settings import Settings
+from app.settings.kinds import Choice, Decimal, Folder, Folders, Name, Option, Switch, Text, Whole
+from app.settings.store import Settings
 from app.ui.labels import label
 
 

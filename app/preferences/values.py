@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from app.options.kinds import Option, options_of
-from app.settings import Settings
+from app.settings.kinds import Option, options_of
+from app.settings.store import Settings
 
 _RECORD = "generation"
 

@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QImage, QPainter,
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 
-from app.options.preferences import Preferences
+from app.settings.preferences import Preferences
 from app.system.paths import resource
 from app.system.plain_text import PLAIN_LABELS
 from app.ui.colors import DARK, DARK_CONTRAST, LIGHT, LIGHT_CONTRAST, Colors

@@ -17,7 +17,7 @@ from pytestqt.wait_signal import SignalBlocker
 from app.engine_child import EngineProgram
 from app.engine_link import EngineLink
 from app.i18n.translation import install
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.system.paths import Folders, folders_below
 from app.system.private_files import _Umask
 from app.ui.theme import Theme

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.building import wanted_pair
-from app.settings import Settings
+from app.settings.store import Settings
 from app.system.paths import RESOURCES, ROOT, platform_folders
 from app.ui.theme import DARK, LIGHT, application_icon, icon
 from engine import __version__

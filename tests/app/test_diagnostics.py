@@ -9,7 +9,7 @@ from app.chat.archive.store import Store
 from app.diagnostics import diagnostics
 from app.engine_state import EngineState, Phase
 from app.log_excerpt import hide_secrets
-from app.settings import GenerationSettings, Settings
+from app.settings.store import GenerationSettings, Settings
 from app.system.paths import Folders
 from tests.app.fake_engine import loaded
 

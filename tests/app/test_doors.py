@@ -38,7 +38,7 @@ from app.engine_link import EngineLink
 from app.lifecycle.updates import parse_release
 from app.round_packing import pack, unpack
 from app.runtime.index import parse_page
-from app.settings import GenerationSettings, Settings, SettingsFile
+from app.settings.store import GenerationSettings, Settings, SettingsFile
 from app.system import json_text
 from app.system.hostile_json import parse_json
 from app.system.paths import ROOT, Folders
@@ -61,7 +61,7 @@ SAFE_WITHOUT = {
     "app/system/plain_text.py": "makes texts well-formed",
     "app/runtime/lock.py": "JSON", "app/runtime/place.py": "JSON", "app/downloads/journal.py": "JSON",
     "app/library/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/round_packing.py": "JSON",
-    "app/settings.py": "JSON", "app/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
+    "app/settings/store.py": "JSON", "app/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
     "app/tree/recording.py": "JSON", "app/tree/saving.py": "lines of recordings, which are JSON",
     "app/downloads/hub_cache.py": "a commit, from JSON",
     "app/chat/text_length.py": "what cannot be encoded is ignored, and the result is a length",

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app import afterwards
 from app.afterwards import LATER, Afterwards
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.tree.layer_strip import LayerStrip
 from app.tree.message import EMPTY

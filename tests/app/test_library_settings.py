@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.system.paths import Folders
 
 

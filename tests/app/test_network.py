@@ -7,8 +7,8 @@ from huggingface_hub import constants
 
 from app.downloads.place import hub_place
 from app.library.hub.client import HubClient, is_offline
-from app.network import Network
-from app.options.preferences import Preferences
+from app.settings.network import Network
+from app.settings.preferences import Preferences
 
 NAMES = ("HF_HUB_OFFLINE", "HF_ENDPOINT", "HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy")
 

@@ -21,11 +21,11 @@ from app.i18n.translation import tr
 from app.library.estimates import Terms
 from app.library.picker.entry import parameters_text
 from app.library.picker.terms_form import TermsForm
-from app.options.kinds import Decimal
-from app.options.preferences import APPEARANCE, MEMORY
 from app.preferences.row import OptionRow, refusal
 from app.preferences.values import options_on
-from app.settings import GenerationSettings, Settings, SettingsFile
+from app.settings.kinds import Decimal
+from app.settings.preferences import APPEARANCE, MEMORY
+from app.settings.store import GenerationSettings, Settings, SettingsFile
 from app.system.paths import Folders
 from app.telemetry import numbers
 from app.telemetry.axis import ValueAxis

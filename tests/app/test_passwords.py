@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.diagnostics import diagnostics
 from app.engine_state import EngineState
 from app.log_excerpt import hide_secrets
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.system.addresses import join_password, split_password
 from app.system.passwords import Passwords
 from app.system.paths import Folders

@@ -121,9 +121,9 @@ def levels() -> Iterator[None]:
 @pytest.mark.usefixtures("levels")
 def test_the_log_level_holds_at_once(preferences: PreferencesDialog) -> None:
     choose(preferences, "log_level", "warning")
-    assert not logging.getLogger("app.settings").isEnabledFor(logging.INFO)
+    assert not logging.getLogger("app.settings.store").isEnabledFor(logging.INFO)
     choose(preferences, "log_level", "debug")
-    assert logging.getLogger("app.settings").isEnabledFor(logging.DEBUG)
+    assert logging.getLogger("app.settings.store").isEnabledFor(logging.DEBUG)
 
 
 def test_the_folder_of_prepared_models(folders: Folders, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ from app.chat.conversation import Ending, Message
 from app.engine_child import engine_program
 from app.engine_link import EngineLink
 from app.engine_state import Phase
-from app.settings import GenerationSettings, SettingsFile
+from app.settings.store import GenerationSettings, SettingsFile
 from app.system.paths import ROOT, Folders
 from app.window import MainWindow
 from engine.options import LoadOptions
@@ -103,7 +103,7 @@ from PySide6.QtCore import QTimer
 from app.building import build_window
 from app.main import begin_engine, build_application, build_parser
 from app.system.paths import folders_below
-from app.settings import GenerationSettings
+from app.settings.store import GenerationSettings
 from pathlib import Path
 folders = folders_below(Path({str(tmp_path)!r}))
 folders.create()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
-from app.settings import RANDOM_SEED, GenerationSettings, Settings, SettingsFile
+from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
+from app.settings.store import RANDOM_SEED, GenerationSettings, Settings, SettingsFile
 from engine.errors import InputError
 from engine.options import GenerateOptions
 

@@ -11,7 +11,7 @@ from app.chat.generation_popover import GenerationPopover
 from app.chat.sidebar.rows import ChatRow
 from app.engine_state import Phase
 from app.library.terms_memory import last_load
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
 from engine.messages import Cancel, Failed, Generate, Round
 from engine.options import LoadOptions

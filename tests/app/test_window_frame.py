@@ -8,7 +8,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
 
 from app.help import ShortcutsDialog
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.ui.theme import DARK, LIGHT, Theme
 from app.window import MainWindow
 from tests.app.conftest import OpenWindow

@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QDesktopServices, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLineEdit, QToolButton, QWidget
 
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.ui.colors import DARK_CONTRAST, LIGHT_CONTRAST, Colors
 from app.ui.theme import DARK, LIGHT, Theme
 from app.window import MainWindow

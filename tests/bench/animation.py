@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.building import build_window
 from app.main import begin_engine, build_application, build_parser
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.system.paths import ROOT, folders_below
 from app.tree.growth import stages
 from app.tree.live import Live

@@ -21,7 +21,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QEventLoop, Qt, QTimer
 
 from app.main import build_application
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.system.paths import folders_below
 from app.tree.canvas import CHIPS, ICICLE, TreeCanvas
 from app.ui.theme import Theme

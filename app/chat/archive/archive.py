@@ -17,7 +17,7 @@ from app.chat.exchange import write_conversation
 from app.chat.kept import conversation_of
 from app.i18n.translation import tr
 from app.round_packing import pack
-from app.settings import GenerationSettings
+from app.settings.store import GenerationSettings
 from app.system.background import attempt, lasting, report
 from engine.messages import Round
 

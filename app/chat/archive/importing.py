@@ -10,7 +10,7 @@ from app.chat.archive.store import Store
 from app.chat.conversation import Conversation
 from app.chat.exchange import ExchangeError, read_conversations
 from app.chat.kept import records_of
-from app.settings import GenerationSettings
+from app.settings.store import GenerationSettings
 
 _STEP_SECONDS = 0.1
 _STEP_CHATS = 50

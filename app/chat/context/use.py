@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.settings import DROP, STOP, SUMMARISE
+from app.settings.store import DROP, STOP, SUMMARISE
 
 _CONSEQUENCES = {
     STOP: (mark("nearly full: the next answer may be cut off"), mark("too long to be answered")),

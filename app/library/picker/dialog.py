@@ -20,7 +20,7 @@ from app.library.picker.load_strip import LoadStrip
 from app.library.picker.local_page import LocalPage
 from app.library.picker.offer import Deed
 from app.library.picker.page import Page
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
 from engine.errors import CoppiceError

@@ -27,7 +27,7 @@ from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
 from app.library.picker.filters import Filter
 from app.library.shelf import Shelf
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors

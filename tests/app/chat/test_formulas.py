@@ -17,7 +17,7 @@ from app.chat.formula_drawing import Formula, draw, formula_of
 from app.chat.formula_image import OBJECT
 from app.chat.formulas import Formulas, Latex
 from app.chat.look import Look
-from app.options.preferences import TINT_ORIGIN
+from app.settings.preferences import TINT_ORIGIN
 from app.ui.theme import DARK, LIGHT
 from tests.app.chat.growing import Growing
 

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.controller import ChatController
 from app.chat.generation_popover import GenerationPopover
 from app.chat.presets import Presets
-from app.settings import GenerationSettings, SettingsFile
+from app.settings.store import GenerationSettings, SettingsFile
 from app.ui.theme import Theme
 from tests.app.fake_link import FakeLink
 

@@ -11,7 +11,7 @@ from app.chat.conversation import Conversation, Ending, Message
 from app.chat.conversation_view import ConversationView
 from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.ui.notices import NoticeStack
 from app.ui.theme import LIGHT
 from engine.messages import Seconds, Statistics

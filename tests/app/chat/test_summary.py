@@ -11,7 +11,7 @@ from app.chat.conversation import Conversation, Ending
 from app.chat.conversation_view import ConversationView
 from app.chat.kept import conversation_of, message_record, settings_of
 from app.engine_state import EngineState, Phase
-from app.settings import SUMMARISE, GenerationSettings
+from app.settings.store import SUMMARISE, GenerationSettings
 from app.ui.theme import LIGHT
 from engine.messages import ChatMessage, Failed
 from tests.app.chat.test_controller import Room, room

@@ -16,8 +16,8 @@ from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
 from app.chat.token_origins import TokenOrigins
 from app.chat.token_tint import ChancePlaces, TokenTint
-from app.options.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
-from app.settings import SettingsFile
+from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
+from app.settings.store import SettingsFile
 from app.ui.notices import NoticeStack
 from app.ui.theme import LIGHT
 from engine.messages import Round

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.settings import GenerationSettings, SettingsFile
+from app.settings.store import GenerationSettings, SettingsFile
 from app.system.paths import ROOT, folders_below
 from tests.app.crashes.journal import Entry, Loss, holds, losses, read
 

@@ -6,7 +6,7 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 
 from app.palette.palette import CommandPalette
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.window import MainWindow
 from tests.app.fake_link import FakeLink
 

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 
 from app.chat.chances import UNKNOWN
 from app.chat.conversation import Ending
-from app.settings import DROP, SUMMARISE
+from app.settings.store import DROP, SUMMARISE
 from engine.messages import Round
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session
 from tests.campaigns.extent import choose

@@ -5,7 +5,7 @@ from pytestqt.qtbot import QtBot
 
 from app.engine_child import engine_program
 from app.engine_link import EngineLink
-from app.settings import GenerationSettings, SettingsFile
+from app.settings.store import GenerationSettings, SettingsFile
 from app.system.paths import Folders
 from app.telemetry.comparison import Stage
 from app.telemetry.history import PARTS

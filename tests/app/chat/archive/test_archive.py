@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.archive.archive import Archive
 from app.chat.archive.records import ConversationRecord, MessageRecord, RoundPlace
 from app.chat.archive.store import Store
-from app.settings import GenerationSettings
+from app.settings.store import GenerationSettings
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from app.library.picker.dialog import ModelsDialog
 from app.library.picker.page import Page
 from app.library.room import ModelsRoom
 from app.library.suggestions import SuggestedModel, Suggestion
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.notices import Notice
 from app.ui.theme import LIGHT

@@ -11,7 +11,7 @@ from app.downloads.progress import State
 from app.library.picker.entry_list import ENTRY
 from app.library.picker.local_page import DAMAGED, STOP, UNDO, LocalPage
 from app.library.picker.page import Page
-from app.settings import SettingsFile
+from app.settings.store import SettingsFile
 from engine.options import LoadOptions
 from tests.app.library.hub.repositories import tiny
 from tests.app.library.local.folders import cached, write

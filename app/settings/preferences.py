@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from app.i18n.wording import mark
-from app.options.kinds import Choice, Decimal, Effect, Folder, Folders, Switch, Text, Whole, option
+from app.settings.kinds import Choice, Decimal, Effect, Folder, Folders, Switch, Text, Whole, option
 
 APPEARANCE, CHAT, MODELS, MEMORY = "appearance", "chat", "models", "memory"
 SPECULATION, NETWORK, ADVANCED = "speculation", "network", "advanced"

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import MutableMapping
 
-from app.options.preferences import Preferences
+from app.settings.preferences import Preferences
 
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY")
 _PUBLIC = "https://huggingface.co"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.options.preferences import TINT_ORIGIN
+from app.settings.preferences import TINT_ORIGIN
 
 
 def renewed(stored: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The options of what new chats begin with."""
 
 from app.i18n.wording import mark
-from app.options.kinds import Choice, Effect, Name, Whole
-from app.options.preferences import CHAT, SPECULATION
+from app.settings.kinds import Choice, Effect, Name, Whole
+from app.settings.preferences import CHAT, SPECULATION
 from engine.options import METHODS
 
 _NAMES = {

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from app.old_settings import renewed
-from app.options.generation import BUDGET, DEFAULT_PRESET, METHOD, WHEN_FULL
-from app.options.kinds import option, options_of
-from app.options.preferences import Preferences
+from app.settings.generation import BUDGET, DEFAULT_PRESET, METHOD, WHEN_FULL
+from app.settings.kinds import option, options_of
+from app.settings.old_settings import renewed
+from app.settings.preferences import Preferences
 from app.system import json_text as json
 from app.system.addresses import split_password
 from app.system.files import write_atomically

@@ -1,1 +1,0 @@
-"""What can be set in Preferences: every option declared once; standard library only."""

@@ -1,0 +1,1 @@
+"""Settings: every option declared once, and the file that keeps their values."""
