@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
 from app.i18n.translation import install, language_of
 from app.library.terms_memory import last_load
 from app.lifecycle.garbage import Garbage

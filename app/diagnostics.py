@@ -10,7 +10,7 @@ import psutil
 from PySide6.QtCore import qVersion
 from PySide6.QtGui import QGuiApplication
 
-from app.engine_state import EngineState
+from app.engine.state import EngineState
 from app.log_excerpt import log_excerpt
 from app.settings.preferences import Preferences
 from app.settings.store import Settings

@@ -9,8 +9,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from app.engine_child import engine_program
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
+from app.engine.process import engine_program
 from app.lifecycle.application import Application
 from app.lifecycle.crash import CrashWatch
 from app.lifecycle.display import DisplayWatch

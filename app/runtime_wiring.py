@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from app.chat.welcome import EXAMPLES
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.runtime.manager import RuntimeManager
 from app.runtime.progress import Progress, Stage

@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
 
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 
 _BAR_WIDTH = 120

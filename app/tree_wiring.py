@@ -11,7 +11,7 @@ from app.chat.controller import ChatController
 from app.chat.conversation_view import ConversationView
 from app.chat.reading import Reading
 from app.chat.round_keeper import RoundKeeper
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
 from app.i18n.translation import tr
 from app.settings.store import SettingsFile
 from app.telemetry.room import TelemetryRoom

@@ -13,7 +13,8 @@ from app.chat.conversations import Conversations
 from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
 from app.chat.steering import Steering
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
+from app.engine.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
@@ -26,7 +27,6 @@ from app.tree_wiring import TreeRoom, connect_figures
 from app.ui.actions import Actions
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors, Theme, application_icon, icon
-from app.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from app.window_tools import WindowTools
 from engine.messages import Failed
 from engine.options import LoadOptions

@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication, QKeySequen
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.chat.conversations import Conversations
-from app.engine_state import EngineState
+from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom

@@ -12,8 +12,8 @@ from app.chat.context.summariser import Summariser
 from app.chat.context.summary import room_for_summary
 from app.chat.conversation import Conversation, Ending, Message
 from app.chat.demonstration import demonstrating
-from app.engine_link import EngineLink
-from app.engine_state import EngineState, Phase
+from app.engine.link import EngineLink
+from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.settings.store import STOP, SUMMARISE, GenerationSettings, SettingsFile
 from app.ui.notices import Notice, Tone

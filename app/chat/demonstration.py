@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.engine_state import EngineState
+from app.engine.state import EngineState
 from engine.options import EMBEDDED, GenerateOptions
 
 BUDGET = 64

@@ -12,7 +12,7 @@ from app.chat.question_field import files_of
 from app.chat.speculation_state import speculation_state
 from app.chat.tint_legend import TintLegend
 from app.chat.welcome import Welcome
-from app.engine_state import EngineState
+from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors

@@ -8,7 +8,7 @@ from app.chat.controller import ChatController
 from app.chat.generation_popover import GenerationPopover
 from app.chat.panel import ChatPanel
 from app.chat.presets import Presets
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
 from app.settings.store import SettingsFile
 from app.ui.actions import Actions
 

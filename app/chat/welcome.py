@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.chat.conversation_view import COLUMN_WIDTH
-from app.engine_state import EngineState
+from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.ui.labels import label

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
-from app.engine_link import EngineLink
-from app.engine_state import EngineState, Phase
+from app.engine.link import EngineLink
+from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.library.load_pace import LoadPace
 from engine.messages import Event, Failed, Finished, Loaded, Loading, Ready

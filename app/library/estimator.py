@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QObject, Signal
 
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
 from app.library.estimates import Pricing, Terms
 from engine.messages import Appraised, Event, Ready
 from engine.options import LoadOptions

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QObject, Signal
 
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
 from app.library.draft_finder import DraftFinder
 from app.library.estimates import Terms
 from app.library.estimator import Estimator

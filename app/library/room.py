@@ -11,8 +11,8 @@ from app.downloads.equipment import Equipment
 from app.downloads.journal import Journal
 from app.downloads.progress import Progress, State
 from app.downloads.queue import DownloadQueue
-from app.engine_link import EngineLink
-from app.engine_state import EngineState
+from app.engine.link import EngineLink
+from app.engine.state import EngineState
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.library.acquisition import Acquisition

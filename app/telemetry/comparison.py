@@ -5,8 +5,8 @@ from enum import Enum
 
 from PySide6.QtCore import QObject, Signal
 
-from app.engine_link import EngineLink
-from app.engine_state import EngineState
+from app.engine.link import EngineLink
+from app.engine.state import EngineState
 from app.i18n.wording import mark
 from engine.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics
 from engine.options import GenerateOptions

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.round_packing import DamagedRoundError, unpack
+from app.engine.round_packing import DamagedRoundError, unpack
 from app.telemetry.history import History
 
 _log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from PySide6.QtCore import QObject, QSize, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
-from app.engine_link import EngineLink
-from app.engine_state import EngineState
+from app.engine.link import EngineLink
+from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.telemetry.comparison import Comparison
 from app.ui.theme import Colors

@@ -4,7 +4,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from app.round_packing import DamagedRoundError, pack, unpack
+from app.engine.round_packing import DamagedRoundError, pack, unpack
 from app.tree.spill import Key, Spill
 from engine.messages import Round
 

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from pytestqt.wait_signal import SignalBlocker
 
-from app.engine_child import EngineProgram
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
+from app.engine.process import EngineProgram
 from app.i18n.translation import install
 from app.settings.store import SettingsFile
 from app.system.paths import Folders, folders_below

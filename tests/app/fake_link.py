@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from app.engine_child import EngineProgram
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
+from app.engine.process import EngineProgram
 from engine.messages import PROTOCOL, Command, Count, Counted, Event, Failed, Finished, Generate, Load, Loading, Ready
 from engine.watching import Inspect, Watch
 from tests.app.fake_engine import finished, loaded, round_of

@@ -7,7 +7,7 @@ import pytest
 from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.archive.store import Store
 from app.diagnostics import diagnostics
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.log_excerpt import hide_secrets
 from app.settings.store import GenerationSettings, Settings
 from app.system.paths import Folders

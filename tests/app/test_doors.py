@@ -33,10 +33,10 @@ from app.chat.attachments import reading
 from app.chat.conversation import Message
 from app.chat.exchange import as_json, as_markdown, from_json
 from app.downloads.connection import Connection
-from app.engine_child import EngineProgram
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
+from app.engine.process import EngineProgram
+from app.engine.round_packing import pack, unpack
 from app.lifecycle.updates import parse_release
-from app.round_packing import pack, unpack
 from app.runtime.index import parse_page
 from app.settings.store import GenerationSettings, Settings, SettingsFile
 from app.system import json_text
@@ -60,7 +60,7 @@ SAFE_WITHOUT = {
     "app/library/picker/dialog.py": "base 64",
     "app/system/plain_text.py": "makes texts well-formed",
     "app/runtime/lock.py": "JSON", "app/runtime/place.py": "JSON", "app/downloads/journal.py": "JSON",
-    "app/library/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/round_packing.py": "JSON",
+    "app/library/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/engine/round_packing.py": "JSON",
     "app/settings/store.py": "JSON", "app/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
     "app/tree/recording.py": "JSON", "app/tree/saving.py": "lines of recordings, which are JSON",
     "app/downloads/hub_cache.py": "a commit, from JSON",

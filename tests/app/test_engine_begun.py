@@ -5,8 +5,8 @@ from pathlib import Path
 import psutil
 from pytestqt.qtbot import QtBot
 
-from app.engine_child import EngineProgram
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
+from app.engine.process import EngineProgram
 from engine.messages import Ready
 from tests.app.test_engine_link import PATIENCE_MS, Listener
 

@@ -10,8 +10,8 @@ import psutil
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.engine_child import EngineProgram, describe_exit, engine_program
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
+from app.engine.process import EngineProgram, describe_exit, engine_program
 from engine.messages import UNHEARD_EXIT, ChatMessage, Event, Failed, Finished, Load, Loaded, Ready, Round
 from engine.options import GenerateOptions, LoadOptions
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.engine_state import EngineState, Phase, describe_pair
+from app.engine.state import EngineState, Phase, describe_pair
 from engine.messages import Loaded, ModelInfo
 
 MODEL = ModelInfo("/m", "big", "llama", 10, 4, 20, "nf4", "cuda")

@@ -10,7 +10,7 @@ import pytest
 
 from app.downloads.failures import RefusalError
 from app.downloads.responses import failure
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.i18n.engine_sentences import WRITTEN
 from app.i18n.failure_sentences import FAILURE_SENTENCES
 from app.i18n.known_sentences import SENTENCES, translated

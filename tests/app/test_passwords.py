@@ -13,7 +13,7 @@ from keyring.errors import KeyringLocked
 from pytestqt.qtbot import QtBot
 
 from app.diagnostics import diagnostics
-from app.engine_state import EngineState
+from app.engine.state import EngineState
 from app.log_excerpt import hide_secrets
 from app.settings.store import SettingsFile
 from app.system.addresses import join_password, split_password

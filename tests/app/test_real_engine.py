@@ -11,9 +11,9 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.conversation import Ending, Message
-from app.engine_child import engine_program
-from app.engine_link import EngineLink
-from app.engine_state import Phase
+from app.engine.link import EngineLink
+from app.engine.process import engine_program
+from app.engine.state import Phase
 from app.settings.store import GenerationSettings, SettingsFile
 from app.system.paths import ROOT, Folders
 from app.window import MainWindow

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.round_packing import pack, unpack
+from app.engine.round_packing import pack, unpack
 from tests.app.tree.trees import random_round
 
 

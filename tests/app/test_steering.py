@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.context.divider import WORDS
 from app.chat.panel import ATTACHMENT_NOTICE
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, GenerationSettings
 from app.window import MainWindow
 from engine.messages import Finished, Statistics

@@ -3,8 +3,8 @@
 import pytest
 from PySide6.QtCore import QCoreApplication
 
+from app.engine.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from app.ui.notices import Notice
-from app.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from engine.messages import ChatMessage, Failed, Finished
 from engine.options import GenerateOptions, LoadOptions
 from tests.app.fake_engine import round_of

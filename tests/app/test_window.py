@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.generation_popover import GenerationPopover
 from app.chat.sidebar.rows import ChatRow
-from app.engine_state import Phase
+from app.engine.state import Phase
 from app.library.terms_memory import last_load
 from app.settings.store import SettingsFile
 from app.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow

@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.conversation import Ending
-from app.engine_child import EngineProgram
-from app.engine_link import EngineLink
-from app.engine_state import Phase
-from app.unheard_stop import UNHEARD_NOTICE
+from app.engine.link import EngineLink
+from app.engine.process import EngineProgram
+from app.engine.state import Phase
+from app.engine.unheard_stop import UNHEARD_NOTICE
 from app.window import ENGINE_NOTICE, MainWindow
 from engine.options import LoadOptions
 from tests.app.conftest import OpenWindow

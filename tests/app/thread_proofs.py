@@ -25,8 +25,8 @@ from app.downloads.journal import Entry, Journal
 from app.downloads.progress import Progress as DownloadProgress
 from app.downloads.progress import Request, State
 from app.downloads.queue import DownloadQueue
-from app.engine_child import BROKEN, EngineChild, EngineProgram
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
+from app.engine.process import BROKEN, EngineChild, EngineProgram
 from app.runtime.builds import UNKNOWN
 from app.runtime.installation import Installation
 from app.runtime.manager import RuntimeManager
@@ -128,7 +128,7 @@ class Child:
 
 
 def prove_engine_link(case: Case) -> None:
-    case.patch.setattr("app.engine_link.EngineChild", lambda _program: Child(case.fail))
+    case.patch.setattr("app.engine.link.EngineChild", lambda _program: Child(case.fail))
     case.patch.setattr(EngineLink, "_wait_for_restart", case.fails_once(EngineLink._wait_for_restart))
     link = case.keep(EngineLink(EngineProgram(("nothing",), case.folder / "engine.log")))
     stops: list[Failed] = []
@@ -150,7 +150,7 @@ def prove_engine_link(case: Case) -> None:
 
 
 def prove_engine_watch(case: Case) -> None:
-    case.patch.setattr("app.engine_child.Client", case.fails_once(Client))
+    case.patch.setattr("app.engine.process.Client", case.fails_once(Client))
     child = EngineChild(EngineProgram((sys.executable, "-S", "-c", "pass"), case.folder / "engine.log"))
     with pytest.raises(BROKEN):
         child.connect().recv()  # it would wait for ever

@@ -19,7 +19,7 @@ import psutil
 
 from app.chat.archive.records import ConversationRecord, MessageRecord, RoundPlace
 from app.chat.archive.store import Store
-from app.round_packing import pack
+from app.engine.round_packing import pack
 from app.tree.history import History
 from engine.messages import Round
 from tests.app.tree.test_history import judged

@@ -15,7 +15,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QApplication
 
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.telemetry.room import TelemetryRoom
 from app.telemetry.time_chart import TimeChart
 from app.ui.theme import DARK

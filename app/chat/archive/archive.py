@@ -15,8 +15,8 @@ from app.chat.archive.records import ConversationRecord, MessageRecord, RoundKey
 from app.chat.archive.store import Store
 from app.chat.exchange import write_conversation
 from app.chat.kept import conversation_of
+from app.engine.round_packing import pack
 from app.i18n.translation import tr
-from app.round_packing import pack
 from app.settings.store import GenerationSettings
 from app.system.background import attempt, lasting, report
 from engine.messages import Round

@@ -7,8 +7,8 @@ from app.chat.context.room import room_for_answer
 from app.chat.context.use import ContextUse
 from app.chat.controller import ChatController
 from app.chat.conversation import Message
-from app.engine_link import EngineLink
-from app.engine_state import EngineState
+from app.engine.link import EngineLink
+from app.engine.state import EngineState
 from engine.messages import ChatMessage, Counted, Event
 
 _PAUSE_MS = 250  # between two counts, however fast somebody writes

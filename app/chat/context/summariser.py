@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.context.summary import Summarising, summary_chat, summary_options
 from app.chat.conversation import Conversation
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
 from app.i18n.translation import tr
 from app.ui.notices import Notice, Tone
 from engine.messages import Event, Failed, Finished, Ready

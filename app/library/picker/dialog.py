@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QDialog, QLineEdit, QSplitter, QStackedWidget, QTa
 
 from app.download_link import DownloadLink
 from app.downloads.progress import Progress
-from app.engine_state import EngineState
+from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.library.library import ModelLibrary
 from app.library.picker.details import DetailsPane

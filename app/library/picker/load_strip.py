@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
-from app.engine_state import EngineState, Phase, describe_pair
+from app.engine.state import EngineState, Phase, describe_pair
 from app.i18n.translation import tr
 from app.ui.labels import label
 

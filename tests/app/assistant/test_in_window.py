@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.assistant.dialog import EngineAssistant
-from app.engine_child import EngineProgram, RuntimeProgram, engine_program
+from app.engine.process import EngineProgram, RuntimeProgram, engine_program
 from app.preferences.engine import EnginePage
 from app.runtime.manager import MissingRuntimeError, RuntimeManager, runtime_manager
 from app.runtime.place import Wanted

@@ -14,7 +14,7 @@ from app.chat.figures import figures_of
 from app.chat.link_opening import open_link
 from app.chat.message_text import MessageText
 from app.chat.welcome import EXAMPLES, Welcome
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.i18n.translation import install
 from engine.messages import Seconds, Statistics
 from tests.app.fake_engine import loaded

@@ -12,7 +12,7 @@ from app.chat.context.meter import ContextMeter
 from app.chat.context.room import first_turn_that_fits, room_for_answer
 from app.chat.context.use import ContextUse
 from app.chat.controller import COUNT_NOTICE, ChatController
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, GenerationSettings, SettingsFile
 from app.ui.notices import Notice
 from engine.messages import Prefilled

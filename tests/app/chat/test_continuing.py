@@ -7,7 +7,7 @@ from app.chat.controller import FAILED_NOTICE
 from app.chat.conversation import Conversation, Ending
 from app.chat.figures import figures_of
 from app.chat.sums import added
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, STOP, GenerationSettings, SettingsFile
 from engine.errors import InputError
 from engine.messages import Failed, Generate, Prefilled, Seconds, Statistics

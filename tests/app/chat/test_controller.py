@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.controller import FAILED_NOTICE, ChatController
 from app.chat.conversation import Ending, Message
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.settings.store import GenerationSettings, SettingsFile
 from app.ui.notices import Notice
 from engine.messages import Cancel, Failed, Generate, Prefilled, Round

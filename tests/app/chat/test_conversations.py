@@ -19,7 +19,7 @@ from app.chat.controller import ChatController
 from app.chat.conversation import Conversation
 from app.chat.conversations import EXCHANGE_NOTICE, IMPORT_NOTICE, Conversations
 from app.chat.sidebar.model import ConversationModel
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Theme

@@ -3,7 +3,7 @@
 import pytest
 
 from app.chat.demonstration import BUDGET, demonstrating
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from engine.options import GenerateOptions, SpeculationOptions
 from tests.app.fake_engine import loaded
 

@@ -17,7 +17,7 @@ from app.chat.controller import ChatController
 from app.chat.conversation import Conversation, Ending
 from app.chat.keeper import Keeper
 from app.chat.kept import conversation_of, title_of
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.settings.store import GenerationSettings, SettingsFile
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink

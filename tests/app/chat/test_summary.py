@@ -10,7 +10,7 @@ from app.chat.context.summary import summary_chat, with_summary
 from app.chat.conversation import Conversation, Ending
 from app.chat.conversation_view import ConversationView
 from app.chat.kept import conversation_of, message_record, settings_of
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.settings.store import SUMMARISE, GenerationSettings
 from app.ui.theme import LIGHT
 from engine.messages import ChatMessage, Failed

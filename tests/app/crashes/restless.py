@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication
 from app import building
 from app import main as started
 from app.chat.archive.records import ConversationRecord
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
 from app.system.paths import Folders
 from app.window import MainWindow
 

@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.library.controller import LibraryController
 from engine.messages import PROTOCOL, Cancel, Failed, Finished, Load, Loading, Ready
 from engine.options import LoadOptions

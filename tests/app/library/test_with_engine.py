@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.engine_child import engine_program
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
+from app.engine.process import engine_program
 from app.library.estimates import Pricing, Terms, in_words
 from app.library.estimator import Estimator
 from app.library.hub.client import HubClient

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine_child import ADDRESS_VARIABLE, KEY_VARIABLE, EngineChild, EngineProgram, engine_program
+from app.engine.process import ADDRESS_VARIABLE, KEY_VARIABLE, EngineChild, EngineProgram, engine_program
 from app.runtime.engine_variables import engine_variables
 from app.runtime.environment import engine_environment
 from engine.messages import Ready

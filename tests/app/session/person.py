@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.conversation import Message
 from app.chat.version_switch import VersionSwitch
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
 from app.settings.store import GenerationSettings, SettingsFile
 from app.system.paths import Folders
 from app.ui.theme import Theme

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.telemetry import comparison as words
 from app.telemetry.comparison import Comparison, Outcome, Stage
 from app.telemetry.comparison_bar import ComparisonBar, describe

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.telemetry.room import TelemetryRoom
 from app.ui.theme import LIGHT
 from tests.app.fake_link import FakeLink

@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction, QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.system.plain_text import tip
 from app.telemetry import definitions
 from app.telemetry.card import Card

@@ -3,8 +3,8 @@
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.engine_child import engine_program
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
+from app.engine.process import engine_program
 from app.settings.store import GenerationSettings, SettingsFile
 from app.system.paths import Folders
 from app.telemetry.comparison import Stage

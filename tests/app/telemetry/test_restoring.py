@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from app.round_packing import pack
+from app.engine.round_packing import pack
 from app.telemetry.history import History
 from app.telemetry.panel import TelemetryPanel
 from app.telemetry.restoring import Restoring

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QToolButton, QToolTip
 from pytestqt.qtbot import QtBot
 
-from app.round_packing import pack
+from app.engine.round_packing import pack
 from app.tree.canvas import TreeCanvas
 from app.tree.caption import Caption
 from app.tree.news import News

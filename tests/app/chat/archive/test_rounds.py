@@ -13,7 +13,7 @@ from app.chat.archive.records import ConversationRecord, MessageRecord, RoundPla
 from app.chat.archive.rounds import RoundTable
 from app.chat.archive.schema import VERSION, open_database
 from app.chat.archive.store import Store
-from app.round_packing import DamagedRoundError, pack, unpack
+from app.engine.round_packing import DamagedRoundError, pack, unpack
 from tests.app.tree.trees import random_round
 
 # A file as the first version made it, but for the index of texts, whose making has steps of its own.

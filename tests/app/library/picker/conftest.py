@@ -18,7 +18,7 @@ from app.downloads.disk import Disk
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, State
 from app.downloads.retry import RetryPolicy
-from app.engine_state import EngineState, Phase
+from app.engine.state import EngineState, Phase
 from app.library.library import ModelLibrary
 from app.library.picker.dialog import ModelsDialog
 from app.library.picker.page import Page

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.engine_link import EngineLink
+from app.engine.link import EngineLink
 from app.i18n.translation import tr
 from app.ui.notices import Notice
 from engine.messages import Event, Failed, Finished

@@ -12,7 +12,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from app.engine_child import BROKEN, EngineChild, EngineProgram, describe_exit
+from app.engine.process import BROKEN, EngineChild, EngineProgram, describe_exit
 from app.i18n.translation import tr
 from app.system.background import lasting, report
 from app.system.plain_text import well_formed_values
