@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return run(words[1:])
     if words[:1] == ["runtime"]:
-        from app.runtime_command import run as run_runtime  # noqa: PLC0415
+        from app.installation.command import run as run_runtime  # noqa: PLC0415
 
         return run_runtime(words[1:])
     if words[:1] == [DRAW]:  # not for people: how a packaged program starts the process that draws formulas

@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QApplication
 
 from app.engine.link import EngineLink
 from app.i18n.translation import install, language_of
+from app.installation.runtime.manager import runtime_manager
 from app.library.terms_memory import last_load
 from app.lifecycle.garbage import Garbage
 from app.lifecycle_wiring import Lifecycle
-from app.runtime.manager import runtime_manager
 from app.runtime_wiring import connect_runtime
 from app.settings.store import Settings, SettingsFile
 from app.system.paths import Folders

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 from app.engine.link import EngineLink
 from app.engine.process import engine_program
+from app.installation.runtime.manager import runtime_manager
 from app.lifecycle.application import Application
 from app.lifecycle.crash import CrashWatch
 from app.lifecycle.display import DisplayWatch
 from app.lifecycle.ending import Ending
 from app.lifecycle.instance import Instance
 from app.lifecycle.refusal import refuse, unusable
-from app.runtime.manager import runtime_manager
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder
 from app.system.plain_text import well_formed
 from app.system.private_files import become_private

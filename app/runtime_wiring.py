@@ -8,15 +8,15 @@ from PySide6.QtCore import QObject
 from app.chat.welcome import EXAMPLES
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
-from app.runtime.manager import RuntimeManager
-from app.runtime.progress import Progress, Stage
-from app.runtime_link import RuntimeLink
+from app.installation.link import RuntimeLink
+from app.installation.runtime.manager import RuntimeManager
+from app.installation.runtime.progress import Progress, Stage
 from app.ui.notices import Notice, Tone
 from app.window import ENGINE_NOTICE, MainWindow
 from engine.options import EMBEDDED, LoadOptions
 
 if TYPE_CHECKING:
-    from app.assistant.dialog import EngineAssistant
+    from app.installation.assistant.dialog import EngineAssistant
 
 RUNTIME_NOTICE = "engine-runtime"
 
@@ -41,7 +41,7 @@ class RuntimeRoom(QObject):
     @cached_property
     def assistant(self) -> "EngineAssistant":
         """The dialog; it is made, and its modules are read, when it is first asked for."""
-        from app.assistant.dialog import EngineAssistant  # noqa: PLC0415
+        from app.installation.assistant.dialog import EngineAssistant  # noqa: PLC0415
 
         made = EngineAssistant(self._link, self._window)
         made.proposal.set_offline(self._window.settings.current.offline)

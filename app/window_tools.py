@@ -13,12 +13,12 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 from app.chat.conversations import Conversations
 from app.engine.state import EngineState
 from app.i18n.translation import tr
+from app.installation.link import RuntimeLink
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
 from app.palette.entries import Entry, used
 from app.palette.palette import CommandPalette
 from app.panes import Panes
-from app.runtime_link import RuntimeLink
 from app.settings.network import Network
 from app.settings.preferences import Preferences
 from app.settings.store import SettingsFile

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from app.runtime.lock import Lock, Wheel  # noqa: E402  # after the path is set
+from app.installation.runtime.lock import Lock, Wheel  # noqa: E402  # after the path is set
 
 PACKAGES = (
     "torch",

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from app.i18n.translation import tr
-from app.runtime.engine_variables import engine_variables
-from app.runtime.manager import RuntimeManager
+from app.installation.runtime.engine_variables import engine_variables
+from app.installation.runtime.manager import RuntimeManager
 from app.system.background import repeat, start
 from app.system.paths import ROOT
 from engine.messages import UNHEARD_EXIT

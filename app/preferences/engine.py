@@ -5,10 +5,10 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
+from app.installation.link import RuntimeLink
+from app.installation.runtime.builds import NAMES, Build
 from app.preferences.page import OptionsPage
 from app.preferences.places import PlaceRow
-from app.runtime.builds import NAMES, Build
-from app.runtime_link import RuntimeLink
 from app.ui.labels import label
 
 

@@ -36,8 +36,8 @@ from app.downloads.connection import Connection
 from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
 from app.engine.round_packing import pack, unpack
+from app.installation.runtime.index import parse_page
 from app.lifecycle.updates import parse_release
-from app.runtime.index import parse_page
 from app.settings.store import GenerationSettings, Settings, SettingsFile
 from app.system import json_text
 from app.system.hostile_json import parse_json
@@ -59,7 +59,7 @@ SAFE_WITHOUT = {
     "app/window.py": "base 64",
     "app/library/picker/dialog.py": "base 64",
     "app/system/plain_text.py": "makes texts well-formed",
-    "app/runtime/lock.py": "JSON", "app/runtime/place.py": "JSON", "app/downloads/journal.py": "JSON",
+    "app/installation/runtime/lock.py": "JSON", "app/installation/runtime/place.py": "JSON", "app/downloads/journal.py": "JSON",
     "app/library/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/engine/round_packing.py": "JSON",
     "app/settings/store.py": "JSON", "app/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
     "app/tree/recording.py": "JSON", "app/tree/saving.py": "lines of recordings, which are JSON",

@@ -31,7 +31,13 @@ ROOT = Path(__file__).parents[2]
 HEAVY = {
     *("numpy", "pyqtgraph", "markdown_it", "pygments", "ziamath", "latex2mathml", "pypdf", "psutil", "filelock"),
     *("httpx2", "ssl", "huggingface_hub", "keyring", "email.utils", "html.parser", "importlib.metadata"),
-    *("app.assistant.dialog", "app.runtime.installation", "app.diagnostics", "app.help", "app.lifecycle.updates"),
+    *(
+        "app.installation.assistant.dialog",
+        "app.installation.runtime.installation",
+        "app.diagnostics",
+        "app.help",
+        "app.lifecycle.updates",
+    ),
     *LATER,
 }
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from app.__main__ import main
-from app.runtime.hardware import Hardware
-from app.runtime.manager import RuntimeManager
+from app.installation.runtime.hardware import Hardware
+from app.installation.runtime.manager import RuntimeManager
 from app.system.bundle import PARTS_VARIABLE, RuntimeParts
 from tests.app.runtime.conftest import workshop
 from tests.app.runtime.packages import BLOB, lock_of, tiny_wheels
@@ -16,11 +16,11 @@ from tests.app.runtime.packages import BLOB, lock_of, tiny_wheels
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RuntimeManager:
     """Of a Coppice with one tiny lock, on a computer without a card."""
-    monkeypatch.setattr("app.runtime.hardware.look", lambda: Hardware("linux", "x86_64"))
+    monkeypatch.setattr("app.installation.runtime.hardware.look", lambda: Hardware("linux", "x86_64"))
     (tmp_path / "parts" / "locks").mkdir(parents=True)
     (tmp_path / "parts" / "locks" / "cpu.json").write_text(lock_of(tiny_wheels()).text())
     made = RuntimeManager(RuntimeParts(tmp_path / "parts"), workshop(tmp_path / "data"))
-    monkeypatch.setattr("app.runtime_command.runtime_manager", lambda folders: made)
+    monkeypatch.setattr("app.installation.command.runtime_manager", lambda folders: made)
     return made
 
 

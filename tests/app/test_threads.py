@@ -18,9 +18,9 @@ import pytest
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from app.runtime.builds import UNKNOWN
-from app.runtime.hardware import Hardware
-from app.runtime.manager import RuntimeManager
+from app.installation.runtime.builds import UNKNOWN
+from app.installation.runtime.hardware import Hardware
+from app.installation.runtime.manager import RuntimeManager
 from app.system import background
 from app.system.paths import ROOT
 from app.thread_faults import FAULTS, ThreadFaults
@@ -29,7 +29,7 @@ from tests.app.runtime.conftest import workshop
 from tests.app.thread_proofs import PROOFS, Case, Panic
 
 BACKGROUND = "app/system/background.py"
-BY_PARAMETER = {"app/ui/jobs.py", "app/runtime_link.py", "app/system/background.py"}
+BY_PARAMETER = {"app/ui/jobs.py", "app/installation/link.py", "app/system/background.py"}
 """Where the name of a thread is that of a parameter, which those who call it give as a literal."""
 
 MADE_BY_HAND = {
@@ -265,7 +265,7 @@ def test_a_hardware_look_up_that_fails_leaves_every_engine_to_choose_from(
     def fail() -> Hardware:
         raise Panic
 
-    monkeypatch.setattr("app.runtime.hardware.look", fail)
+    monkeypatch.setattr("app.installation.runtime.hardware.look", fail)
     monkeypatch.setattr(RuntimeManager, "locks", {})
     proposal = RuntimeManager(cast(Any, None), workshop(tmp_path)).propose()
     assert proposal is not UNKNOWN

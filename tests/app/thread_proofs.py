@@ -27,12 +27,12 @@ from app.downloads.progress import Request, State
 from app.downloads.queue import DownloadQueue
 from app.engine.link import EngineLink
 from app.engine.process import BROKEN, EngineChild, EngineProgram
-from app.runtime.builds import UNKNOWN
-from app.runtime.installation import Installation
-from app.runtime.manager import RuntimeManager
-from app.runtime.place import Wanted
-from app.runtime.progress import Stage
-from app.runtime_link import RuntimeLink
+from app.installation.link import RuntimeLink
+from app.installation.runtime.builds import UNKNOWN
+from app.installation.runtime.installation import Installation
+from app.installation.runtime.manager import RuntimeManager
+from app.installation.runtime.place import Wanted
+from app.installation.runtime.progress import Stage
 from app.system.passwords import Passwords
 from app.ui.jobs import Jobs
 from engine.messages import Event, Failed

@@ -17,8 +17,8 @@ from app.downloads.download import Download
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Request, State
 from app.downloads.retry import RetryPolicy
-from app.runtime.environment import clean_environment
-from app.runtime.tools import INDEX_VARIABLE
+from app.installation.runtime.environment import clean_environment
+from app.installation.runtime.tools import INDEX_VARIABLE
 from tests.app.downloads.conftest import SmallDisk
 from tests.app.downloads.models import FILES, REPO, SHARDS, contents, put_up
 from tests.app.runtime.conftest import workshop

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.runtime.lock import Lock, LockError, read_lock
+from app.installation.runtime.lock import Lock, LockError, read_lock
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted((ROOT / "packaging" / "locks").glob("*/*.json"))

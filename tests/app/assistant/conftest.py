@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.assistant.dialog import EngineAssistant
-from app.runtime.hardware import Hardware
-from app.runtime.manager import RuntimeManager
-from app.runtime.workshop import Workshop
-from app.runtime_link import RuntimeLink
+from app.installation.assistant.dialog import EngineAssistant
+from app.installation.link import RuntimeLink
+from app.installation.runtime.hardware import Hardware
+from app.installation.runtime.manager import RuntimeManager
+from app.installation.runtime.workshop import Workshop
 from app.system.bundle import RuntimeParts
 from tests.app.runtime.conftest import index, shop, waits
 from tests.app.runtime.packages import lock_of, tiny_wheels
@@ -31,7 +31,7 @@ def wheels(tmp_path: Path) -> Path:
 @pytest.fixture
 def manager(tmp_path: Path, shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> RuntimeManager:
     """Of a Coppice that carries two locks, on a computer without a card."""
-    monkeypatch.setattr("app.runtime.hardware.look", lambda: Hardware("linux", "x86_64"))
+    monkeypatch.setattr("app.installation.runtime.hardware.look", lambda: Hardware("linux", "x86_64"))
     locks = tmp_path / "parts" / "locks"
     locks.mkdir(parents=True)
     for build in ("cpu", "cuda"):

@@ -8,11 +8,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.assistant.dialog import EngineAssistant
-from app.runtime.manager import RuntimeManager
-from app.runtime.place import Wanted
-from app.runtime.progress import Stage
-from app.runtime_link import RuntimeLink
+from app.installation.assistant.dialog import EngineAssistant
+from app.installation.link import RuntimeLink
+from app.installation.runtime.manager import RuntimeManager
+from app.installation.runtime.place import Wanted
+from app.installation.runtime.progress import Stage
 from tests.app.runtime.packages import BLOB, PackageIndex
 from tests.hub import stall
 

@@ -7,13 +7,13 @@ import pytest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.assistant.dialog import EngineAssistant
 from app.engine.process import EngineProgram, RuntimeProgram, engine_program
+from app.installation.assistant.dialog import EngineAssistant
+from app.installation.link import RuntimeLink
+from app.installation.runtime.manager import MissingRuntimeError, RuntimeManager, runtime_manager
+from app.installation.runtime.place import Wanted
+from app.installation.runtime.progress import Progress, Stage
 from app.preferences.engine import EnginePage
-from app.runtime.manager import MissingRuntimeError, RuntimeManager, runtime_manager
-from app.runtime.place import Wanted
-from app.runtime.progress import Progress, Stage
-from app.runtime_link import RuntimeLink
 from app.runtime_wiring import RUNTIME_NOTICE, RuntimeRoom, connect_runtime
 from app.system.paths import Folders
 from app.window import ENGINE_NOTICE, MainWindow

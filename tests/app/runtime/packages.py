@@ -7,7 +7,7 @@ import zipfile
 from dataclasses import dataclass, field
 from io import BytesIO
 
-from app.runtime.lock import Lock, Wheel
+from app.installation.runtime.lock import Lock, Wheel
 from tests.hub import Hub
 from tests.hub.answers import Answer, Catalogue, Question
 

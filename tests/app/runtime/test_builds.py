@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.runtime.builds import Build, Offer, Proposal, Remark, propose
-from app.runtime.hardware import Hardware, NvidiaCard
-from app.runtime.lock import Lock, Wheel
+from app.installation.runtime.builds import Build, Offer, Proposal, Remark, propose
+from app.installation.runtime.hardware import Hardware, NvidiaCard
+from app.installation.runtime.lock import Lock, Wheel
 
 LINUX = {build: Lock(build.value, "3.11", 900, (Wheel(f"torch-{build}-x.whl", "", 100),)) for build in Build}
 CARD = NvidiaCard("RTX 4070", (8, 9))

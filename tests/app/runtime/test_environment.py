@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.runtime.environment import clean_environment, engine_environment
+from app.installation.runtime.environment import clean_environment, engine_environment
 
 BUNDLE = Path("/opt/coppice/_internal")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.runtime.hardware import NvidiaCard, look, numbers, parse_proc_version, parse_smi
+from app.installation.runtime.hardware import NvidiaCard, look, numbers, parse_proc_version, parse_smi
 
 RTX = "NVIDIA GeForce RTX 4070, 8.9, 12282, 580.65.06\n"
 PROC = (
@@ -66,7 +66,7 @@ def test_an_old_driver_that_knows_no_capabilities_is_asked_without(
         asked.append(arguments[1])
         return "" if "compute_cap" in arguments[1] else "GeForce GTX 1080, 8192, 440.33.01\n"
 
-    monkeypatch.setattr("app.runtime.hardware.sys.platform", "linux")
+    monkeypatch.setattr("app.installation.runtime.hardware.sys.platform", "linux")
     found = look(smi, tmp_path)
     assert found.nvidia == (NvidiaCard("GeForce GTX 1080", (), 8192 << 20),)
     assert found.driver == (440, 33, 1)
@@ -74,7 +74,7 @@ def test_an_old_driver_that_knows_no_capabilities_is_asked_without(
 
 
 def test_the_kernel_is_asked_where_no_program_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("app.runtime.hardware.sys.platform", "linux")
+    monkeypatch.setattr("app.installation.runtime.hardware.sys.platform", "linux")
     card = tmp_path / "proc" / "driver" / "nvidia" / "gpus" / "0000:01:00.0"
     card.mkdir(parents=True)
     (card / "information").write_text("Model: \t\t NVIDIA GeForce RTX 3060\nIRQ: 16\n")
@@ -97,7 +97,7 @@ def test_the_kernel_is_asked_where_no_program_is(monkeypatch: pytest.MonkeyPatch
 def test_an_amd_card_counts_when_it_can_compute(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: int, vendor: str, amd: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("app.runtime.hardware.sys.platform", "linux")
+    monkeypatch.setattr("app.installation.runtime.hardware.sys.platform", "linux")
     node = tmp_path / "sys" / "class" / "kfd" / "kfd" / "topology" / "nodes" / "1"
     node.mkdir(parents=True)
     (node / "properties").write_text(f"cpu_cores_count 0\ngfx_target_version {version}\n")
@@ -108,14 +108,14 @@ def test_an_amd_card_counts_when_it_can_compute(
 
 
 def test_a_bare_computer_has_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("app.runtime.hardware.sys.platform", "linux")
+    monkeypatch.setattr("app.installation.runtime.hardware.sys.platform", "linux")
     found = look(silent, tmp_path)
     assert (found.nvidia, found.driver, found.amd, found.system) == ((), (), (), "linux")
 
 
 @pytest.mark.parametrize(("machine", "is_apple"), [("arm64", True), ("x86_64", False)])
 def test_a_mac_is_known_by_its_processor(monkeypatch: pytest.MonkeyPatch, machine: str, is_apple: bool) -> None:
-    monkeypatch.setattr("app.runtime.hardware.sys.platform", "darwin")
-    monkeypatch.setattr("app.runtime.hardware.platform.machine", lambda: machine)
+    monkeypatch.setattr("app.installation.runtime.hardware.sys.platform", "darwin")
+    monkeypatch.setattr("app.installation.runtime.hardware.platform.machine", lambda: machine)
     assert look(silent).is_apple is is_apple
     assert look(silent).platform == f"macos-{machine}"

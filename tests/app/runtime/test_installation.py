@@ -8,15 +8,21 @@ from pathlib import Path
 import pytest
 
 from app.downloads.disk import Check
-from app.runtime.environment import clean_environment
-from app.runtime.failures import DamagedWheelError, MissingWheelsError, OccupiedError, UncheckableError, UnfitError
-from app.runtime.installation import PYTHON_BYTES, Installation
-from app.runtime.lock import Lock, Wheel
-from app.runtime.place import Wanted
-from app.runtime.progress import Stage
-from app.runtime.verification import Verification
-from app.runtime.wheels import copy_checked
-from app.runtime.workshop import Workshop
+from app.installation.runtime.environment import clean_environment
+from app.installation.runtime.failures import (
+    DamagedWheelError,
+    MissingWheelsError,
+    OccupiedError,
+    UncheckableError,
+    UnfitError,
+)
+from app.installation.runtime.installation import PYTHON_BYTES, Installation
+from app.installation.runtime.lock import Lock, Wheel
+from app.installation.runtime.place import Wanted
+from app.installation.runtime.progress import Stage
+from app.installation.runtime.verification import Verification
+from app.installation.runtime.wheels import copy_checked
+from app.installation.runtime.workshop import Workshop
 from tests.app.downloads.conftest import SmallDisk
 from tests.app.runtime.conftest import install, with_disk
 from tests.app.runtime.packages import BLOB, TORCH, PackageIndex, lock_of, tiny_wheels, wheel

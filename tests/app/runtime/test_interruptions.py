@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from app.downloads.control import Wish
-from app.runtime.environment import clean_environment
-from app.runtime.installation import Installation
-from app.runtime.lock import Lock
-from app.runtime.place import Installed, Wanted
-from app.runtime.progress import Stage
-from app.runtime.workshop import Workshop
+from app.installation.runtime.environment import clean_environment
+from app.installation.runtime.installation import Installation
+from app.installation.runtime.lock import Lock
+from app.installation.runtime.place import Installed, Wanted
+from app.installation.runtime.progress import Stage
+from app.installation.runtime.workshop import Workshop
 from tests.app.downloads.test_disk_full import TinyDisk
 from tests.app.runtime.conftest import install, with_disk, workshop
 from tests.app.runtime.packages import BLOB, PackageIndex

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.downloads.disk import Check
-from app.runtime.tools import Tools
+from app.installation.runtime.tools import Tools
 
 _SCRIPT = '#!/bin/sh\nPYTHONPATH="$(dirname "$0")/../site" exec "{python}" -S "$@"\n'
 _UNPACK = "import sys, zipfile; [zipfile.ZipFile(each).extractall('python/site') for each in sys.argv[1:]]"

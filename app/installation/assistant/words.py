@@ -5,8 +5,8 @@ from app.i18n.known_sentences import translated
 from app.i18n.number_text import size_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.runtime.builds import NAMES, Offer, Remark
-from app.runtime.progress import Progress, Stage
+from app.installation.runtime.builds import NAMES, Offer, Remark
+from app.installation.runtime.progress import Progress, Stage
 
 _STAGES = {
     Stage.IDLE: mark("Nothing is being installed."),

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.runtime.engine_variables import engine_variables
+from app.installation.runtime.engine_variables import engine_variables
 from app.system.bundle import is_frozen, root
 
 LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH", "LIBPATH")

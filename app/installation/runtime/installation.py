@@ -16,13 +16,13 @@ from app.downloads.failures import OutOfSpaceError
 from app.downloads.progress import Progress as Fetched
 from app.downloads.progress import Request
 from app.downloads.tracker import Tracker
-from app.runtime.child import Ending, run_child
-from app.runtime.failures import UnpackError
-from app.runtime.lock import Lock
-from app.runtime.place import Installed, Wanted
-from app.runtime.progress import Progress, Stage
-from app.runtime.wheels import Fetching, bytes_missing, copy_checked, find_in_folder
-from app.runtime.workshop import Workshop
+from app.installation.runtime.child import Ending, run_child
+from app.installation.runtime.failures import UnpackError
+from app.installation.runtime.lock import Lock
+from app.installation.runtime.place import Installed, Wanted
+from app.installation.runtime.progress import Progress, Stage
+from app.installation.runtime.wheels import Fetching, bytes_missing, copy_checked, find_in_folder
+from app.installation.runtime.workshop import Workshop
 from engine.errors import CoppiceError, InputError
 
 _log = logging.getLogger(__name__)

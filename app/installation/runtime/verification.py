@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.downloads.control import Control
-from app.runtime.child import Ending, run_child
-from app.runtime.environment import engine_environment
-from app.runtime.failures import UnfitError
+from app.installation.runtime.child import Ending, run_child
+from app.installation.runtime.environment import engine_environment
+from app.installation.runtime.failures import UnfitError
 from app.system import json_text as json
 
 _IMPORTS = "import json, torch, transformers; print(json.dumps([torch.__version__, torch.cuda.is_available()]))"

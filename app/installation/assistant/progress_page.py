@@ -2,10 +2,10 @@
 
 from PySide6.QtWidgets import QProgressBar, QVBoxLayout, QWidget
 
-from app.assistant.words import detail_text, stage_text
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
-from app.runtime.progress import Progress
+from app.installation.assistant.words import detail_text, stage_text
+from app.installation.runtime.progress import Progress
 from app.ui.labels import label
 
 _STEPS = 1000

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.downloads.equipment import Equipment
-from app.runtime.environment import engine_environment
-from app.runtime.place import Installed, RuntimePlace, Wanted
-from app.runtime.tools import tools_of
-from app.runtime.workshop import Workshop
+from app.installation.runtime.environment import engine_environment
+from app.installation.runtime.place import Installed, RuntimePlace, Wanted
+from app.installation.runtime.tools import tools_of
+from app.installation.runtime.workshop import Workshop
 from app.system.background import attempt
 from app.system.bundle import RuntimeParts, runtime_parts
 from app.system.paths import Folders
 from engine.errors import CoppiceError
 
 if TYPE_CHECKING:  # what making a runtime takes is read when one is made: most starts only use theirs
-    from app.runtime.builds import Build, Proposal
-    from app.runtime.hardware import Hardware
-    from app.runtime.installation import Installation
-    from app.runtime.lock import Lock
+    from app.installation.runtime.builds import Build, Proposal
+    from app.installation.runtime.hardware import Hardware
+    from app.installation.runtime.installation import Installation
+    from app.installation.runtime.lock import Lock
 
 _log = logging.getLogger(__name__)
 
@@ -53,8 +53,8 @@ class RuntimeManager:
     @property
     def locks(self) -> "dict[Build, Lock]":
         """What this Coppice can install."""
-        from app.runtime.builds import Build  # noqa: PLC0415
-        from app.runtime.lock import LockError, read_lock  # noqa: PLC0415
+        from app.installation.runtime.builds import Build  # noqa: PLC0415
+        from app.installation.runtime.lock import LockError, read_lock  # noqa: PLC0415
 
         found = {}
         for build in Build:
@@ -67,8 +67,8 @@ class RuntimeManager:
 
     def propose(self, hardware: "Hardware | None" = None) -> "Proposal":
         """Ask the computer what suits it; takes up to seconds. Where that fails, its system alone decides."""
-        from app.runtime.builds import propose  # noqa: PLC0415
-        from app.runtime.hardware import known_without_asking, look  # noqa: PLC0415
+        from app.installation.runtime.builds import propose  # noqa: PLC0415
+        from app.installation.runtime.hardware import known_without_asking, look  # noqa: PLC0415
 
         return propose(hardware or attempt(look, lambda _error: known_without_asking()), self.locks)
 
@@ -78,7 +78,7 @@ class RuntimeManager:
 
     def is_outdated(self) -> bool:
         """Whether this Coppice brings another lock for the build that is installed."""
-        from app.runtime.builds import Build  # noqa: PLC0415
+        from app.installation.runtime.builds import Build  # noqa: PLC0415
 
         here = self.installed()
         lock = self.locks.get(Build(here.build)) if here and here.build in set(Build) else None
@@ -105,8 +105,8 @@ class RuntimeManager:
 
     def install(self, wanted: Wanted) -> "Installation":
         """An installation that is not yet run; raises `LockError` where there is no such build."""
-        from app.runtime.installation import Installation  # noqa: PLC0415
-        from app.runtime.lock import read_lock  # noqa: PLC0415
+        from app.installation.runtime.installation import Installation  # noqa: PLC0415
+        from app.installation.runtime.lock import read_lock  # noqa: PLC0415
 
         lock = read_lock(self._parts.lock(wanted.build))
         shop = self._shop
@@ -116,7 +116,7 @@ class RuntimeManager:
 
     def repair(self, wheels: str = "") -> "Installation":
         """The same build made anew beside the old one, which is used until the new one is verified."""
-        from app.runtime.builds import Build  # noqa: PLC0415
+        from app.installation.runtime.builds import Build  # noqa: PLC0415
 
         here, wanted = self.installed(), self.to_resume()
         build = here.build if here else wanted.build if wanted else Build.CPU.value

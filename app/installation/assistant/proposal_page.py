@@ -15,10 +15,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.assistant.words import cost_text, offer_text, said
 from app.i18n.translation import tr
-from app.runtime.builds import UNKNOWN, Offer, Proposal
-from app.runtime.place import Wanted
+from app.installation.assistant.words import cost_text, offer_text, said
+from app.installation.runtime.builds import UNKNOWN, Offer, Proposal
+from app.installation.runtime.place import Wanted
 from app.system.plain_text import tip
 from app.ui.labels import label
 

@@ -6,12 +6,12 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
-from app.assistant.progress_page import ProgressPage
-from app.assistant.proposal_page import ProposalPage
-from app.assistant.ready_page import ReadyPage
 from app.i18n.translation import tr
-from app.runtime.progress import Progress, Stage
-from app.runtime_link import RuntimeLink
+from app.installation.assistant.progress_page import ProgressPage
+from app.installation.assistant.proposal_page import ProposalPage
+from app.installation.assistant.ready_page import ReadyPage
+from app.installation.link import RuntimeLink
+from app.installation.runtime.progress import Progress, Stage
 from app.ui.buttons import make_room
 from app.ui.labels import label
 

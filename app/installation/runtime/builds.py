@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Any
 
 from app.i18n.wording import mark
-from app.runtime.hardware import Hardware
-from app.runtime.lock import Lock
+from app.installation.runtime.hardware import Hardware
+from app.installation.runtime.lock import Lock
 
 CUDA_DRIVER = (580,)
 """What CUDA 13.0 asks for, on Linux and on Windows."""

@@ -11,8 +11,8 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from app.downloads.connection import STALL_SECONDS, Connection, read_whole
 from app.downloads.failures import Passing, UnsuitableError
 from app.downloads.responses import retry_after_seconds
-from app.runtime.failures import MissingWheelsError
-from app.runtime.lock import Wheel
+from app.installation.runtime.failures import MissingWheelsError
+from app.installation.runtime.lock import Wheel
 from app.system import json_text as json
 
 if TYPE_CHECKING:

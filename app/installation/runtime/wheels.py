@@ -14,9 +14,9 @@ from app.downloads.plain_folder import FolderDestination
 from app.downloads.plan import Plan, RemoteFile
 from app.downloads.tracker import Tracker
 from app.downloads.transfer import Transfer
-from app.runtime.failures import DamagedWheelError, MissingWheelsError, UncheckableError, names_text
-from app.runtime.index import IndexConnection
-from app.runtime.lock import Lock, Wheel
+from app.installation.runtime.failures import DamagedWheelError, MissingWheelsError, UncheckableError, names_text
+from app.installation.runtime.index import IndexConnection
+from app.installation.runtime.lock import Lock, Wheel
 
 _PIECE_BYTES = 4 << 20
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.runtime.environment import clean_environment
+from app.installation.runtime.environment import clean_environment
 
 Run = Callable[[Sequence[str]], str]
 """Runs a program and returns what it printed; empty where it is not there or fails."""

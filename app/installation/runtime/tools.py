@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.downloads.disk import Check
-from app.runtime.environment import clean_environment
+from app.installation.runtime.environment import clean_environment
 from app.system.bundle import RuntimeParts, python_of
 from engine.errors import InputError
 

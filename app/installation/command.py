@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from app.downloads.disk import size_text
-from app.runtime.installation import Installation
-from app.runtime.manager import RuntimeManager, runtime_manager
-from app.runtime.place import Wanted
-from app.runtime.progress import Progress, Stage
+from app.installation.runtime.installation import Installation
+from app.installation.runtime.manager import RuntimeManager, runtime_manager
+from app.installation.runtime.place import Wanted
+from app.installation.runtime.progress import Progress, Stage
 from app.system import json_text as json
 from app.system.background import start
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder

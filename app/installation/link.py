@@ -10,14 +10,14 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.downloads.control import Wish
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
-from app.runtime.manager import RuntimeManager
-from app.runtime.place import Installed, Wanted
-from app.runtime.progress import Progress, Stage
+from app.installation.runtime.manager import RuntimeManager
+from app.installation.runtime.place import Installed, Wanted
+from app.installation.runtime.progress import Progress, Stage
 from app.system.background import attempt, start
 from engine.errors import CoppiceError
 
 if TYPE_CHECKING:
-    from app.runtime.installation import Installation
+    from app.installation.runtime.installation import Installation
 
 _log = logging.getLogger(__name__)
 
@@ -235,7 +235,7 @@ class Task(QObject):
 
 
 def _no_proposal(_error: BaseException) -> object:
-    from app.runtime.builds import UNKNOWN  # noqa: PLC0415  # most starts only use an engine that is there
+    from app.installation.runtime.builds import UNKNOWN  # noqa: PLC0415  # most starts only use an engine that is there
 
     return UNKNOWN
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.downloads.equipment import Equipment
-from app.runtime.place import RuntimePlace
-from app.runtime.tools import Tools
-from app.runtime.verification import Verification
+from app.installation.runtime.place import RuntimePlace
+from app.installation.runtime.tools import Tools
+from app.installation.runtime.verification import Verification
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,0 @@
-"""The assistant that installs the engine: what suits this computer, how far it is, and what to do when it is there."""
