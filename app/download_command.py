@@ -12,8 +12,8 @@ from app.downloads.disk import size_text
 from app.downloads.download import Download
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
+from app.hub.tokens import Tokens
 from app.i18n.durations import time_text
-from app.library.hub.tokens import Tokens
 from app.system import json_text as json
 from app.system.background import start
 

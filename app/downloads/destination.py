@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 from app.downloads.disk import Check
-from app.downloads.plan import RemoteFile
+from app.hub.plan import RemoteFile
 
 
 class Destination(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 
-from app.downloads.failures import OutOfSpaceError
+from app.hub.failures import OutOfSpaceError
 
 RESERVE_BYTES = 256 << 20  # what is left to everything else on the disk
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}

@@ -4,21 +4,21 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from app.downloads.connection import Connection
 from app.downloads.control import Control, Stopped, Wish
 from app.downloads.destination import Destination
 from app.downloads.disk import is_full, out_of_space
 from app.downloads.equipment import Equipment
-from app.downloads.failures import OutOfSpaceError, Passing
 from app.downloads.hub_cache import CacheDestination
-from app.downloads.names import is_repo_id, is_revision
 from app.downloads.patience import Patience
-from app.downloads.place import HubPlace
 from app.downloads.plain_folder import FolderDestination
-from app.downloads.plan import Plan, read_plan
 from app.downloads.progress import Progress, Request, State
 from app.downloads.tracker import Tracker
 from app.downloads.transfer import Transfer
+from app.hub.connection import Connection
+from app.hub.failures import OutOfSpaceError, Passing
+from app.hub.names import is_repo_id, is_revision
+from app.hub.place import HubPlace
+from app.hub.plan import Plan, read_plan
 from engine.errors import CoppiceError, InputError
 
 

@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.downloads.connection import STALL_SECONDS, Token
 from app.downloads.control import Control
 from app.downloads.disk import Disk
-from app.downloads.place import HubPlace, hub_place, stored_token
-from app.downloads.retry import RetryPolicy
+from app.hub.connection import STALL_SECONDS, Token
+from app.hub.place import HubPlace, hub_place, stored_token
+from app.hub.retry import RetryPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from app.downloads.destination import remove_if_empty
 from app.downloads.disk import Check, is_full
-from app.downloads.place import HubPlace
-from app.downloads.plan import RemoteFile
+from app.hub.place import HubPlace
+from app.hub.plan import RemoteFile
 from app.system.files import sync_folder, write_atomically
 from app.system.private_files import make_shared, share
 

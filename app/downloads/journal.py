@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app.downloads.names import is_repo_id, is_revision, is_writable
-from app.downloads.plan import Plan, RemoteFile
 from app.downloads.progress import Request
+from app.hub.names import is_repo_id, is_revision, is_writable
+from app.hub.plan import Plan, RemoteFile
 from app.system import json_text as json
 from app.system.files import write_atomically
 

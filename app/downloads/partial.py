@@ -7,8 +7,8 @@ from io import FileIO
 from pathlib import Path
 
 from app.downloads.disk import Check, Disk, is_full, out_of_space
-from app.downloads.failures import Busy
-from app.downloads.plan import RemoteFile
+from app.hub.failures import Busy
+from app.hub.plan import RemoteFile
 
 _PIECE_BYTES = 4 << 20
 

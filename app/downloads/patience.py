@@ -2,9 +2,9 @@
 
 from app.downloads.control import Control
 from app.downloads.equipment import Equipment
-from app.downloads.failures import Passing, UnreachableError
 from app.downloads.progress import State
 from app.downloads.tracker import Tracker
+from app.hub.failures import Passing, UnreachableError
 
 
 class Patience:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from app.downloads.destination import remove_if_empty
 from app.downloads.disk import Check
-from app.downloads.plan import RemoteFile
+from app.hub.plan import RemoteFile
 from app.system.files import sync_folder
 from app.system.private_files import make_shared, share
 

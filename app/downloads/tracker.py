@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from app.downloads.plan import Plan, RemoteFile
 from app.downloads.progress import Progress, Request, State
 from app.downloads.speed import Speedometer
+from app.hub.plan import Plan, RemoteFile
 from engine.errors import CoppiceError
 
 

@@ -2,17 +2,17 @@
 
 import os
 
-from app.downloads.connection import Connection
 from app.downloads.control import Control
 from app.downloads.destination import Destination
 from app.downloads.disk import Disk, is_full, out_of_space
 from app.downloads.equipment import Equipment
-from app.downloads.failures import Busy, DamagedError, Passing
 from app.downloads.partial import Partial, opened
 from app.downloads.patience import Patience
-from app.downloads.plan import Plan, RemoteFile
 from app.downloads.progress import State
 from app.downloads.tracker import Tracker
+from app.hub.connection import Connection
+from app.hub.failures import Busy, DamagedError, Passing
+from app.hub.plan import Plan, RemoteFile
 
 _BUSY_SECONDS = 2.0
 _CAN_RENAME_OPEN_FILES = os.name == "posix"

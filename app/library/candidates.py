@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from app.hub.rows import ModelRow
 from app.i18n.translation import tr
 from app.library.draft_finder import Placed
-from app.library.hub.rows import ModelRow
 from app.library.local.models import LocalModel
 from app.library.pairing.drafts import Candidate, Origin
 from app.library.suggestions import SuggestedModel, Suggestion

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.hub.client import HubClient
+from app.hub.facts import ModelFacts, fetch_facts
+from app.hub.trouble import HubError
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
-from app.library.hub.client import HubClient
-from app.library.hub.facts import ModelFacts, fetch_facts
-from app.library.hub.trouble import HubError
 from app.library.pairing.drafts import Candidate, DraftChoice, choose_drafts
 from app.library.pairing.vocabulary import VocabularyBook
 from app.system.stop import Stop

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app.library.hub.client import HubClient
-from app.library.hub.facts import ModelFacts, fetch_facts, prune_facts
-from app.library.hub.trouble import HubError, Trouble
+from app.hub.client import HubClient
+from app.hub.facts import ModelFacts, fetch_facts, prune_facts
+from app.hub.trouble import HubError, Trouble
 from app.ui.jobs import Job, Jobs, Work
 from engine.errors import CoppiceError
 

@@ -3,12 +3,12 @@
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.link import EngineLink
+from app.hub.client import HubClient
+from app.hub.tokens import Tokens
 from app.library.draft_finder import DraftFinder
 from app.library.estimates import Terms
 from app.library.estimator import Estimator
 from app.library.facts_controller import FactsController
-from app.library.hub.client import HubClient
-from app.library.hub.tokens import Tokens
 from app.library.pairing.vocabulary import VocabularyBook
 from app.library.picker.chooser import Chooser
 from app.library.picker.row_prices import RowPrices

@@ -13,10 +13,10 @@ from app.downloads.progress import Progress, State
 from app.downloads.queue import DownloadQueue
 from app.engine.link import EngineLink
 from app.engine.state import EngineState
+from app.hub.tokens import Tokens
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.library.acquisition import Acquisition
-from app.library.hub.tokens import Tokens
 from app.library.indicator import DownloadIndicator
 from app.library.picker.page import Page
 from app.library.suggestions import Suggestion

@@ -5,9 +5,9 @@ from enum import Enum
 
 from PySide6.QtCore import QObject, Signal
 
-from app.library.hub.client import HubClient
-from app.library.hub.search import SearchPage, SearchQuery, SearchResults, search
-from app.library.hub.trouble import HubError, Trouble
+from app.hub.client import HubClient
+from app.hub.search import SearchPage, SearchQuery, SearchResults, search
+from app.hub.trouble import HubError, Trouble
 from app.ui.jobs import Job, Jobs
 from engine.errors import CoppiceError
 

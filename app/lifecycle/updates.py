@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from app.downloads.connection import Connection, read_whole
-from app.downloads.failures import Passing, UnsuitableError
+from app.hub.connection import Connection, read_whole
+from app.hub.failures import Passing, UnsuitableError
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.system import json_text as json

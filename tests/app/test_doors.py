@@ -32,10 +32,10 @@ from app.chat.archive.store import Store
 from app.chat.attachments import reading
 from app.chat.conversation import Message
 from app.chat.exchange import as_json, as_markdown, from_json
-from app.downloads.connection import Connection
 from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
 from app.engine.round_packing import pack, unpack
+from app.hub.connection import Connection
 from app.installation.runtime.index import parse_page
 from app.lifecycle.updates import parse_release
 from app.settings.store import GenerationSettings, Settings, SettingsFile
@@ -60,7 +60,7 @@ SAFE_WITHOUT = {
     "app/library/picker/dialog.py": "base 64",
     "app/system/plain_text.py": "makes texts well-formed",
     "app/installation/runtime/lock.py": "JSON", "app/installation/runtime/place.py": "JSON", "app/downloads/journal.py": "JSON",
-    "app/library/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/engine/round_packing.py": "JSON",
+    "app/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/engine/round_packing.py": "JSON",
     "app/settings/store.py": "JSON", "app/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
     "app/tree/recording.py": "JSON", "app/tree/saving.py": "lines of recordings, which are JSON",
     "app/downloads/hub_cache.py": "a commit, from JSON",
@@ -171,7 +171,7 @@ def text_of_a_pdf(folder: Path) -> Iterator[str]:
 
 def listing_of_the_hub(_folder: Path) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.downloads.connection.read_whole", lambda *_: f'{{"name": {ESCAPED}}}'.encode())
+        patch.setattr("app.hub.connection.read_whole", lambda *_: f'{{"name": {ESCAPED}}}'.encode())
         patch.setattr(Connection, "_get", lambda *_: nullcontext())
         listing = Connection("http://127.0.0.1", lambda: None)
         yield listing.listing("org/name", "main")["name"]

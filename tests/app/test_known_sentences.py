@@ -8,9 +8,9 @@ from string import Formatter
 
 import pytest
 
-from app.downloads.failures import RefusalError
-from app.downloads.responses import failure
 from app.engine.state import EngineState, Phase
+from app.hub.failures import RefusalError
+from app.hub.responses import failure
 from app.i18n.engine_sentences import WRITTEN
 from app.i18n.failure_sentences import FAILURE_SENTENCES
 from app.i18n.known_sentences import SENTENCES, translated

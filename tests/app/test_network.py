@@ -5,8 +5,8 @@ import os
 import pytest
 from huggingface_hub import constants
 
-from app.downloads.place import hub_place
-from app.library.hub.client import HubClient, is_offline
+from app.hub.client import HubClient, is_offline
+from app.hub.place import hub_place
 from app.settings.network import Network
 from app.settings.preferences import Preferences
 

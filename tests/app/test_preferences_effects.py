@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.building import with_prepared
-from app.downloads.place import hub_place
+from app.hub.place import hub_place
+from app.hub.tokens import Token, TokenOrigin, Tokens
 from app.library.hub.token_desk import TokenDesk, masked
-from app.library.hub.tokens import Token, TokenOrigin, Tokens
 from app.preferences.dialog import PreferencesDialog
 from app.system.paths import Folders
 from app.ui.notices import Notice

@@ -16,7 +16,7 @@ from app.downloads.control import Control
 from app.downloads.download import Download
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Request, State
-from app.downloads.retry import RetryPolicy
+from app.hub.retry import RetryPolicy
 from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.tools import INDEX_VARIABLE
 from tests.app.downloads.conftest import SmallDisk

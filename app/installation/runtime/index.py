@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from app.downloads.connection import STALL_SECONDS, Connection, read_whole
-from app.downloads.failures import Passing, UnsuitableError
-from app.downloads.responses import retry_after_seconds
+from app.hub.connection import STALL_SECONDS, Connection, read_whole
+from app.hub.failures import Passing, UnsuitableError
+from app.hub.responses import retry_after_seconds
 from app.installation.runtime.failures import MissingWheelsError
 from app.installation.runtime.lock import Wheel
 from app.system import json_text as json

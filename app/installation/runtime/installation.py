@@ -12,10 +12,10 @@ from pathlib import Path
 from app.downloads.control import Control, Stopped, Wish
 from app.downloads.destination import remove_if_empty
 from app.downloads.disk import is_full, out_of_space
-from app.downloads.failures import OutOfSpaceError
 from app.downloads.progress import Progress as Fetched
 from app.downloads.progress import Request
 from app.downloads.tracker import Tracker
+from app.hub.failures import OutOfSpaceError
 from app.installation.runtime.child import Ending, run_child
 from app.installation.runtime.failures import UnpackError
 from app.installation.runtime.lock import Lock

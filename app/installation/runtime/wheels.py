@@ -8,12 +8,12 @@ from pathlib import Path
 from app.downloads.control import Control
 from app.downloads.disk import Check
 from app.downloads.equipment import Equipment
-from app.downloads.failures import DamagedError, Passing, UnsuitableError
 from app.downloads.patience import Patience
 from app.downloads.plain_folder import FolderDestination
-from app.downloads.plan import Plan, RemoteFile
 from app.downloads.tracker import Tracker
 from app.downloads.transfer import Transfer
+from app.hub.failures import DamagedError, Passing, UnsuitableError
+from app.hub.plan import Plan, RemoteFile
 from app.installation.runtime.failures import DamagedWheelError, MissingWheelsError, UncheckableError, names_text
 from app.installation.runtime.index import IndexConnection
 from app.installation.runtime.lock import Lock, Wheel

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
+from app.hub.tokens import Token, TokenOrigin, Tokens
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.library.hub.tokens import Token, TokenOrigin, Tokens
 from app.ui.jobs import Job, Jobs
 from engine.errors import CoppiceError
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from app.hub.listing import INDEX, SINGLE, is_file_name
 from app.i18n.translation import tr
-from app.library.hub.listing import INDEX, SINGLE, is_file_name
 from app.system.hostile_json import parse_object, text
 
 _MOST_BYTES = 64 << 20

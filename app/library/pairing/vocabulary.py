@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from app.hub.client import HubClient
+from app.hub.facts import ModelFacts
+from app.hub.trouble import unusable
 from app.i18n.translation import tr
-from app.library.hub.client import HubClient
-from app.library.hub.facts import ModelFacts
-from app.library.hub.trouble import unusable
 from app.system import json_text as json
 from app.system.files import write_atomically
 from app.system.hostile_json import count, parse_object

@@ -4,10 +4,10 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
+from app.hub.trouble import HubError, Trouble
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.library.hub.trouble import HubError, Trouble
 from app.ui.labels import label
 from engine.errors import CoppiceError
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, Signal
 
 from app.downloads.progress import Progress
+from app.hub.facts import ModelFacts
+from app.hub.rows import ModelRow
 from app.library.candidates import draft_candidates
 from app.library.draft_finder import DraftFinder, Placed
 from app.library.estimates import Pricing, Terms
 from app.library.estimator import Estimator
 from app.library.facts_controller import FactsController
-from app.library.hub.facts import ModelFacts
-from app.library.hub.rows import ModelRow
 from app.library.pairing.drafts import Candidate, DraftChoice, Origin
 from app.library.picker.entry import Entry
 from app.library.picker.offer import Deed, Missing, Offer, no_offer, offer_for

@@ -14,9 +14,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.hub.search import SearchQuery
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.library.hub.search import SearchQuery
 from app.library.picker.entry import Entry, found_entry, local_entry, suggested_entry
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView

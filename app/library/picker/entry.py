@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
+from app.hub.rows import ModelRow
 from app.i18n.number_text import Number, size_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.library.hub.rows import ModelRow
 from app.library.local.models import Home, LocalModel
 from app.library.local.prepared import PreparedCopy
 from app.library.suggestions import Suggestion

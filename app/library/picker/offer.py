@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from app.downloads.progress import Progress, State
+from app.hub.trouble import HubError, Trouble
 from app.i18n.number_text import size_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.library.hub.trouble import HubError, Trouble
 from engine.errors import CoppiceError
 from engine.messages import Appraised
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Signal
 
+from app.hub.facts import ModelFacts
 from app.library.estimates import Pricing
 from app.library.estimator import Estimator
 from app.library.facts_controller import FactsController
-from app.library.hub.facts import ModelFacts
 from app.library.picker.entry import Entry
 from app.library.picker.verdict import Verdict, asking, priced, troubled
 from app.library.shelf import Shelf

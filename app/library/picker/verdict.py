@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from app.hub.trouble import HubError, Trouble
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import in_words
-from app.library.hub.trouble import HubError, Trouble
 from engine.errors import CoppiceError
 from engine.messages import Appraised
 

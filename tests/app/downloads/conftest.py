@@ -12,7 +12,7 @@ from app.downloads.disk import Disk
 from app.downloads.download import Download
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
-from app.downloads.retry import RetryPolicy
+from app.hub.retry import RetryPolicy
 from tests.app.downloads.models import REPO
 from tests.hub.fixture import hub
 

@@ -11,8 +11,8 @@ import pytest
 
 from app.downloads.disk import Disk
 from app.downloads.equipment import Equipment
-from app.downloads.failures import OutOfSpaceError
 from app.downloads.progress import State
+from app.hub.failures import OutOfSpaceError
 from tests.app.downloads.conftest import Start
 from tests.app.downloads.models import FILES, SHARDS, body_bytes, contents, put_up
 from tests.hub import Hub

@@ -7,11 +7,11 @@ from huggingface_hub import scan_cache_dir, snapshot_download, try_to_load_from_
 
 from app.downloads.control import Wish
 from app.downloads.disk import Disk
-from app.downloads.failures import Busy
 from app.downloads.hub_cache import CacheDestination
 from app.downloads.partial import opened
-from app.downloads.plan import RemoteFile
 from app.downloads.progress import State
+from app.hub.failures import Busy
+from app.hub.plan import RemoteFile
 from engine.model.model_folder import ModelFolder
 from engine.model.source import find_folder
 from tests.app.downloads.conftest import Start

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.downloads.equipment import Equipment
-from app.downloads.failures import DamagedError, UnreachableError
 from app.downloads.progress import State
+from app.hub.failures import DamagedError, UnreachableError
 from tests.app.downloads.conftest import Start, Waits
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, body_bytes, contents, put_up
 from tests.hub import Hub, corrupt, drop, no_range, redirect, slow, stall, status, wrong_length

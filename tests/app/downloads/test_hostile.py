@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.downloads.equipment import Equipment
-from app.downloads.failures import Reason, RefusalError, UnsuitableError
 from app.downloads.progress import State
-from app.downloads.retry import RetryPolicy
+from app.hub.failures import Reason, RefusalError, UnsuitableError
+from app.hub.retry import RetryPolicy
 from tests.app.downloads.conftest import Start
 from tests.app.downloads.models import FILES, REPO, contents, put_up
 from tests.hub import Hub, status
@@ -136,7 +136,7 @@ def test_a_listing_of_brackets_is_never_parsed(hub: Hub, start: Start, monkeypat
 
 
 def test_a_listing_without_an_end_is_left(hub: Hub, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.downloads.connection._MAX_LISTING_BYTES", 1000)
+    monkeypatch.setattr("app.hub.connection._MAX_LISTING_BYTES", 1000)
     put_up(hub)
     hub.fail(LISTING, status(200, body=b" " * 100_000))
     download = start()

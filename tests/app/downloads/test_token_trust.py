@@ -2,11 +2,11 @@
 
 import pytest
 
-from app.downloads.connection import Connection
-from app.downloads.failures import Reason, RefusalError
-from app.downloads.token_trust import may_carry_token, token_for, withheld
-from app.library.hub.client import HubClient
-from app.library.hub.trouble import HubError
+from app.hub.client import HubClient
+from app.hub.connection import Connection
+from app.hub.failures import Reason, RefusalError
+from app.hub.token_trust import may_carry_token, token_for, withheld
+from app.hub.trouble import HubError
 from app.system.stop import Stop
 from tests.hub import Hub
 
@@ -52,12 +52,12 @@ def far_hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     served = Hub()
     served.add("org/private", {"config.json": b"{}"}, private=True, access={"member": "accepted"})
     served.issue_token("member")
-    monkeypatch.setattr("app.downloads.token_trust.may_carry_token", lambda address: address.startswith("https://"))
+    monkeypatch.setattr("app.hub.token_trust.may_carry_token", lambda address: address.startswith("https://"))
     return served
 
 
 def test_no_client_sends_the_token_over_http(far_hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.library.hub.client._require_online", lambda: None)
+    monkeypatch.setattr("app.hub.client._require_online", lambda: None)
     connection = Connection(far_hub.endpoint, lambda: "member")
     with pytest.raises(RefusalError, match="was not sent"):
         connection.listing("org/private", "main")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.hub.client import HubClient
+from app.hub.facts import ModelFacts
+from app.hub.search import SearchQuery
 from app.library.facts_controller import FactsController
-from app.library.hub.client import HubClient
-from app.library.hub.facts import ModelFacts
-from app.library.hub.search import SearchQuery
 from app.library.local.finding import find_models
 from app.library.search_controller import SearchController, SearchPhase
 from app.system.stop import Stop

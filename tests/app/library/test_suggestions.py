@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.library.hub.client import REPO
+from app.hub.client import REPO
 from app.library.suggestions import SuggestedModel, Suggestion, suggestions
 from app.system.paths import resource
 from engine.options import WEIGHTS

@@ -10,10 +10,10 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.link import EngineLink
 from app.engine.process import engine_program
+from app.hub.client import HubClient
+from app.hub.facts import fetch_facts
 from app.library.estimates import Pricing, Terms, in_words
 from app.library.estimator import Estimator
-from app.library.hub.client import HubClient
-from app.library.hub.facts import fetch_facts
 from app.system.stop import Stop
 from engine.messages import Appraised
 from tests.app.library.hub.conftest import client, connect, hub

@@ -9,7 +9,7 @@ import pytest
 from app.downloads.control import Control
 from app.downloads.disk import Disk
 from app.downloads.equipment import Equipment
-from app.downloads.retry import RetryPolicy
+from app.hub.retry import RetryPolicy
 from app.installation.runtime.installation import Installation
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.place import RuntimePlace, Wanted

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.library.hub.client import HubClient
+from app.hub.client import HubClient
 from app.system.stop import Stop
 from tests.hub import Hub
 from tests.hub.fixture import hub

@@ -10,9 +10,9 @@ from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 from keyring.errors import PasswordDeleteError
 
-from app.library.hub.facts import fetch_facts
-from app.library.hub.tokens import Token, TokenOrigin, Tokens
-from app.library.hub.trouble import HubError, Trouble
+from app.hub.facts import fetch_facts
+from app.hub.tokens import Token, TokenOrigin, Tokens
+from app.hub.trouble import HubError, Trouble
 from app.system.stop import Stop
 from tests.app.library.hub.conftest import Connect
 from tests.app.library.hub.repositories import tiny

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.library.hub.client import HubClient
-from app.library.hub.facts import fetch_facts, prune_facts, read_facts
-from app.library.hub.trouble import HubError, Trouble
+from app.hub.client import HubClient
+from app.hub.facts import fetch_facts, prune_facts, read_facts
+from app.hub.trouble import HubError, Trouble
 from app.system.stop import Stop
 from engine.errors import Cancelled
 from tests.app.library.hub.repositories import REST, safetensors, shapes, sharded, tiny

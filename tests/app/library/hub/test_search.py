@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from app.library.hub.client import HubClient
-from app.library.hub.rows import ModelRow, row_of
-from app.library.hub.search import SearchPage, SearchQuery, SearchResults, search
-from app.library.hub.trouble import HubError, Trouble
+from app.hub.client import HubClient
+from app.hub.rows import ModelRow, row_of
+from app.hub.search import SearchPage, SearchQuery, SearchResults, search
+from app.hub.trouble import HubError, Trouble
 from app.system.stop import Stop
 from engine.errors import Cancelled
 from tests.app.library.hub.conftest import Connect

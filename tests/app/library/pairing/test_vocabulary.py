@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.library.hub.client import HubClient
-from app.library.hub.facts import fetch_facts
-from app.library.hub.trouble import HubError
+from app.hub.client import HubClient
+from app.hub.facts import fetch_facts
+from app.hub.trouble import HubError
 from app.library.pairing.vocabulary import VocabularyBook, fingerprint
 from app.system.paths import resource
 from app.system.stop import Stop

@@ -17,8 +17,8 @@ from app.download_link import DownloadLink
 from app.downloads.disk import Disk
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, State
-from app.downloads.retry import RetryPolicy
 from app.engine.state import EngineState, Phase
+from app.hub.retry import RetryPolicy
 from app.library.library import ModelLibrary
 from app.library.picker.dialog import ModelsDialog
 from app.library.picker.page import Page

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from app.downloads.failures import Passing, UnsuitableError
-from app.downloads.responses import failure, proxy_refusal
-from app.downloads.token_trust import token_for, withheld
+from app.hub.failures import Passing, UnsuitableError
+from app.hub.responses import failure, proxy_refusal
+from app.hub.token_trust import token_for, withheld
 from app.system.hostile_json import parse_json
 from engine.errors import InputError
 

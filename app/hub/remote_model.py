@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from app.library.hub.client import HubClient, Part
-from app.library.hub.listing import Listing
-from app.library.hub.trouble import offline, unusable
+from app.hub.client import HubClient, Part
+from app.hub.listing import Listing
+from app.hub.trouble import offline, unusable
 from app.system.hostile_json import parse_object
 from app.system.stop import Stop
 

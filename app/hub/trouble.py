@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from enum import Enum
 
-from app.downloads.failures import Passing, Reason, RefusalError
-from app.downloads.responses import failure
+from app.hub.failures import Passing, Reason, RefusalError
+from app.hub.responses import failure
 from engine.errors import CoppiceError
 
 

@@ -4,7 +4,7 @@ import ipaddress
 import logging
 from urllib.parse import urlsplit
 
-from app.downloads.failures import Reason, RefusalError
+from app.hub.failures import Reason, RefusalError
 
 _log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from app.downloads.failures import UnsuitableError
-from app.downloads.names import choose, is_writable, leads_out
+from app.hub.failures import UnsuitableError
+from app.hub.names import choose, is_writable, leads_out
 
 MAX_SMALL_BYTES = 512 << 20  # the largest tokenizers have some 30 MB; the engine opens none above this
 MAX_CONFIG_BYTES = 16 << 20

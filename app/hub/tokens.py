@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 
-from app.library.hub.trouble import HubError, Trouble
+from app.hub.trouble import HubError, Trouble
 
 _log = logging.getLogger(__name__)
 

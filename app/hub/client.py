@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from app.downloads.token_trust import token_for, withheld
-from app.library.hub.trouble import HubError, Trouble, in_trouble, offline, refusal, unusable
+from app.hub.token_trust import token_for, withheld
+from app.hub.trouble import HubError, Trouble, in_trouble, offline, refusal, unusable
 from app.system.hostile_json import parse_json
 from app.system.stop import Stop
 from engine import __version__

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from app.library.hub.client import HubClient
-from app.library.hub.rows import ModelRow, row_of
-from app.library.hub.trouble import unusable
+from app.hub.client import HubClient
+from app.hub.rows import ModelRow, row_of
+from app.hub.trouble import unusable
 from app.system.stop import Stop
 
 _MOST_BYTES = 32 << 20

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from app.library.hub.client import REPO, HubClient
-from app.library.hub.rows import ModelRow, row_of
-from app.library.hub.trouble import unusable
+from app.hub.client import REPO, HubClient
+from app.hub.rows import ModelRow, row_of
+from app.hub.trouble import unusable
 from app.system.hostile_json import count
 from app.system.stop import Stop
 

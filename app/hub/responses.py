@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from re import compile as pattern
 
-from app.downloads.failures import Passing, Reason, RefusalError
+from app.hub.failures import Passing, Reason, RefusalError
 
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 _RESET = pattern(r"\bt\s*=\s*(\d+)")

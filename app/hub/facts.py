@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.library.hub.client import HubClient
-from app.library.hub.listing import INDEX, SINGLE, TOKENIZER_FILES, Listing, is_file_name, list_files
-from app.library.hub.remote_model import RemoteModel
-from app.library.hub.trouble import unusable
+from app.hub.client import HubClient
+from app.hub.listing import INDEX, SINGLE, TOKENIZER_FILES, Listing, is_file_name, list_files
+from app.hub.remote_model import RemoteModel
+from app.hub.trouble import unusable
 from app.system import json_text as json
 from app.system.background import pool
 from app.system.hostile_json import count, parse_object, text
