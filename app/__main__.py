@@ -12,7 +12,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. What needs no window works where Qt does not."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["download"]:
-        from app.download_command import run  # noqa: PLC0415
+        from app.downloads.command import run  # noqa: PLC0415
 
         return run(words[1:])
     if words[:1] == ["runtime"]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app import download_command
-from app.download_command import describe
+from app.downloads import command as download_command
+from app.downloads.command import describe
 from app.downloads.download import Download
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
