@@ -32,7 +32,7 @@ from engine import __version__
 
 if TYPE_CHECKING:
     from app.hub.tokens import Tokens
-    from app.library.hub.token_desk import TokenDesk
+    from app.library.token_desk import TokenDesk
     from app.preferences.dialog import PreferencesDialog
     from app.preferences.engine import EnginePage
 
@@ -105,7 +105,7 @@ class WindowTools(QObject):
         """Show the dialog; it is made, and its modules are read, when it is first asked for."""
         if self._preferences is None:
             from app.hub.place import hub_place  # noqa: PLC0415
-            from app.library.hub.token_desk import TokenDesk  # noqa: PLC0415
+            from app.library.token_desk import TokenDesk  # noqa: PLC0415
             from app.preferences.pages import preferences_dialog  # noqa: PLC0415
 
             self._desk = TokenDesk(tokens, self)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
-from app.download_link import DownloadLink
 from app.downloads.progress import Progress, Request, State
+from app.library.download_link import DownloadLink
 from engine.options import LoadOptions
 
 

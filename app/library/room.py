@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
-from app.download_link import DownloadLink
 from app.downloads.equipment import Equipment
 from app.downloads.journal import Journal
 from app.downloads.progress import Progress, State
@@ -17,6 +16,7 @@ from app.hub.tokens import Tokens
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.library.acquisition import Acquisition
+from app.library.download_link import DownloadLink
 from app.library.indicator import DownloadIndicator
 from app.library.picker.page import Page
 from app.library.suggestions import Suggestion
@@ -29,8 +29,8 @@ from engine.messages import Event, Failed
 from engine.options import LoadOptions
 
 if TYPE_CHECKING:
-    from app.library.library import ModelLibrary
     from app.library.picker.dialog import ModelsDialog
+    from app.library.picker.services import ModelLibrary
 
 READY_NOTICE, PAUSED_NOTICE, DOWNLOAD_NOTICE = "model-ready", "downloads-paused", "download-failed"
 
@@ -91,8 +91,8 @@ class ModelsRoom(QObject):
     def dialog(self) -> "ModelsDialog":
         """The dialog; it is made, and its modules are read, when it is first asked for."""
         if self._dialog is None:
-            from app.library.library import ModelLibrary  # noqa: PLC0415
             from app.library.picker.dialog import ModelsDialog  # noqa: PLC0415
+            from app.library.picker.services import ModelLibrary  # noqa: PLC0415
 
             self._library = ModelLibrary(
                 self._link, self._settings, self._folders, self._tokens, self.suggested, parent=self

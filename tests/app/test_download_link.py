@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.download_link import INTERVAL_MS, DownloadLink
 from app.downloads.progress import Progress, Request, State
 from app.downloads.queue import DownloadQueue
+from app.library.download_link import INTERVAL_MS, DownloadLink
 
 ASKED = Request("org/tiny")
 

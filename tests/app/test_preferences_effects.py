@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from app.building import with_prepared
 from app.hub.place import hub_place
 from app.hub.tokens import Token, TokenOrigin, Tokens
-from app.library.hub.token_desk import TokenDesk, masked
+from app.library.token_desk import TokenDesk, masked
 from app.preferences.dialog import PreferencesDialog
 from app.system.paths import Folders
 from app.ui.notices import Notice

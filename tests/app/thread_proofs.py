@@ -19,7 +19,6 @@ from app.chat.attachments.attachment import Attachment
 from app.chat.attachments.reader import AttachmentReader
 from app.chat.drawing_process import DrawingProcess, _Running
 from app.chat.formulas import Formulas, Latex
-from app.download_link import DownloadLink
 from app.downloads.download import Download
 from app.downloads.journal import Entry, Journal
 from app.downloads.progress import Progress as DownloadProgress
@@ -33,6 +32,7 @@ from app.installation.runtime.installation import Installation
 from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import Stage
+from app.library.download_link import DownloadLink
 from app.system.passwords import Passwords
 from app.ui.jobs import Jobs
 from engine.messages import Event, Failed

@@ -6,11 +6,10 @@ from PySide6.QtCore import QByteArray, QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import QDialog, QLineEdit, QSplitter, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
-from app.download_link import DownloadLink
 from app.downloads.progress import Progress
 from app.engine.state import EngineState
 from app.i18n.translation import tr
-from app.library.library import ModelLibrary
+from app.library.download_link import DownloadLink
 from app.library.picker.details import DetailsPane
 from app.library.picker.discover_page import DiscoverPage
 from app.library.picker.downloads_page import DownloadsPage
@@ -20,6 +19,7 @@ from app.library.picker.load_strip import LoadStrip
 from app.library.picker.local_page import LocalPage
 from app.library.picker.offer import Deed
 from app.library.picker.page import Page
+from app.library.picker.services import ModelLibrary
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors

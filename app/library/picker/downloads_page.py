@@ -4,11 +4,11 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QListView, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
-from app.download_link import DownloadLink
 from app.downloads.progress import Progress, State
 from app.hub.failures import RefusalError
 from app.i18n.translation import tr
 from app.i18n.wording import mark
+from app.library.download_link import DownloadLink
 from app.library.picker.download_list import DownloadDelegate, DownloadList
 from app.ui.labels import label
 from app.ui.theme import Colors

@@ -13,15 +13,15 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.download_link import DownloadLink
 from app.downloads.disk import Disk
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, State
 from app.engine.state import EngineState, Phase
 from app.hub.retry import RetryPolicy
-from app.library.library import ModelLibrary
+from app.library.download_link import DownloadLink
 from app.library.picker.dialog import ModelsDialog
 from app.library.picker.page import Page
+from app.library.picker.services import ModelLibrary
 from app.library.room import ModelsRoom
 from app.library.suggestions import SuggestedModel, Suggestion
 from app.settings.store import SettingsFile
