@@ -18,10 +18,10 @@ from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
 from app.i18n.translation import install
 from app.settings.store import SettingsFile
+from app.shell.window import MainWindow
 from app.system.paths import Folders, folders_below
 from app.system.private_files import _Umask
 from app.ui.theme import Theme
-from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink
 from tests.app.plainness import rich_widgets

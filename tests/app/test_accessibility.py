@@ -24,8 +24,8 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.preferences.dialog import PreferencesDialog
+from app.shell.window import MainWindow
 from app.ui.notices import Notice
-from app.window import MainWindow
 from tests.app.fake_link import FakeLink
 
 CONTROLS = (QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit, QTabBar)

@@ -5,10 +5,10 @@ from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.shell.window import MainWindow
 from app.tree.branching import branch_text
 from app.tree.canvas import TreeCanvas
 from app.tree.snapshot import snapshot
-from app.window import MainWindow
 from tests.app.fake_link import FakeLink
 from tests.app.test_rounds_in_window import WORDS, converse, shown_round, text_of
 from tests.app.tree.trees import round_of

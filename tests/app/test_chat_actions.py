@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from app.settings.store import GenerationSettings
-from app.window import MainWindow
+from app.shell.window import MainWindow
 from tests.app.fake_link import FakeLink
 from tests.app.test_window import ask, notice_button
 

@@ -6,10 +6,10 @@ import pytest
 
 from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.archive.store import Store
-from app.diagnostics import diagnostics
 from app.engine.state import EngineState, Phase
-from app.log_excerpt import hide_secrets
 from app.settings.store import GenerationSettings, Settings
+from app.shell.diagnostics import diagnostics
+from app.shell.log_excerpt import hide_secrets
 from app.system.paths import Folders
 from tests.app.fake_engine import loaded
 

@@ -25,7 +25,6 @@ from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app import main
-from app.building import wanted_pair
 from app.chat.archive.archive import Archive
 from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.archive.store import Store
@@ -37,8 +36,9 @@ from app.engine.process import EngineProgram
 from app.engine.round_packing import pack, unpack
 from app.hub.connection import Connection
 from app.installation.runtime.index import parse_page
-from app.lifecycle.updates import parse_release
 from app.settings.store import GenerationSettings, Settings, SettingsFile
+from app.shell.building import wanted_pair
+from app.shell.lifecycle.updates import parse_release
 from app.system import json_text
 from app.system.hostile_json import parse_json
 from app.system.paths import ROOT, Folders
@@ -56,12 +56,12 @@ ESCAPED = json.dumps(TEXT)  # as others write it: a\ud83db\udcff
 
 SAFE_WITHOUT = {
     "app/ui/theme.py": "pictures of ours",
-    "app/window.py": "base 64",
+    "app/shell/window.py": "base 64",
     "app/library/picker/dialog.py": "base 64",
     "app/system/plain_text.py": "makes texts well-formed",
     "app/installation/runtime/lock.py": "JSON", "app/installation/runtime/place.py": "JSON", "app/downloads/journal.py": "JSON",
     "app/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/engine/round_packing.py": "JSON",
-    "app/settings/store.py": "JSON", "app/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
+    "app/settings/store.py": "JSON", "app/shell/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
     "app/tree/recording.py": "JSON", "app/tree/saving.py": "lines of recordings, which are JSON",
     "app/downloads/hub_cache.py": "a commit, from JSON",
     "app/chat/text_length.py": "what cannot be encoded is ignored, and the result is a length",
@@ -70,11 +70,11 @@ SAFE_WITHOUT = {
     "app/chat/archive/clean_end.py": "numbers as JSON",
     "app/chat/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/drawing_process.py": "JSON", "app/chat/drawing_program.py": "JSON",
-    "app/lifecycle/socket_place.py": "a hash of a name that `main` has checked",
+    "app/shell/lifecycle/socket_place.py": "a hash of a name that `main` has checked",
     "app/tree/exports.py": "the ending of a picture's name",
     "app/chat/sidebar/model.py": "numbers",
     "app/chat/plain_text_view.py": "with halves, to count them",
-    "app/lifecycle/crash.py": "lines read from files with errors replaced",
+    "app/shell/lifecycle/crash.py": "lines read from files with errors replaced",
 }  # fmt: skip
 """Where text is encoded or written, and why no half can be in it."""
 

@@ -13,14 +13,14 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app import afterwards
-from app.afterwards import LATER, Afterwards
 from app.settings.store import SettingsFile
+from app.shell import afterwards
+from app.shell.afterwards import LATER, Afterwards
+from app.shell.window import MainWindow
 from app.system.paths import Folders
 from app.tree.layer_strip import LayerStrip
 from app.tree.message import EMPTY
 from app.ui.theme import Theme
-from app.window import MainWindow
 from engine.options import LoadOptions
 from engine.watching import Passing
 from tests.app.fake_engine import loaded
@@ -34,9 +34,9 @@ HEAVY = {
     *(
         "app.installation.assistant.dialog",
         "app.installation.runtime.installation",
-        "app.diagnostics",
-        "app.help",
-        "app.lifecycle.updates",
+        "app.shell.diagnostics",
+        "app.shell.help",
+        "app.shell.lifecycle.updates",
     ),
     *LATER,
 }
@@ -48,13 +48,13 @@ from PySide6.QtCore import QEvent, QObject
 from app.main import begin_engine, build_application, build_parser
 from app.system.paths import folders_below
 import app.main
-had_window = "app.window" in sys.modules
+had_window = "app.shell.window" in sys.modules
 folders = folders_below(Path(sys.argv[1]))
 folders.create()
 application = build_application()
 link = begin_engine(folders)
 engine = link.engine_pid
-from app.building import build_window
+from app.shell.building import build_window
 window = build_window(application, folders, build_parser().parse_args([]), link)
 class Watch(QObject):
     seen = None

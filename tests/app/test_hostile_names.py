@@ -8,10 +8,10 @@ import pytest
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.help import ShortcutsDialog, about_box
-from app.lifecycle.report_dialog import ReportDialog
+from app.shell.help import ShortcutsDialog, about_box
+from app.shell.lifecycle.report_dialog import ReportDialog
+from app.shell.window import MainWindow
 from app.ui.notices import Notice
-from app.window import MainWindow
 from engine.messages import PROTOCOL, Failed, Finished, Loading, Ready
 from tests.app.conftest import OpenWindow
 from tests.app.fake_engine import loaded

@@ -12,14 +12,14 @@ from keyring.backends.fail import Keyring as NoKeyring
 from keyring.errors import KeyringLocked
 from pytestqt.qtbot import QtBot
 
-from app.diagnostics import diagnostics
 from app.engine.state import EngineState
-from app.log_excerpt import hide_secrets
 from app.settings.store import SettingsFile
+from app.shell.diagnostics import diagnostics
+from app.shell.log_excerpt import hide_secrets
+from app.shell.window_tools import UNKEPT_NOTICE
 from app.system.addresses import join_password, split_password
 from app.system.passwords import Passwords
 from app.system.paths import Folders
-from app.window_tools import UNKEPT_NOTICE
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 from tests.app.library.hub.test_access import Memory, memory

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication, QInputDialog, QLabel, QMessageBox, Q
 from pytestqt.qtbot import QtBot
 
 from app.chat.message_text import MessageText
-from app.help import about_box
-from app.lifecycle.refusal import refusal_box
+from app.shell.help import about_box
+from app.shell.lifecycle.refusal import refusal_box
 from app.system.plain_text import tip, unsteered
 from app.ui.sealed_browser import SealedBrowser
 from app.ui.theme import Theme

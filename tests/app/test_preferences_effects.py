@@ -13,14 +13,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.building import with_prepared
 from app.hub.place import hub_place
 from app.hub.tokens import Token, TokenOrigin, Tokens
 from app.library.token_desk import TokenDesk, masked
 from app.preferences.dialog import PreferencesDialog
+from app.shell.building import with_prepared
+from app.shell.window import MainWindow
 from app.system.paths import Folders
 from app.ui.notices import Notice
-from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink
 

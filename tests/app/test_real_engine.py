@@ -15,8 +15,8 @@ from app.engine.link import EngineLink
 from app.engine.process import engine_program
 from app.engine.state import Phase
 from app.settings.store import GenerationSettings, SettingsFile
+from app.shell.window import MainWindow
 from app.system.paths import ROOT, Folders
-from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.conftest import OpenWindow
 from tests.campaigns.extent import choose
@@ -100,7 +100,7 @@ def test_a_window_that_is_killed_leaves_no_engine(tmp_path: Path, qtbot: QtBot, 
     script = f"""
 import sys
 from PySide6.QtCore import QTimer
-from app.building import build_window
+from app.shell.building import build_window
 from app.main import begin_engine, build_application, build_parser
 from app.system.paths import folders_below
 from app.settings.store import GenerationSettings

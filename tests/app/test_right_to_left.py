@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.conversation import Conversation, Message
+from app.shell.window import MainWindow
 from app.ui.flow_layout import FlowLayout
-from app.window import MainWindow
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 

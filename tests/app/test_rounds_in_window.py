@@ -6,9 +6,9 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.message_text import MessageText
+from app.shell.window import MainWindow
 from app.tree.canvas import TreeCanvas
 from app.tree.news import News
-from app.window import MainWindow
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 

@@ -13,7 +13,7 @@ from app.chat.context.divider import WORDS
 from app.chat.panel import ATTACHMENT_NOTICE
 from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, GenerationSettings
-from app.window import MainWindow
+from app.shell.window import MainWindow
 from engine.messages import Finished, Statistics
 from tests.app.fake_engine import finished, loaded
 from tests.app.fake_link import FakeLink

@@ -21,9 +21,9 @@ from pytestqt.qtbot import QtBot
 from app.installation.runtime.builds import UNKNOWN
 from app.installation.runtime.hardware import Hardware
 from app.installation.runtime.manager import RuntimeManager
+from app.shell.thread_faults import FAULTS, ThreadFaults
 from app.system import background
 from app.system.paths import ROOT
-from app.thread_faults import FAULTS, ThreadFaults
 from app.ui.notices import Notice
 from tests.app.runtime.conftest import workshop
 from tests.app.thread_proofs import PROOFS, Case, Panic

@@ -146,9 +146,9 @@ def test_the_language_is_the_one_that_is_wanted_or_the_systems(
 
 TRANSLATED = (
     "app/ui/actions.py",
-    "app/window.py",
+    "app/shell/window.py",
     "app/ui/notices.py",
-    "app/status_area.py",
+    "app/shell/status_area.py",
     "app/preferences",
     "app/palette",
     "app/library",

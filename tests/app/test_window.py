@@ -12,7 +12,7 @@ from app.chat.sidebar.rows import ChatRow
 from app.engine.state import Phase
 from app.library.terms_memory import last_load
 from app.settings.store import SettingsFile
-from app.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
+from app.shell.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
 from engine.messages import Cancel, Failed, Generate, Round
 from engine.options import LoadOptions
 from tests.app.conftest import OpenWindow

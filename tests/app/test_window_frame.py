@@ -7,10 +7,10 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
 
-from app.help import ShortcutsDialog
 from app.settings.store import SettingsFile
+from app.shell.help import ShortcutsDialog
+from app.shell.window import MainWindow
 from app.ui.theme import DARK, LIGHT, Theme
-from app.window import MainWindow
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 

@@ -15,7 +15,7 @@ from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
 from app.engine.state import Phase
 from app.engine.unheard_stop import UNHEARD_NOTICE
-from app.window import ENGINE_NOTICE, MainWindow
+from app.shell.window import ENGINE_NOTICE, MainWindow
 from engine.options import LoadOptions
 from tests.app.conftest import OpenWindow
 from tests.app.fake_engine import STORY

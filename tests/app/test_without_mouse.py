@@ -9,9 +9,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLineEdit, QToolButton, QWidget
 
 from app.settings.store import SettingsFile
+from app.shell.window import MainWindow
 from app.ui.colors import DARK_CONTRAST, LIGHT_CONTRAST, Colors
 from app.ui.theme import DARK, LIGHT, Theme
-from app.window import MainWindow
 
 LEAST_CONTRAST = {False: 4.5, True: 7.0}  # WCAG 2.2: level AA, and AAA for high contrast
 

@@ -11,7 +11,6 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.afterwards import Afterwards
 from app.chat.archive.archive import Archive
 from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.archive.store import Store
@@ -33,6 +32,7 @@ from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import Stage
 from app.library.download_link import DownloadLink
+from app.shell.afterwards import Afterwards
 from app.system.passwords import Passwords
 from app.ui.jobs import Jobs
 from engine.messages import Event, Failed
@@ -330,7 +330,7 @@ def prove_jobs(name: str, case: Case) -> None:
 
 
 def prove_reading_ahead(case: Case) -> None:
-    case.patch.setattr("app.afterwards.prepare", case.fail)
+    case.patch.setattr("app.shell.afterwards.prepare", case.fail)
     window = QWidget()
     case.bot.addWidget(window)
     done: list[bool] = []

@@ -20,16 +20,16 @@ from PySide6.QtCore import QBuffer, QIODevice, Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication
 
-from app.building import build_window
 from app.main import begin_engine, build_application, build_parser
 from app.settings.store import SettingsFile
+from app.shell.building import build_window
+from app.shell.window import MainWindow
 from app.system.paths import ROOT, folders_below
 from app.tree.growth import stages
 from app.tree.live import Live
 from app.tree.recording import read_recording
 from app.tree.snapshot import Snapshot, partial, snapshot
 from app.ui.theme import Theme
-from app.window import MainWindow
 from engine.messages import Round
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink

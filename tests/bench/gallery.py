@@ -16,10 +16,10 @@ from app.i18n.translation import install
 from app.main import build_application
 from app.preferences.dialog import PreferencesDialog
 from app.settings.store import GenerationSettings, SettingsFile
+from app.shell.window import MainWindow
 from app.system.paths import folders_below
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Theme
-from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink
 

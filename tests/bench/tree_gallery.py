@@ -16,9 +16,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
 from app.main import build_application
+from app.shell.window import MainWindow
 from app.tree.canvas import WAYS, TreeCanvas
 from app.ui.theme import Theme
-from app.window import MainWindow
 from tests.app.tree.test_history import judged
 from tests.bench.gallery import THEMES, link_of, opened
 

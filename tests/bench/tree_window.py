@@ -22,10 +22,10 @@ from PySide6.QtCore import QEventLoop, Qt, QTimer
 
 from app.main import build_application
 from app.settings.store import SettingsFile
+from app.shell.window import MainWindow
 from app.system.paths import folders_below
 from app.tree.canvas import CHIPS, ICICLE, TreeCanvas
 from app.ui.theme import Theme
-from app.window import MainWindow
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink
 from tests.app.tree.trees import random_round

@@ -17,10 +17,10 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QEventLoop, QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.building import build_window
 from app.main import begin_engine, build_application, build_parser
+from app.shell.building import build_window
+from app.shell.window import MainWindow
 from app.system.paths import folders_below
-from app.window import MainWindow
 
 QUESTIONS = (
     "Tell me a story about a dragon.",

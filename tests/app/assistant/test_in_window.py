@@ -14,9 +14,9 @@ from app.installation.runtime.manager import MissingRuntimeError, RuntimeManager
 from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import Progress, Stage
 from app.preferences.engine import EnginePage
-from app.runtime_wiring import RUNTIME_NOTICE, RuntimeRoom, connect_runtime
+from app.shell.runtime_wiring import RUNTIME_NOTICE, RuntimeRoom, connect_runtime
+from app.shell.window import ENGINE_NOTICE, MainWindow
 from app.system.paths import Folders
-from app.window import ENGINE_NOTICE, MainWindow
 from engine.messages import Failed, Generate
 from tests.app.fake_link import FakeLink
 

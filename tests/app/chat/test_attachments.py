@@ -127,7 +127,7 @@ def test_a_pdf_that_takes_too_long_is_left_in_the_middle_of_a_page() -> None:
 
 
 def test_the_library_is_loaded_only_for_pdfs() -> None:
-    code = "import sys, app.window; assert 'pypdf' not in sys.modules"
+    code = "import sys, app.shell.window; assert 'pypdf' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

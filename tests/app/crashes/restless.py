@@ -16,12 +16,12 @@ from typing import Any, TextIO
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
-from app import building
 from app import main as started
 from app.chat.archive.records import ConversationRecord
 from app.engine.link import EngineLink
+from app.shell import building
+from app.shell.window import MainWindow
 from app.system.paths import Folders
-from app.window import MainWindow
 
 _LOOK_MS = 25
 _PAUSES_MS = (20, 250)

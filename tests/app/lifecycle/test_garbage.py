@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.lifecycle.garbage import Garbage
+from app.shell.lifecycle.garbage import Garbage
 
 COUNT = 3000  # more than Python itself would wait for
 

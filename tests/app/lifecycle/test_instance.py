@@ -16,10 +16,10 @@ import pytest
 from PySide6.QtNetwork import QLocalSocket
 from pytestqt.qtbot import QtBot
 
-from app.lifecycle import instance as instance_module
-from app.lifecycle import socket_place
-from app.lifecycle.instance import Instance
-from app.lifecycle.socket_place import is_own_peer, is_private, socket_names
+from app.shell.lifecycle import instance as instance_module
+from app.shell.lifecycle import socket_place
+from app.shell.lifecycle.instance import Instance
+from app.shell.lifecycle.socket_place import is_own_peer, is_private, socket_names
 from app.system.paths import ROOT
 from engine.errors import InputError
 
@@ -27,7 +27,7 @@ LATER = """
 import sys
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
-from app.lifecycle.instance import Instance
+from app.shell.lifecycle.instance import Instance
 
 application = QCoreApplication()
 instance = Instance(Path(sys.argv[1]))

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.lifecycle import refusal
+from app.shell.lifecycle import refusal
 from app.system.paths import folders_below
 from engine.errors import InputError
 

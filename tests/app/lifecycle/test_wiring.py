@@ -7,11 +7,11 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.lifecycle.instance import Instance
-from app.lifecycle.report_dialog import ReportDialog
-from app.lifecycle.updates import Release
-from app.lifecycle_wiring import CRASH_NOTICE, NEWS_NOTICE, Lifecycle
-from app.window import MainWindow
+from app.shell.lifecycle.instance import Instance
+from app.shell.lifecycle.report_dialog import ReportDialog
+from app.shell.lifecycle.updates import Release
+from app.shell.lifecycle_wiring import CRASH_NOTICE, NEWS_NOTICE, Lifecycle
+from app.shell.window import MainWindow
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_only_a_newer_version_is_news(
     life: Lifecycle, window: MainWindow, version: str, told: list[str], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = Release(version, "https://coppice.example/")
-    monkeypatch.setattr("app.lifecycle.updates.newest_release", lambda _address: release)
+    monkeypatch.setattr("app.shell.lifecycle.updates.newest_release", lambda _address: release)
     with qtbot.waitSignal(life.asked_for_news):
         life.ask_for_news("https://coppice.example/news.json")
     assert keys(window) == told

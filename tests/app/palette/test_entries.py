@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.palette.entries import MOST_RECENT, Entry, found, used
-from app.palette.matching import match
+from app.shell.command_palette.entries import MOST_RECENT, Entry, found, used
+from app.shell.command_palette.matching import match
 
 
 def entry(name: str, where: str = "") -> Entry:

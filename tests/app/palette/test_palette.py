@@ -5,9 +5,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 
-from app.palette.palette import CommandPalette
 from app.settings.store import SettingsFile
-from app.window import MainWindow
+from app.shell.command_palette.palette import CommandPalette
+from app.shell.window import MainWindow
 from tests.app.fake_link import FakeLink
 
 CONTROL = Qt.KeyboardModifier.ControlModifier

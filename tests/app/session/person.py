@@ -11,9 +11,9 @@ from app.chat.conversation import Message
 from app.chat.version_switch import VersionSwitch
 from app.engine.link import EngineLink
 from app.settings.store import GenerationSettings, SettingsFile
+from app.shell.window import MainWindow
 from app.system.paths import Folders
 from app.ui.theme import Theme
-from app.window import MainWindow
 from engine.messages import ChatMessage
 from engine.options import LoadOptions
 

@@ -6,11 +6,11 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from app.engine.round_packing import pack
+from app.shell.window import MainWindow
 from app.telemetry.history import History
 from app.telemetry.panel import TelemetryPanel
 from app.telemetry.restoring import Restoring
 from app.telemetry.scope import Scope
-from app.window import MainWindow
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 from tests.app.telemetry.rounds import round_of

@@ -7,13 +7,13 @@ from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 
 from app.i18n.translation import tr
-from app.lifecycle.instance import Instance
+from app.shell.lifecycle.instance import Instance
+from app.shell.window import MainWindow
 from app.ui.notices import Notice, Tone
-from app.window import MainWindow
 from engine import __version__
 
 if TYPE_CHECKING:
-    from app.lifecycle.updates import Release
+    from app.shell.lifecycle.updates import Release
 
 CRASH_NOTICE = "crash-report"
 NEWS_NOTICE = "newer-version"
@@ -57,14 +57,14 @@ class Lifecycle(QObject):
     def show_report(self) -> None:
         """Open it."""
         if self._report is not None:
-            from app.lifecycle.report_dialog import ReportDialog  # noqa: PLC0415  # few programs crash
+            from app.shell.lifecycle.report_dialog import ReportDialog  # noqa: PLC0415  # few programs crash
 
             ReportDialog(self._report, self._window).open()
         self._window.notices.dismiss(CRASH_NOTICE)
 
     def ask_for_news(self, address: str) -> None:
         """Find out, beside the window, whether there is a newer version. What goes wrong is only logged."""
-        from app.lifecycle.updates import newest_release  # noqa: PLC0415
+        from app.shell.lifecycle.updates import newest_release  # noqa: PLC0415
         from app.ui.jobs import Jobs  # noqa: PLC0415  # for who wants to know; the window opens without
 
         jobs = Jobs(1, "news", self)
@@ -78,7 +78,7 @@ class Lifecycle(QObject):
         self._window.notices.dismiss(NEWS_NOTICE)
 
     def _on_news(self, release: "Release") -> None:
-        from app.lifecycle.updates import is_newer  # noqa: PLC0415
+        from app.shell.lifecycle.updates import is_newer  # noqa: PLC0415
 
         if is_newer(release.version, __version__):
             self._tell_of(release)

@@ -7,7 +7,6 @@ from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QToolBar, QToolButton, QWidget
 
-from app.afterwards import Afterwards
 from app.chat.controller import ChatController
 from app.chat.conversations import Conversations
 from app.chat.panel import ChatPanel
@@ -20,14 +19,15 @@ from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
 from app.library.terms_memory import last_load
 from app.settings.store import SettingsFile
-from app.status_area import StatusArea
+from app.shell.afterwards import Afterwards
+from app.shell.status_area import StatusArea
+from app.shell.tree_wiring import TreeRoom, connect_figures
+from app.shell.window_tools import WindowTools
 from app.system.paths import Folders
 from app.telemetry.room import TelemetryRoom
-from app.tree_wiring import TreeRoom, connect_figures
 from app.ui.actions import Actions
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors, Theme, application_icon, icon
-from app.window_tools import WindowTools
 from engine.messages import Failed
 from engine.options import LoadOptions
 

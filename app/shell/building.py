@@ -13,14 +13,14 @@ from app.engine.link import EngineLink
 from app.i18n.translation import install, language_of
 from app.installation.runtime.manager import runtime_manager
 from app.library.terms_memory import last_load
-from app.lifecycle.garbage import Garbage
-from app.lifecycle_wiring import Lifecycle
-from app.runtime_wiring import connect_runtime
 from app.settings.store import Settings, SettingsFile
+from app.shell.lifecycle.garbage import Garbage
+from app.shell.lifecycle_wiring import Lifecycle
+from app.shell.runtime_wiring import connect_runtime
+from app.shell.window import MainWindow
 from app.system.paths import Folders
 from app.system.plain_text import well_formed
 from app.ui.theme import Theme
-from app.window import MainWindow
 from engine.options import LoadOptions
 
 _log = logging.getLogger("coppice")

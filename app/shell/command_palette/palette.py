@@ -7,8 +7,8 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
-from app.palette.entries import Entry, found
-from app.palette.rows import HitDelegate, HitModel
+from app.shell.command_palette.entries import Entry, found
+from app.shell.command_palette.rows import HitDelegate, HitModel
 from app.ui.labels import label
 from app.ui.theme import Colors
 

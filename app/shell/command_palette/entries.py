@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.palette.matching import match
+from app.shell.command_palette.matching import match
 
 MOST_RECENT = 30
 _WHERE_FACTOR = 3  # letters that fit only what stands beside the name are worth that much less

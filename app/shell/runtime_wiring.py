@@ -11,8 +11,8 @@ from app.i18n.translation import tr
 from app.installation.link import RuntimeLink
 from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.progress import Progress, Stage
+from app.shell.window import ENGINE_NOTICE, MainWindow
 from app.ui.notices import Notice, Tone
-from app.window import ENGINE_NOTICE, MainWindow
 from engine.options import EMBEDDED, LoadOptions
 
 if TYPE_CHECKING:

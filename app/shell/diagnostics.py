@@ -11,9 +11,9 @@ from PySide6.QtCore import qVersion
 from PySide6.QtGui import QGuiApplication
 
 from app.engine.state import EngineState
-from app.log_excerpt import log_excerpt
 from app.settings.preferences import Preferences
 from app.settings.store import Settings
+from app.shell.log_excerpt import log_excerpt
 from app.system.paths import Folders
 from engine import __version__
 from engine.messages import ModelInfo

@@ -16,13 +16,13 @@ from app.i18n.translation import tr
 from app.installation.link import RuntimeLink
 from app.library.controller import LibraryController
 from app.library.room import ModelsRoom
-from app.palette.entries import Entry, used
-from app.palette.palette import CommandPalette
-from app.panes import Panes
 from app.settings.network import Network
 from app.settings.preferences import Preferences
 from app.settings.store import SettingsFile
-from app.shortcut_guard import ShortcutGuard
+from app.shell.command_palette.entries import Entry, used
+from app.shell.command_palette.palette import CommandPalette
+from app.shell.panes import Panes
+from app.shell.shortcut_guard import ShortcutGuard
 from app.system.passwords import Passwords
 from app.system.paths import Folders
 from app.ui.actions import Actions, plain
@@ -169,12 +169,12 @@ class WindowTools(QObject):
     # ---- help -------------------------------------------------------------------------------------------------------
 
     def _show_shortcuts(self, actions: Actions) -> None:
-        from app.help import ShortcutsDialog  # noqa: PLC0415
+        from app.shell.help import ShortcutsDialog  # noqa: PLC0415
 
         ShortcutsDialog(actions.listed, self._window).open()
 
     def _show_about(self) -> None:
-        from app.help import about_box  # noqa: PLC0415
+        from app.shell.help import about_box  # noqa: PLC0415
 
         about_box(__version__, self._window).open()
 
@@ -182,7 +182,7 @@ class WindowTools(QObject):
 
     def copy_diagnostics(self, state: EngineState) -> None:
         """Put them on the clipboard, and say what they hold."""
-        from app.diagnostics import diagnostics  # noqa: PLC0415
+        from app.shell.diagnostics import diagnostics  # noqa: PLC0415
 
         QGuiApplication.clipboard().setText(diagnostics(state, self._settings.current, self._folders))
         words = tr("Diagnostics are on the clipboard: versions, hardware, settings and the end of the logs.")

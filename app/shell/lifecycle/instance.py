@@ -8,7 +8,7 @@ from PySide6.QtCore import QByteArray, QDeadlineTimer, QLockFile, QObject, QTime
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 from app.i18n.translation import tr
-from app.lifecycle.socket_place import is_own_peer, socket_names
+from app.shell.lifecycle.socket_place import is_own_peer, socket_names
 from app.system import json_text as json
 from engine.errors import InputError
 

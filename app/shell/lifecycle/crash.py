@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import TextIO
 
-from app.log_excerpt import hide_secrets, log_excerpt
+from app.shell.log_excerpt import hide_secrets, log_excerpt
 from app.system.paths import Folders
 from engine import __version__
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QFont, QPainter, QPalette, QTextLayout
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
-from app.palette.entries import Hit
+from app.shell.command_palette.entries import Hit
 from app.ui.theme import Colors
 
 _Index = QModelIndex | QPersistentModelIndex
