@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return run_runtime(words[1:])
     if words[:1] == [DRAW]:  # not for people: how a packaged program starts the process that draws formulas
-        from app.chat.drawing_program import main as draw  # noqa: PLC0415
+        from app.chat.typesetting.drawing_program import main as draw  # noqa: PLC0415
 
         return draw()
     # Qt's types are made when PySide6 is imported, not when they are first named: that happens in threads and inside

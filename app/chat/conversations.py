@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.chat.archive.archive import Archive
 from app.chat.archive.importing import Imported
-from app.chat.archive.records import ConversationRecord, SearchHit
-from app.chat.controller import ChatController
+from app.chat.generation.controller import ChatController
+from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.keeper import Keeper
 from app.chat.round_keeper import RoundKeeper
 from app.chat.sidebar.panel import ConversationsPanel

@@ -8,10 +8,10 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.archive.archive import Archive
-from app.chat.archive.records import ConversationRecord, MessageRecord
-from app.chat.controller import ChatController
-from app.chat.conversation import Conversation, Message
-from app.chat.kept import automatic_title, conversation_of, message_record, settings_of
+from app.chat.archive.kept import automatic_title, conversation_of, message_record, settings_of
+from app.chat.generation.controller import ChatController
+from app.chat.history.conversation import Conversation, Message
+from app.chat.history.records import ConversationRecord, MessageRecord
 from app.system.plain_text import unsteered
 
 _SAVE_MS = 400  # at most so long is text on screen that is not on disk

@@ -4,14 +4,14 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app.chat.composer import Composer
-from app.chat.controller import ChatController
-from app.chat.conversation import Conversation, Message
-from app.chat.conversation_view import COLUMN_WIDTH, SIDE_MARGIN, ConversationView
-from app.chat.question_field import files_of
-from app.chat.speculation_state import speculation_state
-from app.chat.tint_legend import TintLegend
-from app.chat.welcome import Welcome
+from app.chat.composer.composer import Composer
+from app.chat.composer.question_field import files_of
+from app.chat.generation.controller import ChatController
+from app.chat.generation.speculation_state import speculation_state
+from app.chat.history.conversation import Conversation, Message
+from app.chat.origins.tint_legend import TintLegend
+from app.chat.view.conversation_view import COLUMN_WIDTH, SIDE_MARGIN, ConversationView
+from app.chat.view.welcome import Welcome
 from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.ui.notices import Notice, NoticeStack

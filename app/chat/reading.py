@@ -5,8 +5,8 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction
 
-from app.chat.look import LARGEST, SMALLEST, STEP
 from app.chat.panel import ChatPanel
+from app.chat.text.look import LARGEST, SMALLEST, STEP
 from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.settings.store import SettingsFile
 from app.ui.actions import Actions

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
 from app.chat.archive.archive import Archive
-from app.chat.archive.records import RoundKey, RoundPlace, new_id
-from app.chat.controller import ChatController
-from app.chat.conversation import Conversation
+from app.chat.generation.controller import ChatController
+from app.chat.history.conversation import Conversation
+from app.chat.history.records import RoundKey, RoundPlace, new_id
+from app.chat.history.token_origins import TokenOrigins
 from app.chat.keeper import Keeper
-from app.chat.token_origins import TokenOrigins
 from engine.messages import Round
 
 Run = tuple[int, int]

@@ -3,11 +3,11 @@
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
-from app.chat.context.counter import TokenCounter
-from app.chat.controller import ChatController
-from app.chat.generation_popover import GenerationPopover
+from app.chat.generation.controller import ChatController
+from app.chat.generation.counter import TokenCounter
+from app.chat.generation.popover import GenerationPopover
+from app.chat.generation.presets import Presets
 from app.chat.panel import ChatPanel
-from app.chat.presets import Presets
 from app.engine.link import EngineLink
 from app.settings.store import SettingsFile
 from app.ui.actions import Actions

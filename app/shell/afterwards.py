@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 LATER = (
     "app.tree.panel",
-    "app.chat.answer_view",
+    "app.chat.view.answer_view",
     "app.telemetry.panel",
     "app.preferences.pages",
     "app.library.picker.dialog",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from app.chat.welcome import EXAMPLES
+from app.chat.view.welcome import EXAMPLES
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.installation.link import RuntimeLink

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget, QMainWindow
 
-from app.chat.controller import ChatController
-from app.chat.conversation_view import ConversationView
+from app.chat.generation.controller import ChatController
 from app.chat.reading import Reading
 from app.chat.round_keeper import RoundKeeper
+from app.chat.view.conversation_view import ConversationView
 from app.engine.link import EngineLink
 from app.i18n.translation import tr
 from app.settings.store import SettingsFile

@@ -7,8 +7,8 @@ from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QToolBar, QToolButton, QWidget
 
-from app.chat.controller import ChatController
 from app.chat.conversations import Conversations
+from app.chat.generation.controller import ChatController
 from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
 from app.chat.steering import Steering

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.archive.store import Store
+from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.state import EngineState, Phase
 from app.settings.store import GenerationSettings, Settings
 from app.shell.diagnostics import diagnostics

@@ -26,11 +26,11 @@ from pytestqt.qtbot import QtBot
 
 from app import main
 from app.chat.archive.archive import Archive
-from app.chat.archive.records import ConversationRecord, MessageRecord
+from app.chat.archive.exchange import as_json, as_markdown, from_json
 from app.chat.archive.store import Store
-from app.chat.attachments import reading
-from app.chat.conversation import Message
-from app.chat.exchange import as_json, as_markdown, from_json
+from app.chat.composer.attachments import reading
+from app.chat.history.conversation import Message
+from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
 from app.engine.round_packing import pack, unpack
@@ -64,16 +64,16 @@ SAFE_WITHOUT = {
     "app/settings/store.py": "JSON", "app/shell/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
     "app/tree/recording.py": "JSON", "app/tree/saving.py": "lines of recordings, which are JSON",
     "app/downloads/hub_cache.py": "a commit, from JSON",
-    "app/chat/text_length.py": "what cannot be encoded is ignored, and the result is a length",
-    "app/chat/formula_image.py": "a picture made of an answer, whose text is well-formed",
-    "app/chat/exchange.py": "JSON, and Markdown that is made well-formed there; what it reads is parsed as such",
+    "app/chat/text/text_length.py": "what cannot be encoded is ignored, and the result is a length",
+    "app/chat/typesetting/formula_image.py": "a picture made of an answer, whose text is well-formed",
+    "app/chat/archive/exchange.py": "JSON, and Markdown that is made well-formed there; what it reads is parsed as such",
     "app/chat/archive/clean_end.py": "numbers as JSON",
-    "app/chat/code_places.py": "text of a document, encoded with halves to count them",
-    "app/chat/drawing_process.py": "JSON", "app/chat/drawing_program.py": "JSON",
+    "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
+    "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",
     "app/shell/lifecycle/socket_place.py": "a hash of a name that `main` has checked",
     "app/tree/exports.py": "the ending of a picture's name",
     "app/chat/sidebar/model.py": "numbers",
-    "app/chat/plain_text_view.py": "with halves, to count them",
+    "app/chat/text/plain_text_view.py": "with halves, to count them",
     "app/shell/lifecycle/crash.py": "lines read from files with errors replaced",
 }  # fmt: skip
 """Where text is encoded or written, and why no half can be in it."""

@@ -11,10 +11,10 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.context.meter import ContextMeter
 from app.chat.context.use import ContextUse
-from app.chat.conversation import Ending, Message
-from app.chat.figures import FiguresRow
-from app.chat.generation_form import GenerationForm
-from app.chat.time_popup import TimePopup
+from app.chat.generation.form import GenerationForm
+from app.chat.history.conversation import Ending, Message
+from app.chat.view.figures import FiguresRow
+from app.chat.view.time_popup import TimePopup
 from app.downloads import disk
 from app.i18n.number_text import Number, localised, share_text, size_text
 from app.i18n.translation import tr

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QApplication, QInputDialog, QLabel, QMessageBox, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.message_text import MessageText
+from app.chat.text.message_text import MessageText
 from app.shell.help import about_box
 from app.shell.lifecycle.refusal import refusal_box
 from app.system.plain_text import tip, unsteered

@@ -5,7 +5,7 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.message_text import MessageText
+from app.chat.text.message_text import MessageText
 from app.shell.window import MainWindow
 from app.tree.canvas import TreeCanvas
 from app.tree.news import News

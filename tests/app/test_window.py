@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.chat.generation_popover import GenerationPopover
+from app.chat.generation.popover import GenerationPopover
 from app.chat.sidebar.rows import ChatRow
 from app.engine.state import Phase
 from app.library.terms_memory import last_load

@@ -12,12 +12,12 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.archive.archive import Archive
-from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.archive.store import Store
-from app.chat.attachments.attachment import Attachment
-from app.chat.attachments.reader import AttachmentReader
-from app.chat.drawing_process import DrawingProcess, _Running
-from app.chat.formulas import Formulas, Latex
+from app.chat.composer.attachments.reader import AttachmentReader
+from app.chat.history.attachment import Attachment
+from app.chat.history.records import ConversationRecord, MessageRecord
+from app.chat.typesetting.drawing_process import DrawingProcess, _Running
+from app.chat.typesetting.formulas import Formulas, Latex
 from app.downloads.download import Download
 from app.downloads.journal import Entry, Journal
 from app.downloads.progress import Progress as DownloadProgress
@@ -215,7 +215,7 @@ def prove_formulas(case: Case) -> None:
 
 
 def prove_drawing_answers(case: Case) -> None:
-    case.patch.setattr("app.chat.drawing_process._Running._read", case.fails_once(_Running._read))
+    case.patch.setattr("app.chat.typesetting.drawing_process._Running._read", case.fails_once(_Running._read))
     process = DrawingProcess()
     request: dict[str, object] = {"latex": "x", "displayed": False}
     assert process.ask(request) is None
@@ -241,7 +241,7 @@ def prove_passwords(case: Case) -> None:
 
 def prove_attachments(case: Case) -> None:
     read = case.fails_once(lambda path: Attachment(path.name, "text"))
-    case.patch.setattr("app.chat.attachments.reader.read_attachment", read)
+    case.patch.setattr("app.chat.composer.attachments.reader.read_attachment", read)
     reader = case.keep(AttachmentReader())
     with case.bot.waitSignal(reader.was_refused) as refused, case.bot.waitSignal(reader.was_read) as was_read:
         reader.read(Path("bad"))

@@ -15,9 +15,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPlainTextEdit
 
-from app.chat.answer_view import AnswerView
-from app.chat.conversation import Conversation, Ending, Message
-from app.chat.conversation_view import ConversationView
+from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.view.answer_view import AnswerView
+from app.chat.view.conversation_view import ConversationView
 from tests.bench.chat_hostile import done, settle, shown
 from tests.bench.chat_search import search_ms
 

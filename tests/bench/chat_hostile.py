@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 from PySide6.QtWidgets import QApplication
 
-from app.chat.code_kinds import CodeText
-from app.chat.conversation import Conversation, Ending, Message
-from app.chat.conversation_view import ConversationView
-from app.chat.formulas import Latex
-from app.chat.plain_text_view import PlainTextView
+from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.text.plain_text_view import PlainTextView
+from app.chat.typesetting.code_kinds import CodeText
+from app.chat.typesetting.formulas import Latex
+from app.chat.view.conversation_view import ConversationView
 from app.ui.theme import LIGHT
 
 SCROLLS = 20

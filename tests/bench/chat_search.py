@@ -12,8 +12,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.chat.archive.records import ConversationRecord, MessageRecord, new_id
 from app.chat.archive.store import Store
+from app.chat.history.records import ConversationRecord, MessageRecord, new_id
 
 FEW = ("river", "stone", "winter", "letter", "garden", "engine", "planet", "orange")
 PER_CONVERSATION = 100

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import psutil
 
-from app.chat.archive.records import ConversationRecord, MessageRecord, RoundPlace
 from app.chat.archive.store import Store
+from app.chat.history.records import ConversationRecord, MessageRecord, RoundPlace
 from app.engine.round_packing import pack
 from app.tree.history import History
 from engine.messages import Round

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from app.chat.archive.records import ConversationRecord, new_id
+from app.chat.archive.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
+from app.chat.archive.kept import message_record
 from app.chat.archive.store import Store
-from app.chat.conversation import Conversation
-from app.chat.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
-from app.chat.kept import message_record
+from app.chat.history.conversation import Conversation
+from app.chat.history.records import ConversationRecord, new_id
 from app.tree.recording import read_recording, recording_line
 from app.tree.snapshot import snapshot
 from engine.errors import InputError

@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from app.chat.archive.exchange import write_conversation
 from app.chat.archive.importing import Importing
-from app.chat.archive.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
+from app.chat.archive.kept import conversation_of
 from app.chat.archive.store import Store
-from app.chat.exchange import write_conversation
-from app.chat.kept import conversation_of
+from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.engine.round_packing import pack
 from app.i18n.translation import tr
 from app.settings.store import GenerationSettings

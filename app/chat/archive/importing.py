@@ -5,11 +5,11 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.chat.archive.records import ConversationRecord, MessageRecord
+from app.chat.archive.exchange import ExchangeError, read_conversations
+from app.chat.archive.kept import records_of
 from app.chat.archive.store import Store
-from app.chat.conversation import Conversation
-from app.chat.exchange import ExchangeError, read_conversations
-from app.chat.kept import records_of
+from app.chat.history.conversation import Conversation
+from app.chat.history.records import ConversationRecord, MessageRecord
 from app.settings.store import GenerationSettings
 
 _STEP_SECONDS = 0.1

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from app.chat.archive.records import RoundKey, RoundPlace
+from app.chat.history.records import RoundKey, RoundPlace
 from app.system import json_text as json
 
 MOST_BYTES = 200 << 20

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from app.chat.archive.records import ConversationRecord, MessageRecord
+from app.chat.history.records import ConversationRecord, MessageRecord
 from app.system import json_text as json
 from app.system.plain_text import well_formed_values
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from app.chat.archive import clean_end, text_index
-from app.chat.archive.records import (
+from app.chat.archive.rounds import RoundTable
+from app.chat.archive.rows import conversation_in, message_in, row_of_conversation, row_of_message
+from app.chat.archive.schema import open_database
+from app.chat.history.records import (
     HIT_BEGIN,
     HIT_END,
     ConversationRecord,
@@ -20,9 +23,6 @@ from app.chat.archive.records import (
     SearchHit,
     new_id,
 )
-from app.chat.archive.rounds import RoundTable
-from app.chat.archive.rows import conversation_in, message_in, row_of_conversation, row_of_message
-from app.chat.archive.schema import open_database
 from app.system import json_text as json
 from app.system.plain_text import well_formed
 

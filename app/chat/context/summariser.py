@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Signal
 
-from app.chat.context.summary import Summarising, summary_chat, summary_options
-from app.chat.conversation import Conversation
+from app.chat.history.conversation import Conversation
+from app.chat.history.summary import Summarising, summary_chat, summary_options
 from app.engine.link import EngineLink
 from app.i18n.translation import tr
 from app.ui.notices import Notice, Tone

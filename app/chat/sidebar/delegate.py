@@ -4,7 +4,7 @@ from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QRect, Q
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from app.chat.archive.records import HIT_BEGIN, HIT_END
+from app.chat.history.records import HIT_BEGIN, HIT_END
 from app.chat.sidebar.model import ROW
 from app.chat.sidebar.rows import ChatRow, HeaderRow
 from app.i18n.translation import tr

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.archive.records import ConversationRecord, SearchHit
+from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.delegate import ConversationDelegate
 from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import ChatRow, Row, hit_rows, rows_of

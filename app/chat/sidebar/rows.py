@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.chat.archive.records import ConversationRecord, SearchHit
+from app.chat.history.records import ConversationRecord, SearchHit
 from app.i18n.wording import mark
 
 PINNED, TODAY, YESTERDAY, WEEK, MONTH, EARLIER = (

@@ -4,11 +4,11 @@ import math
 
 from PySide6.QtGui import QTextDocument
 
-from app.chat.budget import Budget
-from app.chat.document import MarkdownDocument
-from app.chat.formulas import Formulas
-from app.chat.manuscript import Manuscript
-from app.chat.rendering import BlockRenderer
+from app.chat.text.document import MarkdownDocument
+from app.chat.text.manuscript import Manuscript
+from app.chat.text.rendering import BlockRenderer
+from app.chat.typesetting.budget import Budget
+from app.chat.typesetting.formulas import Formulas
 from app.ui.theme import Colors
 
 

@@ -4,7 +4,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 
-from app.chat.message_text import MessageText
+from app.chat.text.message_text import MessageText
 
 INSIDE = QPoint(5, 5)
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_view import AnswerView
-from app.chat.answering import grown
-from app.chat.archive.records import ConversationRecord
-from app.chat.chances import UNKNOWN, Chances, as_details, from_details, level_of, probability, with_round
-from app.chat.conversation import Conversation, Ending, Message
-from app.chat.kept import conversation_of, message_record
-from app.chat.look import Look
+from app.chat.archive.kept import conversation_of, message_record
+from app.chat.history.answering import grown
+from app.chat.history.chances import UNKNOWN, Chances, as_details, from_details, level_of, probability, with_round
+from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.history.records import ConversationRecord
+from app.chat.text.look import Look
+from app.chat.view.answer_view import AnswerView
 from app.ui.theme import LIGHT
 from engine.messages import Round
 from tests.app.chat.test_controller import Room, room

@@ -9,11 +9,11 @@ from PySide6.QtGui import QDesktopServices, QImage, QTextDocument
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.conversation import Ending, Message
-from app.chat.figures import figures_of
-from app.chat.link_opening import open_link
-from app.chat.message_text import MessageText
-from app.chat.welcome import EXAMPLES, Welcome
+from app.chat.history.conversation import Ending, Message
+from app.chat.text.link_opening import open_link
+from app.chat.text.message_text import MessageText
+from app.chat.view.figures import figures_of
+from app.chat.view.welcome import EXAMPLES, Welcome
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import install
 from engine.messages import Seconds, Statistics

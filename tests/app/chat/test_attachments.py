@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QMimeData, QUrl
 from pytestqt.qtbot import QtBot
 
-from app.chat.attachments.attachment import Attachment, as_details, from_details
-from app.chat.attachments.pdf import read_pdf
-from app.chat.attachments.reading import LARGEST_TEXT, read_attachment
-from app.chat.attachments.refusal import Refused
-from app.chat.attachments.tray import MOST_FILES, AttachmentTray
-from app.chat.composer import Composer
+from app.chat.composer.attachments.pdf import read_pdf
+from app.chat.composer.attachments.reading import LARGEST_TEXT, read_attachment
+from app.chat.composer.attachments.refusal import Refused
+from app.chat.composer.attachments.tray import MOST_FILES, AttachmentTray
+from app.chat.composer.composer import Composer
+from app.chat.history.attachment import Attachment, as_details, from_details
 from app.ui.theme import LIGHT
 from tests.app.chat.pdfs import encrypted, pdf_of
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.blocks import BlockStream, markdown_parser
-from app.chat.pieces import Block
+from app.chat.text.blocks import BlockStream, markdown_parser
+from app.chat.text.pieces import Block
 
 SAMPLE = """# Title
 

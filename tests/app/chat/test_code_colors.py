@@ -6,11 +6,11 @@ import pytest
 from PySide6.QtGui import QTextCursor, QTextDocument
 from pytestqt.qtbot import QtBot
 
-from app.chat.code_colors import CodeColors, CodeLook
-from app.chat.code_kinds import CodeKinds, CodeText
-from app.chat.code_tokens import token_runs
-from app.chat.formulas import Formulas
-from app.chat.typesetter import Job, Typesetter
+from app.chat.typesetting.code_colors import CodeColors, CodeLook
+from app.chat.typesetting.code_kinds import CodeKinds, CodeText
+from app.chat.typesetting.code_tokens import token_runs
+from app.chat.typesetting.formulas import Formulas
+from app.chat.typesetting.typesetter import Job, Typesetter
 from app.ui.theme import DARK, LIGHT
 from tests.app.chat.growing import Growing
 

@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.composer import Composer
+from app.chat.composer.composer import Composer
 from app.ui.theme import LIGHT
 
 

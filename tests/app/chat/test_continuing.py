@@ -2,11 +2,11 @@
 
 import pytest
 
-from app.chat.attachments.attachment import Attachment
-from app.chat.controller import FAILED_NOTICE
-from app.chat.conversation import Conversation, Ending
-from app.chat.figures import figures_of
-from app.chat.sums import added
+from app.chat.generation.controller import FAILED_NOTICE
+from app.chat.history.attachment import Attachment
+from app.chat.history.conversation import Conversation, Ending
+from app.chat.history.sums import added
+from app.chat.view.figures import figures_of
 from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, STOP, GenerationSettings, SettingsFile
 from engine.errors import InputError

@@ -3,8 +3,8 @@
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.chat.controller import FAILED_NOTICE, ChatController
-from app.chat.conversation import Ending, Message
+from app.chat.generation.controller import FAILED_NOTICE, ChatController
+from app.chat.history.conversation import Ending, Message
 from app.engine.state import EngineState, Phase
 from app.settings.store import GenerationSettings, SettingsFile
 from app.ui.notices import Notice

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.chat.conversation import Conversation, Ending, Message, Version
+from app.chat.history.conversation import Conversation, Ending, Message, Version
 from engine.messages import ChatMessage
 
 

@@ -15,9 +15,9 @@ from pytestqt.qtbot import QtBot
 from app.chat.archive import importing
 from app.chat.archive.archive import Archive
 from app.chat.archive.store import Store
-from app.chat.controller import ChatController
-from app.chat.conversation import Conversation
 from app.chat.conversations import EXCHANGE_NOTICE, IMPORT_NOTICE, Conversations
+from app.chat.generation.controller import ChatController
+from app.chat.history.conversation import Conversation
 from app.chat.sidebar.model import ConversationModel
 from app.engine.state import EngineState, Phase
 from app.settings.store import SettingsFile
@@ -220,7 +220,7 @@ def test_an_import_tells_how_far_it_is_and_is_stopped_with_what_it_has(
 
 
 def test_an_answer_is_saved_while_an_import_goes_on(qtbot: QtBot, tmp_path: Path, settings: SettingsFile) -> None:
-    from app.chat.archive.records import ConversationRecord, MessageRecord
+    from app.chat.history.records import ConversationRecord, MessageRecord
 
     file = tmp_path / "history.json"
     file.write_text(chats(500))

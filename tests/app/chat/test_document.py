@@ -4,10 +4,10 @@ import pytest
 from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication
 
-from app.chat import rendering
-from app.chat.budget import Budget
-from app.chat.pieces import Block
-from app.chat.rendering import BlockRenderer
+from app.chat.text import rendering
+from app.chat.text.pieces import Block
+from app.chat.text.rendering import BlockRenderer
+from app.chat.typesetting.budget import Budget
 from app.ui.theme import DARK, LIGHT
 from tests.app.chat.growing import Growing
 

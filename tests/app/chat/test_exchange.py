@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.chat import exchange
-from app.chat.conversation import Conversation, Ending
-from app.chat.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
+from app.chat.archive import exchange
+from app.chat.archive.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
+from app.chat.history.conversation import Conversation, Ending
 from app.system import hostile_json
 
 

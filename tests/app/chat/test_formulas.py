@@ -8,15 +8,15 @@ import pytest
 from PySide6.QtGui import QFontMetrics, QImage, QTextCursor, QTextDocument, QTextFormat, QTextImageFormat
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_view import AnswerView
-from app.chat.blocks import markdown_parser
-from app.chat.budget import Budget
-from app.chat.conversation import Message
-from app.chat.excerpt import selected_text
-from app.chat.formula_drawing import Formula, draw, formula_of
-from app.chat.formula_image import OBJECT
-from app.chat.formulas import Formulas, Latex
-from app.chat.look import Look
+from app.chat.history.conversation import Message
+from app.chat.text.blocks import markdown_parser
+from app.chat.text.excerpt import selected_text
+from app.chat.text.look import Look
+from app.chat.typesetting.budget import Budget
+from app.chat.typesetting.formula_drawing import Formula, draw, formula_of
+from app.chat.typesetting.formula_image import OBJECT
+from app.chat.typesetting.formulas import Formulas, Latex
+from app.chat.view.answer_view import AnswerView
 from app.settings.preferences import TINT_ORIGIN
 from app.ui.theme import DARK, LIGHT
 from tests.app.chat.growing import Growing

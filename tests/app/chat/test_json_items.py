@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.chat import json_items
-from app.chat.json_items import ItemTooLargeError, is_list, items
+from app.chat.archive import json_items
+from app.chat.archive.json_items import ItemTooLargeError, is_list, items
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('a"\\[]{},: \n\u00e4\U0001f600'), max_size=8),

@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.archive.archive import Archive
-from app.chat.archive.records import ConversationRecord, MessageRecord
+from app.chat.archive.kept import conversation_of, title_of
 from app.chat.archive.store import Store
-from app.chat.attachments.attachment import Attachment
-from app.chat.controller import ChatController
-from app.chat.conversation import Conversation, Ending
+from app.chat.generation.controller import ChatController
+from app.chat.history.attachment import Attachment
+from app.chat.history.conversation import Conversation, Ending
+from app.chat.history.records import ConversationRecord, MessageRecord
 from app.chat.keeper import Keeper
-from app.chat.kept import conversation_of, title_of
 from app.engine.state import EngineState, Phase
 from app.settings.store import GenerationSettings, SettingsFile
 from tests.app.fake_engine import loaded

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pytestqt.qtbot import QtBot
 
-from app.chat.formulas import Formulas, Latex
+from app.chat.typesetting.formulas import Formulas, Latex
 from app.shell.window import MainWindow
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink

@@ -8,17 +8,17 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPlainTextEdit, QToolTip
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_view import AnswerView
-from app.chat.attachments.tray import MOST_FILES
-from app.chat.composer import Composer
-from app.chat.conversation import Message
-from app.chat.conversation_view import ConversationView
-from app.chat.look import Look
-from app.chat.message_editor import EditorField
-from app.chat.message_text import MessageText
-from app.chat.plain_text_view import PlainStream, PlainTextView
-from app.chat.question_view import QuestionView
-from app.chat.text_length import is_long, is_writable
+from app.chat.composer.attachments.tray import MOST_FILES
+from app.chat.composer.composer import Composer
+from app.chat.history.conversation import Message
+from app.chat.text.look import Look
+from app.chat.text.message_text import MessageText
+from app.chat.text.plain_text_view import PlainStream, PlainTextView
+from app.chat.text.text_length import is_long, is_writable
+from app.chat.view.answer_view import AnswerView
+from app.chat.view.conversation_view import ConversationView
+from app.chat.view.message_editor import EditorField
+from app.chat.view.question_view import QuestionView
 from app.ui.theme import LIGHT
 
 LINES = "".join(f"line {number}\n" for number in range(3_000))

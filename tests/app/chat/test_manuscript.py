@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.chat.budget import Budget
-from app.chat.burden import burden, prefix_within
-from app.chat.manuscript import Manuscript
-from app.chat.pieces import Block
+from app.chat.text.burden import burden, prefix_within
+from app.chat.text.manuscript import Manuscript
+from app.chat.text.pieces import Block
+from app.chat.typesetting.budget import Budget
 
 HOSTILE = {
     "words": "word " * 20_000,

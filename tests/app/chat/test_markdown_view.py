@@ -5,13 +5,13 @@ from PySide6.QtGui import QGuiApplication, QTextCursor
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_view import AnswerView
-from app.chat.conversation import Conversation, Ending, Message
-from app.chat.conversation_view import ConversationView
-from app.chat.document import MarkdownDocument
-from app.chat.look import Look
-from app.chat.markdown_view import MarkdownView
-from app.chat.message_text import MessageText
+from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.text.document import MarkdownDocument
+from app.chat.text.look import Look
+from app.chat.text.markdown_view import MarkdownView
+from app.chat.text.message_text import MessageText
+from app.chat.view.answer_view import AnswerView
+from app.chat.view.conversation_view import ConversationView
 from app.ui.theme import DARK, LIGHT
 from tests.app.chat.test_manuscript import Steps
 

@@ -7,16 +7,16 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive.records import ConversationRecord, SearchHit
-from app.chat.attachments.attachment import Attachment
-from app.chat.attachments.tray import AttachmentChip
-from app.chat.conversation import Message
-from app.chat.look import Look
-from app.chat.pieces import Block
-from app.chat.question_view import QuestionView
-from app.chat.rendering import BlockRenderer
+from app.chat.composer.attachments.tray import AttachmentChip
+from app.chat.history.attachment import Attachment
+from app.chat.history.conversation import Message
+from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import hit_rows
+from app.chat.text.look import Look
+from app.chat.text.pieces import Block
+from app.chat.text.rendering import BlockRenderer
+from app.chat.view.question_view import QuestionView
 from app.system.plain_text import can_be_seen, marked, runs_leftwards, tip, unsteered
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import LIGHT

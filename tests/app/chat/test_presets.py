@@ -4,9 +4,9 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.chat.controller import ChatController
-from app.chat.generation_popover import GenerationPopover
-from app.chat.presets import Presets
+from app.chat.generation.controller import ChatController
+from app.chat.generation.popover import GenerationPopover
+from app.chat.generation.presets import Presets
 from app.settings.store import GenerationSettings, SettingsFile
 from engine.errors import InputError
 from tests.app.fake_link import FakeLink

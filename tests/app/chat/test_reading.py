@@ -7,10 +7,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.conversation import Conversation, Ending, Message
-from app.chat.conversation_view import ConversationView
+from app.chat.history.conversation import Conversation, Ending, Message
 from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
+from app.chat.view.conversation_view import ConversationView
 from app.settings.store import SettingsFile
 from app.ui.notices import NoticeStack
 from app.ui.theme import LIGHT

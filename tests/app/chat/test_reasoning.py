@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.chat.reasoning import MARKS, Split, split
+from app.chat.history.reasoning import MARKS, Split, split
 
 
 @pytest.mark.parametrize(("first", "last"), MARKS)

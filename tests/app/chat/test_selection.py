@@ -7,9 +7,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.conversation import Conversation, Message
-from app.chat.conversation_view import ConversationView
-from app.chat.message_text import MessageText
+from app.chat.history.conversation import Conversation, Message
+from app.chat.text.message_text import MessageText
+from app.chat.view.conversation_view import ConversationView
 from tests.app.chat.mouse import hold, release
 from tests.app.chat.test_views import add_turn, fill, settle, view
 

@@ -3,13 +3,13 @@
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive.records import ConversationRecord
+from app.chat.archive.kept import conversation_of, message_record, settings_of
 from app.chat.context.divider import SUMMARISED
 from app.chat.context.summariser import SUMMARY_NOTICE
-from app.chat.context.summary import summary_chat, with_summary
-from app.chat.conversation import Conversation, Ending
-from app.chat.conversation_view import ConversationView
-from app.chat.kept import conversation_of, message_record, settings_of
+from app.chat.history.conversation import Conversation, Ending
+from app.chat.history.records import ConversationRecord
+from app.chat.history.summary import summary_chat, with_summary
+from app.chat.view.conversation_view import ConversationView
 from app.engine.state import EngineState, Phase
 from app.settings.store import SUMMARISE, GenerationSettings
 from app.ui.theme import LIGHT

@@ -8,14 +8,14 @@ import pytest
 from PySide6.QtGui import QColor, QTextBlock
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_view import AnswerView
-from app.chat.chances import Chances, level_of
-from app.chat.conversation import Ending, Message
-from app.chat.look import Look
+from app.chat.history.chances import Chances, level_of
+from app.chat.history.conversation import Ending, Message
+from app.chat.history.token_origins import TokenOrigins
+from app.chat.origins.token_tint import ChancePlaces, TokenTint
 from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
-from app.chat.token_origins import TokenOrigins
-from app.chat.token_tint import ChancePlaces, TokenTint
+from app.chat.text.look import Look
+from app.chat.view.answer_view import AnswerView
 from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.settings.store import SettingsFile
 from app.ui.notices import NoticeStack

@@ -1,7 +1,7 @@
 """Which round a character came from."""
 
-from app.chat.source_places import source_place, source_places
-from app.chat.token_origins import Origin, TokenOrigins
+from app.chat.history.token_origins import Origin, TokenOrigins
+from app.chat.text.source_places import source_place, source_places
 from engine.messages import Round, Seconds, Tree
 
 

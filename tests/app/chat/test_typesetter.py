@@ -14,11 +14,11 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 from app import __main__ as command
-from app.chat import drawing_process, drawing_program
-from app.chat.code_kinds import CodeText
-from app.chat.drawing_process import DrawingProcess
-from app.chat.formulas import Formulas, Latex
-from app.chat.typesetter import Job, Typesetter
+from app.chat.typesetting import drawing_process, drawing_program
+from app.chat.typesetting.code_kinds import CodeText
+from app.chat.typesetting.drawing_process import DrawingProcess
+from app.chat.typesetting.formulas import Formulas, Latex
+from app.chat.typesetting.typesetter import Job, Typesetter
 
 TABS = CodeText("\t" * 1_200, "easytrieve")  # a regular expression without an end
 FORMULA = {"latex": "x^2", "displayed": False}
@@ -218,7 +218,7 @@ def test_a_packaged_program_starts_itself_as_this_process(monkeypatch: pytest.Mo
 
 def test_the_window_reads_neither_what_draws_nor_what_cuts_code(tmp_path: Path) -> None:
     script = (
-        "import sys, app.chat.document, app.chat.drawing_process\n"
+        "import sys, app.chat.text.document, app.chat.typesetting.drawing_process\n"
         "heavy = {'ziamath', 'ziafont', 'latex2mathml', 'pygments.lexers'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )

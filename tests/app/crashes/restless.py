@@ -17,7 +17,7 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app import main as started
-from app.chat.archive.records import ConversationRecord
+from app.chat.history.records import ConversationRecord
 from app.engine.link import EngineLink
 from app.shell import building
 from app.shell.window import MainWindow

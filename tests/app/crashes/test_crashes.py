@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.archive.store import Store
+from app.chat.history.records import ConversationRecord, MessageRecord
 from tests.app.conftest import FAKE_ENGINE
 from tests.app.crashes.journal import Entry, holds, losses, read
 from tests.app.crashes.killing import Place, kill_application, kill_engines

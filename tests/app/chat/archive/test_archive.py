@@ -9,8 +9,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.chat.archive.archive import Archive
-from app.chat.archive.records import ConversationRecord, MessageRecord, RoundPlace
 from app.chat.archive.store import Store
+from app.chat.history.records import ConversationRecord, MessageRecord, RoundPlace
 from app.settings.store import GenerationSettings
 
 

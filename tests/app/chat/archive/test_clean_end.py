@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from app.chat.archive.records import ConversationRecord, MessageRecord, RoundPlace
 from app.chat.archive.store import Store
+from app.chat.history.records import ConversationRecord, MessageRecord, RoundPlace
 
 CHAT = ConversationRecord(1, title="Trees")
 MARK = "chats.sqlite3-clean"
@@ -99,7 +99,7 @@ def bytes_read(work: Callable[[], None]) -> int:
 _DIES = """
 import os, signal, sys
 from pathlib import Path
-from app.chat.archive.records import ConversationRecord, MessageRecord
+from app.chat.history.records import ConversationRecord, MessageRecord
 from app.chat.archive.store import Store
 
 store = Store(Path(sys.argv[1]))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.chat.archive import clean_end, text_index
-from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.archive.schema import connect
 from app.chat.archive.store import Store
+from app.chat.history.records import ConversationRecord, MessageRecord
 
 DAMAGE = {
     "terms": ["UPDATE texts_data SET block = x'ff00ff00ff' WHERE id > 10"],

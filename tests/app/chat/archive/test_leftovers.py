@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from app.chat.archive import leftovers
-from app.chat.archive.records import ConversationRecord, MessageRecord
 from app.chat.archive.schema import VERSION
 from app.chat.archive.store import Store
+from app.chat.history.records import ConversationRecord, MessageRecord
 from tests.app.chat.archive.test_rounds import FIRST
 
 DAY = 24 * 3600.0

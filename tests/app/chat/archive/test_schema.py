@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.archive.records import ConversationRecord, MessageRecord, new_id
 from app.chat.archive.schema import VERSION, _back_up
 from app.chat.archive.store import Store
+from app.chat.history.records import ConversationRecord, MessageRecord, new_id
 
 COMPANIONS = ("", "-wal", "-shm")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.archive.records import HIT_BEGIN, HIT_END, ConversationRecord, MessageRecord, new_id
 from app.chat.archive.schema import VERSION
 from app.chat.archive.store import Store
+from app.chat.history.records import HIT_BEGIN, HIT_END, ConversationRecord, MessageRecord, new_id
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ _WRITER = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from app.chat.archive.records import ConversationRecord, MessageRecord
+from app.chat.history.records import ConversationRecord, MessageRecord
 from app.chat.archive.store import Store
 
 store = Store(Path(sys.argv[1]))

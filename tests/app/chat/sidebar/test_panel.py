@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive.records import HIT_BEGIN, HIT_END, ConversationRecord, SearchHit
+from app.chat.history.records import HIT_BEGIN, HIT_END, ConversationRecord, SearchHit
 from app.chat.sidebar.panel import ConversationsPanel
 from app.chat.sidebar.rows import ChatRow, HeaderRow, Row, hit_rows, rows_of
 from app.ui.theme import DARK, LIGHT

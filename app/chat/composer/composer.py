@@ -1,0 +1,189 @@
+"""Where a person writes: the field, the files that go with it, how the answer begins, and the button that sends."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+
+from app.chat.composer.attachments.tray import AttachmentTray
+from app.chat.composer.beginning_row import BeginningRow
+from app.chat.composer.question_field import QuestionField
+from app.chat.context.meter import ContextMeter
+from app.chat.generation.speculation_state import SpeculationState
+from app.i18n.translation import tr
+from app.system.plain_text import tip
+from app.ui.theme import Colors, icon
+from app.ui.tool import quiet_tool
+
+_BUTTON_SIZE = 34
+
+
+class Composer(QFrame):
+    """`sent` carries the question, its attachments, and how the answer begins; all is emptied when it was taken."""
+
+    sent = Signal(str, tuple, str)
+    stop_requested = Signal()
+    continue_requested = Signal()
+    speculation_chosen = Signal(bool)
+    draft_changed = Signal(str, tuple)  # the question as it stands, and its attachments
+
+    def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("composer")
+        self._answering = False
+        self._can_ask = True
+        self._can_continue = False
+        self.tray = AttachmentTray(self)
+        self.beginning = BeginningRow(self)
+        self.field = QuestionField(self)
+        self.button = QToolButton(self)
+        self.button.setObjectName("send")
+        self.button.setFixedSize(QSize(_BUTTON_SIZE, _BUTTON_SIZE))
+        self.button.setIconSize(QSize(20, 20))
+        self.attach_tool = quiet_tool(self, tr("Attach files (Ctrl+Shift+A)"), self.choose_files)
+        self.begin_tool = quiet_tool(self, tr("Start the answer with… (Ctrl+Shift+B)"), self.beginning.toggle)
+        self.speculation = self._words_tool(lambda: self.speculation_chosen.emit(self.speculation.isChecked()))
+        self.speculation.setCheckable(True)
+        self.resume = self._words_tool(self.continue_requested.emit)
+        self.meter = ContextMeter(self)
+        self._lay_out()
+        self._connect()
+        self.set_theme(colors)
+        self.set_can_continue(False)
+        self.show_speculation(SpeculationState(True, True, ""))
+
+    def _lay_out(self) -> None:
+        write, foot = QHBoxLayout(), QHBoxLayout()
+        write.setSpacing(8)
+        write.addWidget(self.field, 1, Qt.AlignmentFlag.AlignVCenter)
+        write.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
+        foot.setSpacing(4)
+        for widget in (self.attach_tool, self.begin_tool, self.speculation, self.resume):
+            foot.addWidget(widget)
+        policy = self.meter.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # without an engine there is nothing to show, and the tools stay together
+        self.meter.setSizePolicy(policy)
+        foot.addWidget(self.meter, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 8, 8, 6)
+        column.setSpacing(6)
+        column.addWidget(self.tray)
+        column.addWidget(self.beginning)
+        column.addLayout(write)
+        column.addLayout(foot)
+
+    def setFocus(self, reason: Qt.FocusReason = Qt.FocusReason.OtherFocusReason) -> None:  # noqa: N802
+        """Write. A focus proxy instead would catch Tab: it would lead back to the field from the last button."""
+        self.field.setFocus(reason)
+
+    def _connect(self) -> None:
+        self.field.submitted.connect(self._send)
+        self.beginning.submitted.connect(self._send)
+        self.beginning.closed.connect(self.field.setFocus)
+        self.field.files_given.connect(self.attach)
+        self.field.text_given.connect(self.tray.add_text)
+        self.button.clicked.connect(self._on_clicked)
+        for changed in (self.field.textChanged, self.tray.changed):
+            changed.connect(self._show_button)
+            changed.connect(lambda: self.draft_changed.emit(self.field.toPlainText(), self.tray.attachments))
+
+    # ---- what is to be shown ----------------------------------------------------------------------------------------
+
+    def set_answering(self, answering: bool) -> None:
+        """While an answer is under way the button stops it; writing goes on."""
+        self._answering = answering
+        self._show_button()
+        self.set_can_continue(self._can_continue)
+
+    def set_can_ask(self, can_ask: bool) -> None:
+        """Without an engine or a model there is nobody to ask."""
+        self._can_ask = can_ask
+        self._show_button()
+        self.set_can_continue(self._can_continue)
+
+    def set_can_continue(self, can_continue: bool) -> None:
+        """Whether the last answer was cut off, and can go on."""
+        self._can_continue = can_continue
+        self.resume.setVisible(can_continue and self._can_ask and not self._answering)
+
+    def show_speculation(self, state: SpeculationState) -> None:
+        """Show whether the draft guesses ahead, and why not if not."""
+        self.speculation.setText(state.words)
+        self.speculation.setChecked(state.is_on)
+        hint = tr("Click to change it for this chat (Ctrl+Shift+P).")
+        self.speculation.setToolTip(tip(f"{state.reason}\n{hint}".strip()))
+        self.speculation.setAccessibleName(f"{state.words}. {state.reason}")
+        self._color_tools()
+
+    def set_theme(self, colors: Colors) -> None:
+        """Draw the buttons in other colours."""
+        self._colors = colors
+        self.resume.setText(tr("Continue"))
+        self.resume.setAccessibleName(tr("Continue answer"))
+        self.resume.setToolTip(tr("The answer was cut off: let it go on (Ctrl+J)"))
+        self.beginning.set_theme(colors)
+        self._color_tools()
+        self._show_button()
+
+    # ---- what a person does -----------------------------------------------------------------------------------------
+
+    def choose_files(self) -> None:
+        """Ask for files, and attach them."""
+        paths, _ = QFileDialog.getOpenFileNames(self.window(), tr("Attach files"))
+        self.attach([Path(path) for path in paths])
+
+    def attach(self, paths: Sequence[Path]) -> None:
+        """Read files, to send them with the question."""
+        for path in paths:
+            self.tray.add_file(path)
+
+    def _on_clicked(self) -> None:
+        if self._answering:
+            self.stop_requested.emit()
+        else:
+            self._send()
+
+    def _send(self) -> None:
+        if not self._can_send:
+            return
+        text, attachments, beginning = self.field.toPlainText().strip(), self.tray.attachments, self.beginning.text
+        self.field.clear()
+        self.tray.take_all()
+        self.beginning.close_row()
+        self.sent.emit(text, attachments, beginning)
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _can_send(self) -> bool:
+        has_words = bool(self.field.toPlainText().strip() or self.tray.attachments)
+        return has_words and self._can_ask and not self._answering and not self.tray.is_reading
+
+    def _words_tool(self, act: Callable[[], None]) -> QToolButton:
+        tool = QToolButton(self)
+        tool.setObjectName("quiet-words")
+        tool.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        tool.setIconSize(QSize(16, 16))
+        tool.clicked.connect(act)
+        return tool
+
+    def _color_tools(self) -> None:
+        self.attach_tool.setIcon(icon("attach", self._colors.muted))
+        self.begin_tool.setIcon(icon("begin", self._colors.muted))
+        self.resume.setIcon(icon("continue", self._colors.accent))
+        on = self.speculation.isChecked()
+        self.speculation.setIcon(icon("tree", self._colors.accent if on else self._colors.muted))
+
+    def _show_button(self) -> None:
+        self.button.setEnabled(self._answering or self._can_send)
+        keys = tr("Ctrl+Enter") if self.field.sends_with_ctrl else tr("Enter")
+        name = tr("Stop (Esc)") if self._answering else tr("Send ({keys})").format(keys=keys)
+        if self.tray.is_reading and not self._answering:
+            name = tr("A file is still being read")
+        if not (self._answering or self._can_ask):
+            name = tr("There is no model to ask")
+        self.button.setToolTip(tip(name))
+        self.button.setAccessibleName(tr("Stop") if self._answering else tr("Send"))
+        color = self._colors.on_accent if self.button.isEnabled() else self._colors.muted
+        self.button.setIcon(icon("stop" if self._answering else "send", color))

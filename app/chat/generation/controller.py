@@ -1,0 +1,321 @@
+"""Answers a conversation: turns what a person does into requests, and events into turns."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat.context.room import first_turn_that_fits, room_for_answer
+from app.chat.context.summariser import Summariser
+from app.chat.generation.demonstration import demonstrating
+from app.chat.history.answering import grown
+from app.chat.history.attachment import Attachment
+from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.history.summary import room_for_summary
+from app.engine.link import EngineLink
+from app.engine.state import EngineState, Phase
+from app.i18n.translation import tr
+from app.settings.store import STOP, SUMMARISE, GenerationSettings, SettingsFile
+from app.ui.notices import Notice, Tone
+from engine.errors import InputError
+from engine.messages import Counted, Event, Failed, Ready, Round
+
+FAILED_NOTICE = "request-failed"
+COUNT_NOTICE = "not-counted"
+
+_COUNT_MS = 10_000  # that an answer waits for the length of its prompt; to count it usually takes milliseconds
+
+
+class ChatController(QObject):
+    """Owns the conversation and its one running request.
+
+    `answer_changed` carries the answer's new state and the text that came with it.
+    """
+
+    asked = Signal(int, tuple, object)  # a request has gone to the engine: its id, conversation and options
+    conversation_replaced = Signal(Conversation)
+    turn_added = Signal(Message, Message)
+    path_changed = Signal(int)  # from the message of this number on, others are shown
+    answer_changed = Signal(Message, str)
+    answering_changed = Signal(bool)
+    round_arrived = Signal(Round)
+    rounds_arrived = Signal(list)  # of Round, all of them, before the change they make to the answer
+    settings_changed = Signal(GenerationSettings)  # those of the conversation, which may be another one
+    reading_changed = Signal(int)  # from the turn of this number on, the model reads what is said
+    notice_raised = Signal(Notice)
+    notice_withdrawn = Signal(str)
+
+    def __init__(self, link: EngineLink, settings: SettingsFile, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._link = link
+        self._settings = settings
+        self._engine = EngineState()
+        self._request = 0
+        self._count = 0  # the number of a count that the answer waits for
+        self._counting = QTimer(self, singleShot=True, interval=_COUNT_MS)
+        self._counting.timeout.connect(self._on_uncounted)
+        self._resumed: Message | None = None  # the answer as it was before it was continued
+        self.conversation = Conversation()
+        self._summariser = Summariser(link, self)  # the answer waits for it
+        self._summariser.written.connect(self._generate)
+        self._summariser.stopped.connect(lambda: self._mark(Ending.STOPPED))
+        self._summariser.lost.connect(lambda: self._mark(Ending.INTERRUPTED))
+        self._summariser.notice_raised.connect(self.notice_raised)
+        self._summariser.notice_withdrawn.connect(self.notice_withdrawn)
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether an answer is under way, or waits for the engine."""
+        answer = self.conversation.last_answer
+        return answer is not None and not answer.ending.is_final
+
+    @property
+    def can_continue(self) -> bool:
+        """Whether the last answer ended before its end."""
+        answer = self.conversation.last_answer
+        return answer is not None and answer.ending.is_early
+
+    @property
+    def beginning(self) -> GenerationSettings:
+        """The settings of new chats."""
+        return self._settings.current.beginning
+
+    @property
+    def generation(self) -> GenerationSettings:
+        """The settings of the conversation; until its first question, or a change, those of new chats."""
+        return self.conversation.settings or self.beginning
+
+    # ---- what a person does -----------------------------------------------------------------------------------------
+
+    def ask(self, question: str, attachments: Sequence[Attachment] = (), beginning: str = "") -> None:
+        """Add a question to the conversation and have it answered, now or as soon as the engine can.
+
+        The answer will begin with `beginning`.
+        """
+        if self.is_answering or not (question.strip() or attachments):
+            return
+        self.conversation.settings = self.generation
+        self.turn_added.emit(*self.conversation.ask(question, attachments, beginning))
+        self._start()
+
+    def regenerate(self) -> None:
+        """Answer the last question again; the answer that is there stays as another version."""
+        if self.is_answering or self.conversation.is_empty:
+            return
+        self.conversation.answer_again()
+        self.path_changed.emit(len(self.conversation.messages) - 1)
+        self._start()
+
+    def continue_answer(self) -> None:
+        """Go on with an answer that was cut off; it grows, and its figures add up."""
+        answer = self.conversation.last_answer
+        if answer is None or not self.can_continue:
+            return
+        self._resumed = answer
+        text = answer.text.rstrip("\N{REPLACEMENT CHARACTER}")  # it may have been cut off inside a character
+        self.conversation.change(replace(answer, text=text, ending=Ending.WAITING))
+        self.path_changed.emit(len(self.conversation.messages) - 1)
+        self._start()
+
+    def branch(self, message: int, text: str) -> None:
+        """Put another version of an answer beside it, which begins with `text` and is continued."""
+        place = self._place(message)
+        if self.is_answering or place is None or self.conversation.messages[place].role != "assistant":
+            return
+        self._resumed = replace(self.conversation.answer_differently(message, text), ending=Ending.STOPPED)
+        self.conversation.change(replace(self._resumed, ending=Ending.WAITING))
+        self.path_changed.emit(place)
+        self._start()
+
+    def change_settings(self, generation: GenerationSettings) -> None:
+        """Give the conversation other settings, from the next answer on; raises `InputError` if they are not legal."""
+        generation.check()
+        if generation != self.generation:
+            self.conversation.settings = generation
+            self.settings_changed.emit(generation)
+
+    def set_speculation(self, speculates: bool) -> None:
+        """Have the conversation's answers speculated on, or not."""
+        method = "auto" if speculates and self.generation.method == "none" else self.generation.method
+        self.change_settings(replace(self.generation, speculates=speculates, method=method))
+
+    def edit(self, message: int, text: str) -> None:
+        """Put another wording beside a message: a question is asked anew, an answer stands as a person wrote it."""
+        place = self._place(message)
+        if self.is_answering or place is None or not text.strip() or text == self.conversation.messages[place].text:
+            return
+        if self.conversation.messages[place].role == "user":
+            self.conversation.ask_differently(message, text)
+            self.path_changed.emit(place)
+            self._start()
+        else:
+            self.conversation.answer_differently(message, text)
+            self.path_changed.emit(place)
+
+    def show_version(self, message: int, index: int) -> None:
+        """Show another version of a message, and what followed it."""
+        place = self._place(message)
+        if self.is_answering or place is None or not 0 <= index < self.conversation.version(message).count:
+            return
+        self.conversation.show_version(message, index)
+        self.path_changed.emit(place)
+
+    def stop(self) -> None:
+        """End the answer; what is there of it stays."""
+        if self._request:
+            self._link.cancel(self._request)
+        elif self._summariser.is_at_work:
+            self._summariser.stop()
+        elif self.is_answering:
+            self._mark(Ending.STOPPED)
+
+    def start_new_chat(self) -> None:
+        """Begin an empty conversation; the one before stays in the list."""
+        if not self.conversation.is_empty or self.conversation.settings is not None:
+            self.show_conversation(Conversation())
+
+    def show_conversation(self, conversation: Conversation) -> None:
+        """Put the conversation aside and show another one."""
+        self._abandon()
+        self.conversation = conversation
+        self.conversation_replaced.emit(conversation)
+        self.settings_changed.emit(self.generation)
+        self.reading_changed.emit(conversation.first_read)
+
+    # ---- what the engine does ---------------------------------------------------------------------------------------
+
+    def on_engine_state(self, state: EngineState) -> None:
+        """Send what waits for the engine, or give it up when none will come."""
+        self._engine = state
+        waiting = self.is_answering and not self._request and not self._summariser.is_at_work
+        if waiting and state.ready:
+            self._submit()
+        elif waiting and not state.busy:
+            self._give_up_waiting(state)
+
+    def on_events(self, events: list[Event]) -> None:
+        """Take what belongs to the running request, as one change for the view."""
+        for counted in (each for each in events if isinstance(each, Counted) and each.id == self._count):
+            self._make_room(counted)
+        self._summariser.on_events(events, self._engine.ready)
+        mine = [each for each in events if not isinstance(each, Ready) and each.id == self._request]
+        answer = self.conversation.last_answer
+        if not mine or answer is None:
+            return
+        before = len(answer.text)
+        answer = grown(answer, mine, self._resumed.statistics if self._resumed else None)
+        if isinstance(mine[-1], Failed):
+            answer = self._failed(answer, mine[-1])
+        rounds = [each for each in mine if isinstance(each, Round)]
+        if rounds:
+            self.rounds_arrived.emit(rounds)
+        self._change(answer, answer.text[before:])
+        if rounds:
+            self.round_arrived.emit(rounds[-1])
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self.notice_withdrawn.emit(FAILED_NOTICE)
+        self.notice_withdrawn.emit(COUNT_NOTICE)
+        self.answering_changed.emit(True)
+        self.on_engine_state(self._engine)
+
+    def _submit(self) -> None:
+        """Ask the engine; where turns may have to give way, ask it first how much there is."""
+        generation = self.generation
+        try:
+            generation.check()
+        except InputError as error:
+            self._raise_failure(error.message, error.hint)
+            self._mark(Ending.FAILED)
+            return
+        if generation.when_full != STOP:
+            texts = ("\n".join(each.content for each in turn) for turn in self.conversation.turns())
+            self._count = self._link.count(self.conversation.prompt(generation.system_prompt, 0), tuple(texts))
+            self._counting.start()
+        else:
+            self._generate(0)
+
+    def _make_room(self, counted: Counted) -> None:
+        """Leave out as many of the oldest turns as must be, now that it is known how long everything is."""
+        if not counted.context_tokens:
+            self._on_uncounted()
+            return
+        self._end_count()
+        room = room_for_answer(self.generation.max_new_tokens, counted.context_tokens)
+        if self.conversation.summary:
+            room += room_for_summary(counted.context_tokens)
+        now = self.conversation.first_read
+        first = first_turn_that_fits(counted.tokens, counted.texts, counted.context_tokens, room, now)
+        if first > now and self.generation.when_full == SUMMARISE:
+            options = self._settings.current.complete_answer(self.generation.options())
+            self._summariser.start(self.conversation, first, options, counted.context_tokens)
+        else:
+            self._generate(first)
+
+    def _on_uncounted(self) -> None:
+        """The engine did not count: it is asked all the same, with what was read last, and may refuse it."""
+        self._end_count()
+        words = tr("The length of this conversation could not be counted, so no turn was left out.")
+        hint = tr("If the answer fails, start a new chat or restart the engine.")
+        self.notice_raised.emit(Notice(COUNT_NOTICE, words, hint, tone=Tone.HINT))
+        self._generate(self.conversation.first_read, self.conversation.summary)
+
+    def _end_count(self) -> None:
+        self._count = 0
+        self._counting.stop()
+
+    def _generate(self, first: int, summary: str = "") -> None:
+        if first != self.conversation.first_read:
+            self.conversation.read_from(first, summary)
+            self.reading_changed.emit(first)
+        generation = self.generation
+        options = demonstrating(self._settings.current.complete_answer(generation.options()), self._engine)
+        prompt = self.conversation.prompt(generation.system_prompt)
+        self._request = self._link.generate(prompt, options)
+        self.asked.emit(self._request, prompt, options)
+        self._mark(Ending.OPEN)
+
+    def _give_up_waiting(self, state: EngineState) -> None:
+        if state.phase is Phase.EMPTY:
+            self._raise_failure(tr("No model is loaded."), tr("Choose one in Models, then regenerate the answer."))
+        self._mark(Ending.FAILED if state.phase is Phase.EMPTY else Ending.INTERRUPTED)
+
+    def _failed(self, answer: Message, failed: Failed) -> Message:
+        """A failure while the engine is up is the request's own; the end of the engine is told elsewhere."""
+        if not self._engine.ready:
+            return replace(answer, ending=Ending.INTERRUPTED)
+        self._raise_failure(failed.message, failed.hint)
+        return replace(answer, ending=self._resumed.ending if self._resumed else Ending.FAILED)
+
+    def _raise_failure(self, message: str, hint: str) -> None:
+        self.notice_raised.emit(Notice(FAILED_NOTICE, message, hint))
+
+    def _abandon(self) -> None:
+        """Leave the running request behind; whatever it still sends has an id that nobody waits for."""
+        if self._request:
+            self._link.cancel(self._request)
+        self._summariser.leave()
+        if self.is_answering:
+            self._mark(Ending.STOPPED)
+
+    def _mark(self, ending: Ending) -> None:
+        answer = self.conversation.last_answer
+        assert answer is not None, "only an answer can be marked"
+        if ending is Ending.FAILED and self._resumed:
+            ending = self._resumed.ending
+        self._change(replace(answer, ending=ending), "")
+
+    def _place(self, message: int) -> int | None:
+        """The number of a message on the path that is shown."""
+        return next((place for place, each in enumerate(self.conversation.messages) if each.id == message), None)
+
+    def _change(self, answer: Message, text: str) -> None:
+        self.conversation.change(answer)
+        self.answer_changed.emit(answer, text)
+        if answer.ending.is_final:
+            self._end_count()
+            self._request = 0
+            self._resumed = None
+            self.answering_changed.emit(False)

@@ -1,0 +1,111 @@
+"""Counts the tokens of what is being written, a little behind the keys and never in their way."""
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat.context.room import room_for_answer
+from app.chat.context.use import ContextUse
+from app.chat.generation.controller import ChatController
+from app.chat.history.attachment import Attachment, with_attachments
+from app.chat.history.conversation import Message
+from app.engine.link import EngineLink
+from app.engine.state import EngineState
+from engine.messages import ChatMessage, Counted, Event
+
+_PAUSE_MS = 250  # between two counts, however fast somebody writes
+_PATIENCE_MS = 10_000  # after which a count is given up, and the next change is counted
+
+
+class TokenCounter(QObject):
+    """Asks the engine, one count at a time; what changes meanwhile is counted next."""
+
+    use_changed = Signal(ContextUse)
+    costs_changed = Signal(tuple)  # of int: the tokens of each attachment
+
+    def __init__(self, link: EngineLink, chat: ChatController, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._link = link
+        self._chat = chat
+        self._draft = ""
+        self._attachments: tuple[Attachment, ...] = ()
+        self._ready = False
+        self._asked = 0
+        self._stale = False
+        self._context_tokens = 0
+        self._timer = QTimer(self, singleShot=True, interval=_PAUSE_MS)
+        self._timer.timeout.connect(self._ask)
+        self._patience = QTimer(self, singleShot=True, interval=_PATIENCE_MS)
+        self._patience.timeout.connect(self._give_up)
+        for signal in (chat.conversation_replaced, chat.path_changed, chat.settings_changed, chat.reading_changed):
+            signal.connect(self.request)
+        chat.answer_changed.connect(self._on_answer_changed)
+
+    def follow_draft(self, text: str, attachments: tuple[Attachment, ...]) -> None:
+        """The question that is being written is another one."""
+        self._draft, self._attachments = text, attachments
+        self.request()
+
+    def request(self) -> None:
+        """Count anew, soon."""
+        if self._asked:
+            self._stale = True
+        elif self._ready and not self._timer.isActive():
+            self._timer.start()
+
+    def on_engine_state(self, state: EngineState) -> None:
+        """Another model counts otherwise; without one there is nothing to count with."""
+        self._ready = state.ready
+        self._context_tokens = state.pair.context_tokens if state.ready and state.pair else 0
+        if not state.ready:
+            self._asked, self._stale = 0, False
+            self._timer.stop()
+            self._patience.stop()
+            self.use_changed.emit(ContextUse())
+        self.request()
+
+    def on_events(self, events: list[Event]) -> None:
+        """Take the count that was asked for."""
+        for counted in (each for each in events if isinstance(each, Counted) and each.id == self._asked):
+            self._asked = 0
+            self._patience.stop()
+            if not self._chat.is_answering:
+                self._show(counted.tokens)
+            self.costs_changed.emit(counted.texts)
+        self._ask_again()
+
+    def _give_up(self) -> None:
+        """A count that failed in the engine is never answered."""
+        self._asked = 0
+        self._ask_again()
+
+    def _ask_again(self) -> None:
+        if self._stale and not self._asked:
+            self._stale = False
+            self.request()
+
+    def _ask(self) -> None:
+        if self._ready:
+            texts = tuple(each.written_out for each in self._attachments)
+            self._asked = self._link.count(self._prompt(), texts)
+            self._patience.start()
+
+    def _prompt(self) -> tuple[ChatMessage, ...]:
+        """What would be read if the question were asked now; without one, what has been said."""
+        prompt = self._chat.conversation.prompt(self._chat.generation.system_prompt)
+        if not (self._draft.strip() or self._attachments):
+            return prompt
+        if prompt and prompt[-1].role == "user":  # an answer that has not begun
+            prompt = prompt[:-1]
+        return (*prompt, ChatMessage("user", with_attachments(self._draft, self._attachments)))
+
+    def _on_answer_changed(self, answer: Message, _text: str) -> None:
+        """While an answer grows, its own figures tell."""
+        figures = answer.statistics
+        if answer.ending.is_final:
+            self.request()
+        elif figures is not None and figures.prompt_tokens:
+            self._show(figures.prompt_tokens + figures.new_tokens)
+
+    def _show(self, tokens: int) -> None:
+        generation = self._chat.generation
+        room = 0 if self._chat.is_answering else room_for_answer(generation.max_new_tokens, self._context_tokens)
+        self.use_changed.emit(ContextUse(tokens, self._context_tokens, room, generation.when_full))

@@ -1,0 +1,1 @@
+"""Markdown as Qt documents: blocks, sections, links, and very long texts."""

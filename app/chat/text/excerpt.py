@@ -1,0 +1,73 @@
+"""What a person copies out of a message: its text, with formulas as they were written and without our own links."""
+
+from PySide6.QtGui import QTextBlock, QTextCursor, QTextFrame
+
+from app.chat.text.code_header import JOINT, copied_block
+from app.chat.text.document_style import is_squashed
+from app.chat.typesetting.formula_image import OBJECT, SOURCE
+
+_LINE_SEPARATOR, _NO_BREAK_SPACE = "\u2028", "\u00a0"
+
+
+def selected_text(selection: QTextCursor) -> str:
+    """The selected text: cells of a table with tabs between, blocks with an empty line between."""
+    begin, end = selection.selectionStart(), selection.selectionEnd()
+    block = selection.document().findBlock(begin)
+    parts: list[str] = []
+    previous: QTextBlock | None = None
+    blank = 0  # lines since then
+    while block.isValid() and block.position() < max(end, begin + 1):
+        text = _text_of(block, begin, end)
+        if text or (previous is not None and _shared_table(block, previous)):
+            parts += ["" if previous is None else _between(previous, block, blank), text]
+            previous, blank = QTextBlock(block), 0
+        else:
+            blank += not is_squashed(block)
+        block = block.next()
+    return "".join(parts).replace(_LINE_SEPARATOR, "\n").replace(_NO_BREAK_SPACE, " ")
+
+
+def _text_of(block: QTextBlock, begin: int, end: int) -> str:
+    """The part of a paragraph that lies between two positions."""
+    parts: list[str] = []
+    pieces = block.begin()
+    while not pieces.atEnd():
+        fragment = pieces.fragment()
+        layout = fragment.charFormat()
+        if copied_block(layout) is not None:
+            return ""
+        start = fragment.position()
+        text = fragment.text()[max(0, begin - start) : max(0, end - start)]
+        parts.append(text.replace(OBJECT, str(layout.property(SOURCE) or "")))
+        pieces += 1
+    return "".join(parts)
+
+
+def _between(previous: QTextBlock, block: QTextBlock, blank: int) -> str:
+    """What stands between two paragraphs; `blank` lines that have nothing in them do."""
+    before, here = QTextCursor(previous), QTextCursor(block)
+    table = _shared_table(block, previous)
+    if table:
+        same_row = here.currentTable().cellAt(here).row() == before.currentTable().cellAt(before).row()
+        return "\t" if same_row else "\n"
+    frame = _top_frame(here)
+    if frame == _top_frame(before):
+        return "\n" + "\n" * blank if here.currentFrame() == before.currentFrame() else "\n\n"
+    layout = frame.frameFormat()
+    if not layout.hasProperty(JOINT):
+        return "\n\n"
+    joint = layout.property(JOINT)
+    return joint if isinstance(joint, str) else ""  # an empty text comes back as something else
+
+
+def _top_frame(cursor: QTextCursor) -> QTextFrame:
+    """The frame of the block of Markdown that a place belongs to."""
+    frame, root = cursor.currentFrame(), cursor.document().rootFrame()
+    while frame != root and frame.parentFrame() != root:
+        frame = frame.parentFrame()
+    return frame
+
+
+def _shared_table(block: QTextBlock, other: QTextBlock) -> bool:
+    table = QTextCursor(block).currentTable()
+    return table is not None and table == QTextCursor(other).currentTable()

@@ -1,0 +1,146 @@
+"""The Markdown of an answer, cut into blocks, and the blocks into sections that are each shown by a document."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.chat.text.blocks import BlockStream
+from app.chat.text.burden import burden
+from app.chat.text.pieces import Block, code_of
+from app.chat.typesetting.budget import Budget
+
+_SLICE, _SLICE_LINES = 1_024, 32  # characters and lines that are cut between two looks at the clock
+_SECTION = 16_000  # letters and lines after which a section is full
+_LINE, _MARK = 60, 100  # letters that a line, or the mark of a formula, is counted for
+_NOTHING: Sequence[Block] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Some blocks that stand together. `first` is the number of the first of them in the text, from 0.
+
+    Those behind `closed` are the open end of the text, which may still change.
+    """
+
+    first: int
+    closed: Sequence[Block]
+    open: Sequence[Block]
+
+
+class Stream(Protocol):
+    """Cuts a text that comes in pieces of any size into blocks."""
+
+    @property
+    def tail(self) -> Block:
+        """What is still open; its source can be empty."""
+
+    @property
+    def open_blocks(self) -> Sequence[Block]:
+        """The tail as it looks now."""
+
+    def feed(self, text: str) -> Sequence[Block]:
+        """Add text; returns the blocks that nothing can change any more."""
+
+
+class Manuscript:
+    """Takes text as it comes, and cuts it when there is time: nothing of it is ever lost or written twice."""
+
+    def __init__(self, section_size: int = _SECTION, stream: Callable[[], Stream] = BlockStream) -> None:
+        self._section_size = section_size
+        self._new_stream = stream
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.text = ""
+        self._stream = self._new_stream()
+        self._taken = 0
+        self._blocks: list[Block] = []
+        self._starts = [0]  # of the sections, in blocks
+        self._size = 0  # of the last section
+        self._open: Sequence[Block] | None = []
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether some of the text is still to be cut."""
+        return self._taken < len(self.text)
+
+    @property
+    def count(self) -> int:
+        """The number of sections; there is always one."""
+        return len(self._starts)
+
+    def add(self, text: str) -> None:
+        """More text has come."""
+        self.text += text
+
+    def cut(self, budget: Budget) -> None:
+        """Go on cutting until nothing is left or the time is up."""
+        while self.is_behind:
+            piece = _beginning(self.text[self._taken : self._taken + _SLICE])
+            self._taken += len(piece)
+            self._open = None
+            for block in self._stream.feed(piece):
+                self._keep(block)
+            if budget.is_spent:
+                return
+
+    def section(self, index: int) -> Section:
+        """The blocks of a section as they are now; only the last one can have an open end."""
+        first = self._starts[index]
+        if index + 1 < self.count:
+            return Section(first, self._blocks[first : self._starts[index + 1]], _NOTHING)
+        return Section(first, self._blocks[first:], self._open_end())
+
+    def begin(self, index: int) -> int:
+        """Where a section begins in the text; the one behind the last begins at its end."""
+        if index == 0:
+            return 0
+        if index >= self.count:
+            return len(self.text)
+        first = self._starts[index]
+        return self._blocks[first].begin if first < len(self._blocks) else self._stream.tail.begin
+
+    def source(self, index: int) -> str:
+        """The Markdown of a section."""
+        begins = [self.begin(each) for each in (index, index + 1)]
+        return self.text[begins[0] : begins[1]]
+
+    def joint(self, index: int) -> str:
+        """What stands between a section and the one before it, where both are copied."""
+        section = self.section(index)
+        first = next(iter((*section.closed, *section.open)), None)
+        return first.joint if first is not None else "\n\n"
+
+    def code(self, number: int) -> str:
+        """The text of the code block that begins with this block, all its pieces together; empty if there is none."""
+        blocks = [*self._blocks[number:], *self._open_end()]
+        parts: list[str] = []
+        for block in blocks:
+            code = code_of(block) if not parts or block.continues else None
+            if code is None:
+                break
+            parts.append(code)
+        return "".join(parts).removesuffix("\n")
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _keep(self, block: Block) -> None:
+        source = block.source
+        size = max(len(source) + _LINE * (1 + source.count("\n")) + _MARK * source.count("$"), burden(source) // 2)
+        if self._size and self._size + size > self._section_size:
+            self._starts.append(len(self._blocks))
+            self._size = 0
+        self._size += size
+        self._blocks.append(block)
+
+    def _open_end(self) -> Sequence[Block]:
+        if self._open is None:
+            self._open = self._stream.open_blocks
+        return self._open
+
+
+def _beginning(text: str) -> str:
+    """The first lines: a short one can be as much work as a long one."""
+    lines = text.split("\n", _SLICE_LINES)
+    return text[: len(text) - len(lines[-1])] if len(lines) > _SLICE_LINES else text

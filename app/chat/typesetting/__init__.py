@@ -1,0 +1,1 @@
+"""Formulas and coloured code, drawn by a second process."""

@@ -1,0 +1,78 @@
+"""A program without a window that draws formulas and colours code: one request a line, one answer a line.
+
+Libraries that read hostile text can take for ever or all memory. Here both are limited, and the program ends when the
+one that asks closes its end of the pipe, or when a request takes too long: nobody has to be there to end it.
+"""
+
+import faulthandler
+import os
+import signal
+import sys
+from dataclasses import asdict
+from typing import Any, BinaryIO
+
+from app.chat.typesetting.code_tokens import token_runs
+from app.chat.typesetting.drawing_process import DEADLINE_VARIABLE, READY
+from app.chat.typesetting.formula_drawing import draw
+from app.system import json_text as json
+
+_MEMORY_BYTES = 512 << 20  # of addresses; drawing takes less than a tenth of it
+
+
+def main() -> int:
+    """Answer requests until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal is for the window
+    _limit_memory()
+    # What libraries print must not stand among the answers.
+    answers = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    with os.fdopen(0, "rb", closefd=False) as requests, os.fdopen(nowhere, "wb") as trace:
+        try:
+            _serve(requests, answers, trace)
+        except BrokenPipeError:
+            return 0
+    return 0
+
+
+def _serve(requests: BinaryIO, answers: BinaryIO, trace: BinaryIO) -> None:
+    seconds = float(os.environ.get(DEADLINE_VARIABLE, "10"))
+    draw("x", displayed=False)  # loads the fonts
+    token_runs("x", "python")
+    _write(answers, READY)
+    for line in requests:
+        # Ends the process from a thread that needs no Python: a regular expression lets none run beside it.
+        faulthandler.dump_traceback_later(seconds, exit=True, file=trace)
+        answer = _answer(json.loads(line))
+        faulthandler.cancel_dump_traceback_later()
+        _write(answers, answer)
+
+
+def _answer(request: dict[str, Any]) -> object:
+    match request:
+        case {"latex": str(latex), "displayed": bool(displayed)}:
+            picture = draw(latex, displayed)
+            return asdict(picture) if picture else None
+        case {"code": str(code), "language": str(language)}:
+            try:
+                return token_runs(code, language)
+            except Exception:  # noqa: BLE001 - a lexer that fails on odd text leaves it without colours
+                return []
+    return None
+
+
+def _write(answers: BinaryIO, answer: object) -> None:
+    answers.write(json.dumps(answer).encode() + b"\n")
+    answers.flush()
+
+
+def _limit_memory() -> None:
+    """Where the system can: what asks for more than this fails, and nothing else on the machine does."""
+    if sys.platform == "linux":
+        import resource  # noqa: PLC0415
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,296 @@
+"""An answer as it is shown: quiet text, its figures, and what can be done with it."""
+
+import time
+
+from PySide6.QtCore import QRect, Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.chat.history.conversation import Message, Version
+from app.chat.history.reasoning import Split, split
+from app.chat.history.token_origins import TokenOrigins
+from app.chat.origins.answer_origins import AnswerOrigins
+from app.chat.text.look import Look
+from app.chat.text.manuscript import Manuscript
+from app.chat.text.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView, Shown
+from app.chat.text.message_text import MessageText
+from app.chat.typesetting.formulas import Formulas
+from app.chat.view.figures import FiguresRow
+from app.chat.view.message_editor import MessageEditor, can_be_edited
+from app.chat.view.reveal import Reveal
+from app.chat.view.thought_view import ThoughtView
+from app.chat.view.version_switch import VersionSwitch
+from app.i18n.translation import tr
+from app.ui.theme import icon
+from app.ui.throttle import FRAME_MS, Throttle
+from app.ui.tool import quiet_tool
+
+
+class AnswerView(QWidget):
+    """Shows one answer, and follows it while it grows: at most once a frame, whatever comes in."""
+
+    regenerate_requested = Signal()
+    edited = Signal(object, str)  # id (a number too long for a C int), the other wording
+    version_chosen = Signal(object, int)  # id, index
+    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
+    token_chosen = Signal(int, int)  # the same of text that was clicked
+    text_added = Signal(object)  # MessageText: one more part of a long answer is shown
+
+    def __init__(
+        self, message: Message, look: Look, formulas: Formulas | None = None, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(tr("Answer"))
+        self._message = message
+        self._look = look
+        self._formulas = formulas
+        self._arrived = message.text
+        self._reveal = Reveal(len(message.text))
+        self._split_at, self._parts = -1, split("")  # how much of the text was divided last, and its parts
+        self.thought: ThoughtView | None = None
+        self.body = MarkdownView(look, formulas, self)
+        self.body.name(tr("Answer text"))
+        self.body.section_added.connect(self._on_section_added)
+        self.origins = AnswerOrigins(look, self)
+        self.origins.add_body(self.body)
+        self._stretch: tuple[int, int] | None = None  # that is marked, in what the model wrote
+        self.origins.token_hovered.connect(self.token_hovered)
+        self.origins.token_chosen.connect(self.token_chosen)
+        if message.chances is not None:
+            self.origins.set_chances(message.chances)
+        self.figures = FiguresRow(look.colors, self)
+        self.versions = VersionSwitch(self)
+        self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
+        self.edit_tool = quiet_tool(self, tr("Edit answer"), self.edit)
+        self._regenerate = quiet_tool(self, tr("Regenerate answer"), self.regenerate_requested.emit)
+        self.editor: MessageEditor | None = None
+        self._lay_out()
+        self._throttle = Throttle(self._flush, parent=self)
+        self._again = QTimer(self, singleShot=True, interval=FRAME_MS)
+        self._again.timeout.connect(self._flush)
+        self.body.fell_behind.connect(self._on_fell_behind)
+        self.versions.chosen.connect(lambda index: self.version_chosen.emit(self._message.id, index))
+        self._show_tools()
+        self._flush()
+
+    def _lay_out(self) -> None:
+        self._actions = QWidget(self)
+        row = QHBoxLayout(self._actions)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        for tool in (self.versions, self._copy, self.edit_tool, self._regenerate):
+            row.addWidget(tool)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(0, 0, 0, 0)
+        foot.setSpacing(12)
+        foot.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignTop)
+        foot.addWidget(self.figures, 1, Qt.AlignmentFlag.AlignVCenter)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(8)
+        self._column.addWidget(self.body)
+        self._column.addLayout(foot)
+
+    @property
+    def message(self) -> Message:
+        """The answer as it stands."""
+        return self._message
+
+    @property
+    def markdown(self) -> Manuscript:
+        """The Markdown of the answer as far as it is to be seen."""
+        return self.body.manuscript
+
+    @property
+    def text(self) -> MessageText:
+        """The first part of the answer's text that is shown."""
+        return self.texts[0]
+
+    @property
+    def texts(self) -> list[MessageText]:
+        """All parts that are shown, from top to bottom."""
+        return self.body.texts
+
+    @property
+    def selection(self) -> str:
+        """What is selected, as it is copied."""
+        return self.body.selection
+
+    @property
+    def is_selected(self) -> bool:
+        """Whether all of the answer is selected."""
+        return self.body.selected.is_whole
+
+    def select_all(self) -> None:
+        """Select all of the answer, the parts too that do not exist yet."""
+        self.body.selected.select_all()
+
+    def clear_selection(self) -> None:
+        """Select nothing of it."""
+        self.body.selected.clear()
+
+    def show_part(self, top: int, bottom: int) -> None:
+        """Know what can be seen of this widget, in pixels; the heights can lie outside of it."""
+        self.body.show_part(top - self.body.y(), bottom - self.body.y())
+        if self.thought is not None:
+            self.thought.show_part(top - self.thought.y(), bottom - self.thought.y())
+        if self.body.is_behind:
+            self._on_fell_behind()
+
+    def take_shift(self) -> int:
+        """By how many pixels what the reader sees of this answer has moved since the last time."""
+        return self.body.take_shift() + (self.thought.take_shift() if self.thought is not None else 0)
+
+    def change(self, message: Message, added: str) -> None:
+        """Take the answer's new state and the text that came with it."""
+        self._message = message
+        if message.chances is not None:
+            self.origins.set_chances(message.chances)
+        self._arrived += added
+        self._reveal.add(len(added), time.monotonic())
+        if message.ending.is_final or not self._look.smooth:
+            self._reveal.finish()
+        self._throttle.request()
+        if message.ending.is_final:
+            self._throttle.flush()
+
+    def set_origins(self, origins: TokenOrigins) -> None:
+        """Know which round the text comes from; more rounds can be added to it later."""
+        self.origins.set_origins(origins)
+
+    def mark(self, stretch: tuple[int, int] | None) -> None:
+        """Mark these characters of what the model wrote; None for none."""
+        self._stretch = stretch
+        self.origins.mark(stretch)
+        self._mark_thought()
+
+    def open_marked(self) -> None:
+        """Show what is marked, also where it is part of the thinking."""
+        if self.thought is not None and self._is_thought_marked:
+            self.thought.open()
+
+    @property
+    def mark_place(self) -> QRect | None:
+        """Where the mark begins in this widget; None if there is nothing to be seen of it."""
+        place = self.origins.mark_place
+        if place is None and self.thought is not None and self._is_thought_marked:
+            return self.thought.geometry()
+        return place
+
+    def edit(self) -> None:
+        """Write the answer in other words, in its place."""
+        if self.editor is None:
+            if not can_be_edited(self._message.text, self.edit_tool):
+                return
+            self.editor = MessageEditor(self._message.text, tr("Save"), self)
+            self.editor.accepted.connect(lambda text: self.edited.emit(self._message.id, text))
+            self.editor.accepted.connect(self._end_edit)
+            self.editor.cancelled.connect(self._end_edit)
+            self.editor.cancelled.connect(self.edit_tool.setFocus)
+            self._column.insertWidget(0, self.editor)
+            self.body.hide()
+        self.editor.setFocus()
+
+    def show_version(self, version: Version) -> None:
+        """Show which of the answers to the question this is."""
+        self.versions.show_version(version)
+
+    def set_answering(self, answering: bool) -> None:
+        """While an answer is under way, none can be changed."""
+        for tool in (self.edit_tool, self.versions, self._regenerate):
+            tool.setEnabled(not answering)
+
+    def set_last(self, is_last: bool) -> None:
+        """Only the last answer can be generated again."""
+        self._regenerate.setVisible(is_last)
+
+    def set_look(self, look: Look) -> None:
+        """Show everything in other colours or another size."""
+        rewritten = look.writing != self._look.writing
+        self._look = look
+        self._show_tools()
+        self.figures.set_colors(look.colors)
+        if rewritten:
+            self.body.set_look(look)
+        self.origins.set_look(look)
+        if rewritten:
+            self._flush()
+        if self.thought is not None:
+            self.thought.set_look(look)
+
+    def copy(self) -> None:
+        """Put the answer on the clipboard, as the Markdown it was written in; what was thought before is left out."""
+        QGuiApplication.clipboard().setText(self.answer)
+
+    @property
+    def answer(self) -> str:
+        """The answer as the Markdown it was written in, without the thinking."""
+        return split(self._message.text).answer
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _show_tools(self) -> None:
+        muted = self._look.colors.muted
+        self._copy.setIcon(icon("copy", muted))
+        self.edit_tool.setIcon(icon("edit", muted))
+        self._regenerate.setIcon(icon("regenerate", muted))
+        self.versions.set_theme(self._look.colors)
+
+    def _on_section_added(self, shown: Shown) -> None:
+        self.text_added.emit(shown.text)
+
+    def _on_fell_behind(self) -> None:
+        if not self._again.isActive():
+            self._again.start(0)
+
+    def _end_edit(self) -> None:
+        if self.editor is not None:
+            self.editor.hide()
+            self.editor.deleteLater()
+            self.editor = None
+            self.body.setVisible(bool(self.markdown.text))
+
+    def _flush(self) -> None:
+        """Show what is to be seen by now; once more in a frame as long as there is more."""
+        shown = self._reveal.shown(time.monotonic())
+        if shown != self._split_at:
+            self._split_at, self._parts = shown, split(self._arrived[:shown])
+        parts = self._parts
+        self._show_thought(parts)
+        self.body.show_text(parts.answer)
+        if self.body.is_behind:
+            self.body.work(WRITING_SECONDS)
+            self.origins.show_written(self.body, parts.begin)
+        self.body.setVisible(bool(self.markdown.text) and self.editor is None)
+        self._actions.setVisible(self._message.ending.is_final)
+        self.figures.show_message(self._message)
+        if shown < len(self._arrived) or self.body.is_behind:
+            self._again.start(CATCH_UP_MS if self.body.is_behind else FRAME_MS)
+
+    def _show_thought(self, parts: Split) -> None:
+        if not parts.thought and not parts.is_thinking:
+            return
+        if self.thought is None:
+            self.thought = ThoughtView(self._look, self._formulas, self)
+            self.thought.built.connect(self._on_thought_built)
+            self.thought.written.connect(self._on_thought_written)
+            self._column.insertWidget(0, self.thought)
+        growing = not self._message.ending.is_final
+        self.thought.show_thought(parts.thought, parts.is_thinking and growing, self._message.thought_seconds)
+        self._mark_thought()
+
+    @property
+    def _is_thought_marked(self) -> bool:
+        return self._stretch is not None and self._stretch[0] < self._parts.begin
+
+    def _mark_thought(self) -> None:
+        if self.thought is not None:
+            self.thought.set_marked(self._is_thought_marked)
+
+    def _on_thought_built(self) -> None:
+        if self.thought is not None and self.thought.body is not None:
+            self.origins.add_body(self.thought.body)
+
+    def _on_thought_written(self) -> None:
+        if self.thought is not None and self.thought.body is not None:
+            self.origins.show_written(self.thought.body, self._parts.thought_begin)

@@ -1,0 +1,299 @@
+"""The list of questions and answers: a column of readable width that follows the answer as it grows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QToolButton, QWidget
+
+from app.chat.history.conversation import Conversation, Message, Version
+from app.chat.history.token_origins import TokenOrigins
+from app.chat.text.look import Look
+from app.chat.typesetting.formulas import Formulas
+from app.chat.view.drag_scroll import DragScroll
+from app.chat.view.message_column import MessageColumn, MessageView
+from app.chat.view.message_selection import MessageSelection, as_markdown
+from app.chat.view.question_view import QuestionView
+from app.chat.view.round_marks import RoundMarks
+from app.i18n.translation import tr
+from app.ui.theme import Colors, icon, reading_font
+from engine.messages import Round
+
+if TYPE_CHECKING:  # Markdown and code take their time to read: they are there before the first answer is
+    from app.chat.view.answer_view import AnswerView
+
+COLUMN_WIDTH = 760
+SIDE_MARGIN = 24
+_AT_BOTTOM = 8  # pixels from the end that still count as the end
+_BUTTON_MARGIN = 14
+
+
+class ConversationView(QScrollArea):
+    """Shows a conversation. It scrolls along only while the reader is at the bottom, and never without `autoscroll`."""
+
+    regenerate_requested = Signal()
+    edited = Signal(object, str)  # id (a number too long for a C int) of a message, another wording
+    version_chosen = Signal(object, int)  # id of a message, index
+    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
+    token_chosen = Signal(int, int)  # the same of text that was clicked
+    zoom_requested = Signal(int)  # steps
+
+    def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._look = Look(colors, points=reading_font().pointSizeF())
+        self.formulas = Formulas(self)
+        self._follows = True
+        self._answering = False
+        self._first_read, self._summary = 0, ""
+        self._versions: dict[int, Version] = {}
+        self._marks = RoundMarks()
+        self.autoscroll = True
+        self.setAccessibleName(tr("Conversation"))
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.column = MessageColumn(self._build, self)
+        self.column.setObjectName("page")
+        self.setWidget(self.column)
+        self.selection = MessageSelection(self.column, self)
+        DragScroll(self, self.selection)
+        self._to_bottom = self._build_to_bottom()
+        self._building = QTimer(self, singleShot=True, interval=0)
+        self._building.timeout.connect(self._show_near)
+        self.column.resized.connect(self._fit)
+        self.column.shifted.connect(self._on_shifted)
+        bar = self.verticalScrollBar()
+        bar.setSingleStep(24)
+        bar.rangeChanged.connect(self._on_range_changed)
+        bar.valueChanged.connect(self._on_scrolled)
+        self.set_look(self._look)
+
+    def _build_to_bottom(self) -> QToolButton:
+        button = QToolButton(self)
+        button.setObjectName("to-bottom")
+        button.setToolTip(tr("To the end of the conversation"))
+        button.setAccessibleName(tr("Scroll to the end of the conversation"))
+        button.clicked.connect(self.scroll_to_bottom)
+        button.hide()
+        return button
+
+    # ---- what is shown ----------------------------------------------------------------------------------------------
+
+    @property
+    def questions(self) -> list[QuestionView]:
+        """The questions near the reader, and the last one."""
+        return [each for each in self.column.views if isinstance(each, QuestionView)]
+
+    @property
+    def answers(self) -> "list[AnswerView]":
+        """The answers near the reader, and the last one."""
+        return [each for each in self.column.views if not isinstance(each, QuestionView)]
+
+    def show_conversation(self, conversation: Conversation) -> None:
+        """Show another conversation from its end."""
+        self._marks.clear()
+        self.selection.clear()
+        self.formulas.give_up()
+        self.show_path(conversation, 0)
+
+    def show_path(self, conversation: Conversation, first: int) -> None:
+        """Show the path anew from its message number `first` on; what stands before it stays."""
+        messages = conversation.messages
+        self._versions = {each.id: conversation.version(each.id) for each in messages}
+        self.column.truncate(first)
+        self._add(messages[first:])
+        for view in self.column.views:
+            view.show_version(self._versions[view.message.id])
+
+    def add_turn(self, question: Message, answer: Message) -> None:
+        """Add a question and its answer at the end, and go there."""
+        self._add((question, answer))
+
+    def change_answer(self, answer: Message, added: str) -> None:
+        """Pass the last answer's new state on."""
+        self._follows = self._follows and (self.autoscroll or not added)
+        self.column.messages[-1] = answer
+        self.answers[-1].change(answer, added)
+
+    def take_rounds(self, rounds: Sequence[Round]) -> None:
+        """Know where the text of the last answer comes from; called before the text is there."""
+        self._marks.take(self.answers[-1], rounds, len(self.column.messages[-1].text))
+
+    def restore_origins(self, found: Mapping[int, TokenOrigins]) -> None:
+        """Know where the texts of answers come from that were written another day."""
+        self._marks.restore(found, self.answers)
+
+    def mark_round(self, request: int, number: int) -> None:
+        """Mark what a round gave to its answer; numbers below 0: nothing."""
+        self._marks.mark(request, number, self.answers)
+
+    def show_round(self, request: int, number: int) -> bool:
+        """Mark what a round gave, and bring it into view; False if its answer is not among those that are shown."""
+        message = self._marks.message_of(request, number)
+        index = next((place for place, each in enumerate(self.column.messages) if each.id == message), None)
+        if index is None:
+            return False
+        self.verticalScrollBar().setValue(self.column.top(index))
+        self._show_near()
+        self.mark_round(request, number)
+        view = self.column.view(index)
+        if not isinstance(view, QuestionView | None):
+            view.open_marked()
+            self.column.settle()
+        if not isinstance(view, QuestionView | None) and (place := view.mark_place) is not None:
+            self.ensureVisible(0, view.y() + place.center().y(), 0, self.viewport().height() // 3)
+        return True
+
+    def beginning_of(self, request: int, number: int) -> tuple[int, str] | None:
+        """The answer that is shown and that a round wrote on, and its text up to there."""
+        found = self._marks.beginning_of(request, number)
+        message = next((each for each in self.column.messages if found and each.id == found[0]), None)
+        return (message.id, message.text[: found[1]]) if found and message else None
+
+    def set_answering(self, answering: bool) -> None:
+        """While an answer is under way, nothing above it can be changed."""
+        self._answering = answering
+        for view in self.column.views:
+            view.set_answering(answering)
+
+    def show_divider(self, turn: int, summary: str = "") -> None:
+        """Say above the question of this turn that the model reads from there on, and a summary; 0 for nowhere."""
+        self._first_read, self._summary = turn, summary
+        for index in range(len(self.column.messages)):
+            if isinstance(view := self.column.view(index), QuestionView):
+                view.show_divider(0 < index // 2 == turn, summary)
+
+    def edit_last_question(self) -> None:
+        """Open the last question for another wording."""
+        if self.questions and not self._answering:
+            self.questions[-1].edit()
+            self.ensureWidgetVisible(self.questions[-1])
+
+    def set_theme(self, colors: Colors) -> None:
+        """Draw everything in other colours, or letters of another size."""
+        self.set_look(replace(self._look, colors=colors, points=reading_font().pointSizeF()))
+
+    @property
+    def look(self) -> Look:
+        """How messages are shown."""
+        return self._look
+
+    def set_look(self, look: Look) -> None:
+        """Show messages in another way."""
+        self._look = look
+        self._to_bottom.setIcon(icon("down", look.colors.text))
+        for view in self.column.views:
+            view.set_look(look)
+
+    # ---- copies -----------------------------------------------------------------------------------------------------
+
+    def copy_last_answer(self) -> None:
+        """Put the last answer on the clipboard, if there is one."""
+        if self.answers:
+            self.answers[-1].copy()
+
+    def copy_conversation(self) -> None:
+        """Put all that is shown on the clipboard, as Markdown without the thinking."""
+        if text := as_markdown(self.column.messages):
+            QGuiApplication.clipboard().setText(text)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """What is selected is all of the conversation's, wherever the focus is in it."""
+        if event.matches(QKeySequence.StandardKey.SelectAll):
+            self.selection.select_everything()
+        elif event.matches(QKeySequence.StandardKey.Copy):
+            self.selection.copy()
+        else:
+            super().keyPressEvent(event)
+
+    # ---- views ------------------------------------------------------------------------------------------------------
+
+    def _add(self, messages: Sequence[Message]) -> None:
+        before = self.answers[-1:]
+        self.column.extend(messages)
+        for view in before:
+            view.set_last(view is self.answers[-1])
+        self.scroll_to_bottom()
+        self._show_near()
+
+    def _build(self, index: int, message: Message) -> MessageView:
+        view: MessageView
+        if message.role == "user":
+            view = QuestionView(message, self._look, self.column)
+            view.show_divider(0 < index // 2 == self._first_read, self._summary)
+        else:
+            from app.chat.view.answer_view import AnswerView  # noqa: PLC0415  # see above
+
+            view = AnswerView(message, self._look, self.formulas, self.column)
+            view.set_last(index == len(self.column.messages) - 1)
+            view.regenerate_requested.connect(self.regenerate_requested)
+            view.token_hovered.connect(self.token_hovered)
+            view.token_chosen.connect(self.token_chosen)
+            self._marks.attach(view)
+        view.text_added.connect(self.selection.watch)
+        view.edited.connect(self.edited)
+        view.version_chosen.connect(self.version_chosen)
+        view.set_answering(self._answering)
+        if message.id in self._versions:
+            view.show_version(self._versions[message.id])
+        self.selection.adopt(view)
+        return view
+
+    def _show_near(self) -> None:
+        bar = self.verticalScrollBar()
+        if self.column.show_part(bar.value(), bar.value() + self.viewport().height()):
+            self._building.start()
+
+    # ---- scrolling --------------------------------------------------------------------------------------------------
+
+    def scroll_to_bottom(self) -> None:
+        """Show the end, and follow it from now on."""
+        self._follows = True
+        self._on_range_changed()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Keep the column in the middle, and the button at the lower edge."""
+        super().resizeEvent(event)
+        size = self._to_bottom.sizeHint()
+        self._to_bottom.resize(size)
+        self._to_bottom.move((self.width() - size.width()) // 2, self.height() - size.height() - _BUTTON_MARGIN)
+        self._fit()
+        self._building.start()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+        """With Ctrl the wheel changes the size of the text."""
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            steps = event.angleDelta().y()
+            self.zoom_requested.emit((steps > 0) - (steps < 0))
+            event.accept()
+        else:
+            super().wheelEvent(event)
+
+    def _fit(self) -> None:
+        """Give the page the room it wants; the column stays above the composer, with a scroll bar or without."""
+        width = self.width()
+        column = max(0, min(COLUMN_WIDTH, width - 2 * SIDE_MARGIN))
+        self.column.set_room((width - column) // 2 - self.viewport().x(), column)
+        room = self.viewport().size()
+        self.column.resize(room.width(), max(room.height(), self.column.wanted_height))
+
+    def _on_shifted(self, pixels: int) -> None:
+        bar = self.verticalScrollBar()
+        if not self._follows:
+            bar.setValue(bar.value() + pixels)
+
+    def _on_range_changed(self) -> None:
+        bar = self.verticalScrollBar()
+        if self._follows:
+            bar.setValue(bar.maximum())
+        self._show_button()
+
+    def _on_scrolled(self) -> None:
+        bar = self.verticalScrollBar()
+        self._follows = bar.value() >= bar.maximum() - _AT_BOTTOM
+        self._show_button()
+        self._building.start()
+
+    def _show_button(self) -> None:
+        self._to_bottom.setVisible(not self._follows)

@@ -1,0 +1,227 @@
+"""A question as it is shown: a bubble on the right, as wide as its text and no wider than most of the column."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from app.chat.composer.attachments.tray import shortened
+from app.chat.context.divider import ContextDivider
+from app.chat.history.attachment import Attachment
+from app.chat.history.conversation import Message, Version
+from app.chat.text.look import Look
+from app.chat.text.message_text import MessageText
+from app.chat.text.text_length import is_long
+from app.chat.view.message_editor import MessageEditor, can_be_edited
+from app.chat.view.version_switch import VersionSwitch
+from app.i18n.translation import tr
+from app.system.plain_text import tip
+from app.ui.labels import label
+from app.ui.theme import icon
+from app.ui.tool import quiet_tool
+
+if TYPE_CHECKING:
+    from app.chat.text.plain_text_view import PlainTextView
+
+_SHARE_OF_WIDTH = 0.8
+_PADDING = 14
+_EDGE = 2  # pixels of the bubble's edge, with high contrast
+_CLIP_SIZE = 14
+
+
+class QuestionView(QWidget):
+    """The bubble of one question; the text is shown exactly as it was typed."""
+
+    edited = Signal(object, str)  # id (a number too long for a C int), the other wording
+    version_chosen = Signal(object, int)  # id, index
+    text_added = Signal(object)  # MessageText: one more part of a long question is shown
+
+    def __init__(self, message: Message, look: Look, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.message = message
+        self.setAccessibleName(tr("Question"))
+        self._bubble = QFrame(self)
+        self._bubble.setObjectName("bubble")
+        self._short: MessageText | None = None
+        self._long: PlainTextView | None = None
+        words = self._build_long(look) if is_long(message.text) else self._build_short()
+        words.setVisible(bool(message.text))
+        self.files = label("quiet-text", "\n".join(_describe(each) for each in message.attachments), self._bubble)
+        self.files.setAccessibleName(tr("Attached files"))
+        self.files.setToolTip(tip("\n".join(each.note for each in message.attachments if each.note)))
+        self._clip = QLabel(self._bubble)
+        for part in (self.files, self._clip):
+            part.setVisible(bool(message.attachments))
+        self.divider: ContextDivider | None = None
+        self.versions = VersionSwitch(self)
+        self.copy_tool = quiet_tool(self, tr("Copy question"), self.copy)
+        self.edit_tool = quiet_tool(self, tr("Edit question"), self.edit)
+        self.editor: MessageEditor | None = None
+        self._lay_out(words)
+        self.versions.chosen.connect(lambda index: self.version_chosen.emit(message.id, index))
+        self.set_look(look)
+
+    def _build_short(self) -> QWidget:
+        self._short = MessageText(self._bubble)
+        self._short.setAccessibleName(tr("Question text"))
+        self._short.setPlainText(self.message.text)
+        return self._short
+
+    def _build_long(self, look: Look) -> QWidget:
+        from app.chat.text.plain_text_view import PlainTextView  # noqa: PLC0415 - all of Markdown comes with it
+
+        self._long = PlainTextView(self.message.text, look, self._bubble)
+        self._long.name(tr("Question text"))
+        self._long.section_added.connect(lambda shown: self.text_added.emit(shown.text))
+        return self._long
+
+    def _lay_out(self, words: QWidget) -> None:
+        inside = QVBoxLayout(self._bubble)
+        inside.setContentsMargins(_PADDING, 9, _PADDING, 9)
+        files = QHBoxLayout()
+        files.setSpacing(4)
+        files.addWidget(self._clip, 0, Qt.AlignmentFlag.AlignTop)
+        files.addWidget(self.files, 1)
+        inside.addLayout(files)
+        inside.addWidget(words)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(self._bubble)
+        tools = QHBoxLayout()
+        tools.setSpacing(2)
+        tools.addStretch(1)
+        for tool in (self.versions, self.copy_tool, self.edit_tool):
+            tools.addWidget(tool)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(4)
+        self._column.addLayout(row)
+        self._column.addLayout(tools)
+
+    @property
+    def text(self) -> MessageText:
+        """The first part of the text that is shown; mostly all of it."""
+        return self.texts[0]
+
+    @property
+    def texts(self) -> list[MessageText]:
+        """The parts of the text that are shown, from top to bottom."""
+        if self._long is not None:
+            return self._long.texts
+        assert self._short is not None, "a text is short or long"
+        return [self._short]
+
+    @property
+    def selection(self) -> str:
+        """What is selected, as it is copied."""
+        return self._long.selection if self._long is not None else self.text.selection
+
+    @property
+    def is_selected(self) -> bool:
+        """Whether all of the question is selected."""
+        if self._long is not None:
+            return self._long.selected.is_whole
+        cursor = self.text.textCursor()
+        return cursor.selectionEnd() - cursor.selectionStart() >= self.text.document().characterCount() - 1
+
+    def select_all(self) -> None:
+        """Select all of the question, the parts too that do not exist yet."""
+        if self._long is not None:
+            self._long.selected.select_all()
+        else:
+            self.text.selectAll()
+
+    def clear_selection(self) -> None:
+        """Select nothing of it."""
+        if self._long is not None:
+            self._long.selected.clear()
+        else:
+            self.text.clear_selection()
+
+    def show_part(self, top: int, bottom: int) -> None:
+        """Know what can be seen of this widget, in pixels; the heights can lie outside of it."""
+        if self._long is not None:
+            above = self._long.mapTo(self, QPoint(0, 0)).y()
+            self._long.show_part(top - above, bottom - above)
+
+    def take_shift(self) -> int:
+        """By how many pixels what the reader sees of this question has moved since the last time."""
+        return self._long.take_shift() if self._long is not None else 0
+
+    def copy(self) -> None:
+        """Put the question on the clipboard."""
+        QGuiApplication.clipboard().setText(self.message.text)
+
+    def edit(self) -> None:
+        """Write another wording in the bubble's place."""
+        if self.editor is None:
+            if not can_be_edited(self.message.text, self.edit_tool):
+                return
+            self.editor = MessageEditor(self.message.text, tr("Send"), self)
+            self.editor.accepted.connect(lambda text: self.edited.emit(self.message.id, text.strip()))
+            self.editor.accepted.connect(self._end_edit)
+            self.editor.cancelled.connect(self._end_edit)
+            self.editor.cancelled.connect(self.edit_tool.setFocus)
+            self._column.insertWidget(0, self.editor)
+            self._bubble.hide()
+        self.editor.setFocus()
+
+    def show_version(self, version: Version) -> None:
+        """Show which wording this is."""
+        self.versions.show_version(version)
+
+    def show_divider(self, is_first: bool, summary: str = "") -> None:
+        """Say above it that the model reads from this question on, and `summary` before it, or no longer."""
+        if self.divider is not None:
+            self.divider.hide()
+            self.divider.deleteLater()
+            self.divider = None
+        if is_first:
+            self.divider = ContextDivider(summary, self)
+            self._column.insertWidget(0, self.divider)
+
+    def set_answering(self, answering: bool) -> None:
+        """While an answer is under way, nothing before it can be changed."""
+        self.edit_tool.setEnabled(not answering)
+        self.versions.setEnabled(not answering)
+
+    def set_look(self, look: Look) -> None:
+        """Show the text in its size and the tools in their colours."""
+        colors = look.colors
+        if self._long is not None:
+            self._long.set_look(look)
+        else:
+            self.text.set_zoom(look.zoom)
+        self._fit_bubble(self.width())
+        self.copy_tool.setIcon(icon("copy", colors.muted))
+        self.edit_tool.setIcon(icon("edit", colors.muted))
+        self._clip.setPixmap(icon("attach", colors.muted).pixmap(_CLIP_SIZE, _CLIP_SIZE))
+        self.versions.set_theme(colors)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Give the bubble the width of its longest line, if there is room."""
+        super().resizeEvent(event)
+        self._fit_bubble(event.size().width())
+
+    def _fit_bubble(self, width: int) -> None:
+        if self._long is not None:
+            self._bubble.setFixedWidth(int(width * _SHARE_OF_WIDTH))
+            return
+        document = self.text.document().clone()
+        document.setTextWidth(-1)
+        named = max((self.fontMetrics().horizontalAdvance(line) for line in self.files.text().split("\n")), default=0)
+        wanted = max(int(document.idealWidth()), named + _CLIP_SIZE + 4) + 2 * (_PADDING + _EDGE) + 2
+        self._bubble.setFixedWidth(min(wanted, int(width * _SHARE_OF_WIDTH)))
+
+    def _end_edit(self) -> None:
+        if self.editor is not None:
+            self.editor.hide()
+            self.editor.deleteLater()
+            self.editor = None
+            self._bubble.show()
+
+
+def _describe(attachment: Attachment) -> str:
+    note = f" ({attachment.note})" if attachment.note else ""
+    return f"{shortened(attachment.name)}{note}"

@@ -1,0 +1,77 @@
+"""What an empty chat shows: what this is, and a few questions to begin with."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.chat.view.conversation_view import COLUMN_WIDTH
+from app.engine.state import EngineState
+from app.i18n.translation import tr
+from app.i18n.wording import mark
+from app.ui.labels import label
+from app.ui.theme import application_icon
+from engine.options import EMBEDDED
+
+EXAMPLES = (
+    "Tell me a story about a dragon.",
+    "What is the capital of France?",
+    "List five fruits.",
+    "Explain speculative decoding.",
+)
+
+_DEMO = mark(
+    "The embedded demo is a tiny model: it chats a little and tells short stories, and it is often wrong. "
+    "Load your own in Models (Ctrl+M)."
+)
+_OWN = mark("A draft model guesses ahead, the target checks its guesses. Ctrl+T shows them as a tree.")
+_ICON_SIZE = 72
+
+
+class Welcome(QWidget):
+    """The empty chat; an example that is clicked is asked."""
+
+    example_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._about = label("welcome-about", tr(_DEMO), self)
+        self.examples = [self._example(text) for text in EXAMPLES]
+        title = label("welcome-title", tr("What shall we talk about?"), self)
+        for words in (title, self._about):
+            words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        picture = QLabel(self)
+        picture.setPixmap(application_icon().pixmap(_ICON_SIZE, _ICON_SIZE))
+        picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        grid = QGridLayout()
+        grid.setSpacing(10)
+        for index, button in enumerate(self.examples):
+            grid.addWidget(button, index // 2, index % 2)
+        inner = QWidget(self)
+        inner.setMaximumWidth(COLUMN_WIDTH - 120)
+        column = QVBoxLayout(inner)
+        column.setSpacing(10)
+        column.addWidget(picture)
+        column.addWidget(title)
+        column.addWidget(self._about)
+        column.addSpacing(18)
+        column.addLayout(grid)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(inner, 1000)
+        row.addStretch(1)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(24, 12, 24, 12)
+        outer.addStretch(2)
+        outer.addLayout(row)
+        outer.addStretch(3)
+
+    def show_engine_state(self, state: EngineState) -> None:
+        """Be honest about the model that would answer."""
+        if state.pair is not None:
+            self._about.setText(tr(_DEMO if state.pair.target.source == EMBEDDED else _OWN))
+
+    def _example(self, text: str) -> QPushButton:
+        button = QPushButton(text, self)
+        button.setObjectName("example")
+        button.setAccessibleName(tr("Ask: {text}").format(text=text))
+        button.clicked.connect(lambda: self.example_chosen.emit(text))
+        return button
