@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.tree.snapshot import Snapshot
+from app.tree.rounds.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
-from app.tree.canvas import CHIPS, ICICLE
 from app.tree.caption import Caption
 from app.tree.news import News
+from app.tree.picture.canvas import CHIPS, ICICLE
 from app.tree.tool_button import tool_button
 
 

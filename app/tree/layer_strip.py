@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.tree.palette import Palette
+from app.tree.picture.palette import Palette
 from engine.messages import Loaded
 from engine.watching import Passing
 

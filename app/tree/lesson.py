@@ -6,9 +6,9 @@ import numpy as np
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.tree.growth import stages
-from app.tree.pieces import visible
-from app.tree.snapshot import Snapshot, partial
+from app.tree.picture.growth import stages
+from app.tree.rounds.pieces import visible
+from app.tree.rounds.snapshot import Snapshot, partial
 
 
 @dataclass(frozen=True, slots=True)

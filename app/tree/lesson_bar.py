@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
 from app.tree.lesson import Step, lesson
-from app.tree.snapshot import Snapshot
+from app.tree.rounds.snapshot import Snapshot
 from app.tree.tool_button import tool_button
 
 _LINES = 3  # of a sentence, at the width that the panel usually has

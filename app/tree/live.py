@@ -4,10 +4,10 @@ from collections.abc import Set
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.tree.growth import Growth
 from app.tree.layer_strip import LayerStrip
-from app.tree.palette import Palette
-from app.tree.snapshot import MalformedTreeError, Snapshot, unverified
+from app.tree.picture.growth import Growth
+from app.tree.picture.palette import Palette
+from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, unverified
 from engine.messages import Event, Failed, Finished, Loaded, Round
 from engine.watching import Drafted, Passing
 

@@ -7,20 +7,20 @@ from PySide6.QtWidgets import QStackedLayout, QVBoxLayout, QWidget
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.tree.advice import Advice
-from app.tree.branching import Branching
-from app.tree.canvas import CHIPS, WAYS, TreeCanvas
 from app.tree.caption import figures
-from app.tree.exports import Exports
 from app.tree.header import Header
 from app.tree.layer_strip import LayerStrip
 from app.tree.lesson_bar import LessonBar
 from app.tree.live import Live
 from app.tree.message import EMPTY, message_label
-from app.tree.palette import DARK, LIGHT
 from app.tree.panel_keys import bind_keys
-from app.tree.player import Player
+from app.tree.picture.branching import Branching
+from app.tree.picture.canvas import CHIPS, WAYS, TreeCanvas
+from app.tree.picture.palette import DARK, LIGHT
 from app.tree.recording_bar import RecordingBar
-from app.tree.snapshot import MalformedTreeError, Snapshot, snapshot
+from app.tree.rounds.exports import Exports
+from app.tree.rounds.player import Player
+from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, snapshot
 from app.tree.timeline import Timeline
 from app.tree.tinting import tint
 from app.ui.throttle import Throttle

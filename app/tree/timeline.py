@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.tree.player import SPEEDS, Player
+from app.tree.rounds.player import SPEEDS, Player
 from app.tree.tool_button import tool_button
 
 

@@ -3,7 +3,7 @@
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QWidget
 
-from app.tree.palette import Palette
+from app.tree.picture.palette import Palette
 
 
 def tint(widget: QWidget, colours: Palette) -> None:

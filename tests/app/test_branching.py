@@ -6,9 +6,9 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.shell.window import MainWindow
-from app.tree.branching import branch_text
-from app.tree.canvas import TreeCanvas
-from app.tree.snapshot import snapshot
+from app.tree.picture.branching import branch_text
+from app.tree.picture.canvas import TreeCanvas
+from app.tree.rounds.snapshot import snapshot
 from tests.app.fake_link import FakeLink
 from tests.app.test_rounds_in_window import WORDS, converse, shown_round, text_of
 from tests.app.tree.trees import round_of

@@ -43,7 +43,7 @@ from app.system import json_text
 from app.system.hostile_json import parse_json
 from app.system.paths import ROOT, Folders
 from app.system.plain_text import well_formed, well_formed_values
-from app.tree.recording import read_recording, write_recording
+from app.tree.rounds.recording import read_recording, write_recording
 from engine.messages import ChatMessage, Command, Event, Failed, Generate, Round
 from engine.options import GenerateOptions
 from tests.app.fake_engine import round_of
@@ -62,7 +62,7 @@ SAFE_WITHOUT = {
     "app/installation/runtime/lock.py": "JSON", "app/installation/runtime/place.py": "JSON", "app/downloads/journal.py": "JSON",
     "app/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/engine/round_packing.py": "JSON",
     "app/settings/store.py": "JSON", "app/shell/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
-    "app/tree/recording.py": "JSON", "app/tree/saving.py": "lines of recordings, which are JSON",
+    "app/tree/rounds/recording.py": "JSON", "app/tree/rounds/saving.py": "lines of recordings, which are JSON",
     "app/downloads/hub_cache.py": "a commit, from JSON",
     "app/chat/text/text_length.py": "what cannot be encoded is ignored, and the result is a length",
     "app/chat/typesetting/formula_image.py": "a picture made of an answer, whose text is well-formed",
@@ -71,7 +71,7 @@ SAFE_WITHOUT = {
     "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",
     "app/shell/lifecycle/socket_place.py": "a hash of a name that `main` has checked",
-    "app/tree/exports.py": "the ending of a picture's name",
+    "app/tree/rounds/exports.py": "the ending of a picture's name",
     "app/chat/sidebar/model.py": "numbers",
     "app/chat/text/plain_text_view.py": "with halves, to count them",
     "app/shell/lifecycle/crash.py": "lines read from files with errors replaced",

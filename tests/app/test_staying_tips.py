@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QApplication, QGraphicsView
 from pytestqt.qtbot import QtBot
 
 from app.telemetry.depth_chart import DepthChart
-from app.tree.canvas import TreeCanvas
-from app.tree.palette import DARK
+from app.tree.picture.canvas import TreeCanvas
+from app.tree.picture.palette import DARK
 
 
 class Asked(QObject):

@@ -25,10 +25,10 @@ from app.settings.store import SettingsFile
 from app.shell.building import build_window
 from app.shell.window import MainWindow
 from app.system.paths import ROOT, folders_below
-from app.tree.growth import stages
 from app.tree.live import Live
-from app.tree.recording import read_recording
-from app.tree.snapshot import Snapshot, partial, snapshot
+from app.tree.picture.growth import stages
+from app.tree.rounds.recording import read_recording
+from app.tree.rounds.snapshot import Snapshot, partial, snapshot
 from app.ui.theme import Theme
 from engine.messages import Round
 from engine.options import LoadOptions

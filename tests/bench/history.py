@@ -20,7 +20,7 @@ import psutil
 from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundPlace
 from app.engine.round_packing import pack
-from app.tree.history import History
+from app.tree.rounds.history import History
 from engine.messages import Round
 from tests.app.tree.test_history import judged
 

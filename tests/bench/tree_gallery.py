@@ -17,7 +17,7 @@ from PySide6.QtTest import QTest
 
 from app.main import build_application
 from app.shell.window import MainWindow
-from app.tree.canvas import WAYS, TreeCanvas
+from app.tree.picture.canvas import WAYS, TreeCanvas
 from app.ui.theme import Theme
 from tests.app.tree.test_history import judged
 from tests.bench.gallery import THEMES, link_of, opened

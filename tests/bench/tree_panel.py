@@ -13,9 +13,9 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtWidgets import QApplication
 
-from app.tree.canvas import CHIPS, ICICLE, TreeCanvas
-from app.tree.palette import DARK
-from app.tree.snapshot import snapshot
+from app.tree.picture.canvas import CHIPS, ICICLE, TreeCanvas
+from app.tree.picture.palette import DARK
+from app.tree.rounds.snapshot import snapshot
 from engine.messages import Round
 from tests.app.tree.trees import random_round
 

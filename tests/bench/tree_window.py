@@ -24,7 +24,7 @@ from app.main import build_application
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
 from app.system.paths import folders_below
-from app.tree.canvas import CHIPS, ICICLE, TreeCanvas
+from app.tree.picture.canvas import CHIPS, ICICLE, TreeCanvas
 from app.ui.theme import Theme
 from engine.options import LoadOptions
 from tests.app.fake_link import FakeLink

@@ -11,8 +11,8 @@ from app.chat.archive.kept import message_record
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, new_id
-from app.tree.recording import read_recording, recording_line
-from app.tree.snapshot import snapshot
+from app.tree.rounds.recording import read_recording, recording_line
+from app.tree.rounds.snapshot import snapshot
 from engine.errors import InputError
 from tests.app.tree.trees import random_round
 from tests.campaigns.mutations import as_json_bytes, mutated_bytes, mutated_document

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.bands import THINNEST, Bands, stack
-from app.tree.grid import Point, Size, Type
-from app.tree.icicle_picture import IciclePicture, compose_icicle
-from app.tree.picture import BONUS_NODE, Way
-from app.tree.snapshot import Snapshot, partial, snapshot
+from app.tree.picture.bands import THINNEST, Bands, stack
+from app.tree.picture.grid import Point, Size, Type
+from app.tree.picture.icicle_picture import IciclePicture, compose_icicle
+from app.tree.picture.picture import BONUS_NODE, Way
+from app.tree.rounds.snapshot import Snapshot, partial, snapshot
 from tests.app.tree.test_layout import trees
 from tests.app.tree.trees import random_round, round_of
 

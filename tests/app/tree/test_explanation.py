@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.tree.explanation import explain_bonus, explain_node
-from app.tree.snapshot import partial, snapshot
+from app.tree.rounds.explanation import explain_bonus, explain_node
+from app.tree.rounds.snapshot import partial, snapshot
 from engine.watching import Inspected
 from tests.app.tree.trees import round_of
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.tree.history import History
-from app.tree.outline import as_text
-from app.tree.player import Player
-from app.tree.recording import TruncatedError, read_recording, write_recording
-from app.tree.snapshot import snapshot
-from app.tree.spill import FileSpill
+from app.tree.rounds.history import History
+from app.tree.rounds.outline import as_text
+from app.tree.rounds.player import Player
+from app.tree.rounds.recording import TruncatedError, read_recording, write_recording
+from app.tree.rounds.snapshot import snapshot
+from app.tree.rounds.spill import FileSpill
 from engine.errors import InputError
 from engine.messages import Round, Seconds
 from engine.watching import Verdicts
@@ -54,7 +54,7 @@ def test_a_full_disk_loses_the_oldest_rounds_and_nothing_else(monkeypatch: pytes
     def full(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("app.tree.spill.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("app.tree.rounds.spill.tempfile.TemporaryFile", full)
     history = History(memory_bytes=30_000, spill=FileSpill())
     for seed in range(20):
         history.append(judged(256, seed, index=seed))
@@ -157,10 +157,10 @@ def test_huge_and_missing_files_are_refused_unread(tmp_path: Path, monkeypatch: 
     with pytest.raises(InputError, match="cannot be read"):
         next(read_recording(path))
     path.write_text(GOOD * 50, encoding="utf-8")
-    monkeypatch.setattr("app.tree.recording._LONGEST_LINE", 20)
+    monkeypatch.setattr("app.tree.rounds.recording._LONGEST_LINE", 20)
     with pytest.raises(InputError, match="longer than"):
         next(read_recording(path))
-    monkeypatch.setattr("app.tree.recording.LARGEST_BYTES", 100)
+    monkeypatch.setattr("app.tree.rounds.recording.LARGEST_BYTES", 100)
     with pytest.raises(InputError, match="larger than"):
         next(read_recording(path))
 

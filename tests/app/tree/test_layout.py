@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.layout import Layout, Place, Room, arrange
-from app.tree.snapshot import Snapshot, snapshot
+from app.tree.picture.layout import Layout, Place, Room, arrange
+from app.tree.rounds.snapshot import Snapshot, snapshot
 from engine.messages import Round
 from tests.app.tree.trees import random_round, round_of
 

@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.tree.advice import LARGER_BUDGET, Advice
-from app.tree.growth import Growth, stages, waves
 from app.tree.lesson import lesson
-from app.tree.snapshot import Snapshot, partial, snapshot
+from app.tree.picture.growth import Growth, stages, waves
+from app.tree.rounds.snapshot import Snapshot, partial, snapshot
 from tests.app.tree.test_layout import trees
 from tests.app.tree.trees import random_round, round_of
 

@@ -10,13 +10,13 @@ from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.tree.drawing import AHEAD, ROOT, node_styles
-from app.tree.growth import Growth
 from app.tree.layer_strip import LayerStrip, cell_edges
-from app.tree.palette import DARK, LIGHT, STEPS
 from app.tree.panel import TreePanel
-from app.tree.picture import BONUS_NODE, Way
-from app.tree.snapshot import MalformedTreeError, Snapshot, partial, same_node, snapshot, unverified
+from app.tree.picture.drawing import AHEAD, ROOT, node_styles
+from app.tree.picture.growth import Growth
+from app.tree.picture.palette import DARK, LIGHT, STEPS
+from app.tree.picture.picture import BONUS_NODE, Way
+from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, partial, same_node, snapshot, unverified
 from engine.messages import Finished, Loaded, Round, Seconds
 from engine.residence import Residence
 from engine.watching import Drafted, Passing
@@ -149,7 +149,7 @@ def test_who_looks_at_a_node_by_keys_keeps_it_while_the_tree_grows_and_is_verifi
     assert node
     assert view.picture
     resting = view.viewport().mapToGlobal(view._place(view.picture.chip(0)).center())
-    monkeypatch.setattr("app.tree.canvas.QCursor", Mock(pos=lambda: resting))
+    monkeypatch.setattr("app.tree.picture.canvas.QCursor", Mock(pos=lambda: resting))
     for events in ([drafted(whole, 61)], [drafted(whole, 61, checking=61)], [whole]):
         watched.on_events([*events])
         qtbot.waitUntil(lambda: shown(watched).tree.drafted == 60)

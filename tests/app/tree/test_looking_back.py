@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QLabel, QToolButton, QToolTip
 from pytestqt.qtbot import QtBot
 
 from app.engine.round_packing import pack
-from app.tree.canvas import TreeCanvas
 from app.tree.caption import Caption
 from app.tree.news import News
 from app.tree.panel import TreePanel
-from app.tree.picture import Picture
+from app.tree.picture.canvas import TreeCanvas
+from app.tree.picture.picture import Picture
 from app.tree.timeline import Timeline
 from engine.messages import PROTOCOL, Finished, Ready, Round, Statistics
 from engine.watching import Drafted, Inspect, Inspected, Verdicts, Watch

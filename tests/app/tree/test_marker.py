@@ -9,13 +9,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.tree.canvas import TreeCanvas
-from app.tree.chips_picture import ChipsPicture as Picture
-from app.tree.grid import Point
-from app.tree.palette import DARK, LIGHT, Palette
 from app.tree.panel import TreePanel
-from app.tree.picture import BONUS_NODE
-from app.tree.snapshot import snapshot
+from app.tree.picture.canvas import TreeCanvas
+from app.tree.picture.chips_picture import ChipsPicture as Picture
+from app.tree.picture.grid import Point
+from app.tree.picture.palette import DARK, LIGHT, Palette
+from app.tree.picture.picture import BONUS_NODE
+from app.tree.rounds.snapshot import snapshot
 from engine.messages import Round
 from tests.app.tree.trees import TEXTS, round_of
 

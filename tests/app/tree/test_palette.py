@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 
-from app.tree.drawing import ACCEPTED, AHEAD, BONUS, REJECTED
-from app.tree.inks import BOLD_STYLES, edge, outline
-from app.tree.palette import DARK, EDGE_WIDTHS, LIGHT, STEPS, Palette
+from app.tree.picture.drawing import ACCEPTED, AHEAD, BONUS, REJECTED
+from app.tree.picture.inks import BOLD_STYLES, edge, outline
+from app.tree.picture.palette import DARK, EDGE_WIDTHS, LIGHT, STEPS, Palette
 
 PALETTES = pytest.mark.parametrize("palette", [DARK, LIGHT], ids=["dark", "light"])
 

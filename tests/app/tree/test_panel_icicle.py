@@ -5,9 +5,9 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.tree.icicle_picture import IciclePicture
-from app.tree.palette import DARK, LIGHT
 from app.tree.panel import TreePanel
+from app.tree.picture.icicle_picture import IciclePicture
+from app.tree.picture.palette import DARK, LIGHT
 from tests.app.tree.panels import button, canvas, caption, colours, image, show, shown, wheel
 from tests.app.tree.trees import random_round, round_of
 

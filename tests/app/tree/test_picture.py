@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.chips_picture import ChipsPicture as Picture
-from app.tree.chips_picture import compose_chips as compose
-from app.tree.grid import Point, Size, Type, confine, reveal
-from app.tree.picture import BONUS_NODE
-from app.tree.snapshot import snapshot
+from app.tree.picture.chips_picture import ChipsPicture as Picture
+from app.tree.picture.chips_picture import compose_chips as compose
+from app.tree.picture.grid import Point, Size, Type, confine, reveal
+from app.tree.picture.picture import BONUS_NODE
+from app.tree.rounds.snapshot import snapshot
 from tests.app.tree.trees import random_round, round_of
 
 TEXT = Type(line=15.0, gap=20.0, link=9.0, lead=80.0)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.tree.snapshot import MalformedTreeError, snapshot
+from app.tree.rounds.snapshot import MalformedTreeError, snapshot
 from engine.messages import Round, Tree
 from tests.app.tree.trees import round_of
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.bands import stack
-from app.tree.chips_picture import ChipsPicture, compose_chips
-from app.tree.grid import Size, Type
-from app.tree.layout import Layout, Room, arrange
-from app.tree.snapshot import Snapshot, snapshot
+from app.tree.picture.bands import stack
+from app.tree.picture.chips_picture import ChipsPicture, compose_chips
+from app.tree.picture.grid import Size, Type
+from app.tree.picture.layout import Layout, Room, arrange
+from app.tree.rounds.snapshot import Snapshot, snapshot
 from tests.app.tree.trees import round_of
 from tests.campaigns.extent import choose
 

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainterPath
 
-from app.tree.chips_picture import ChipsPicture
-from app.tree.grid import Box
-from app.tree.lettering import Label, Lettering
-from app.tree.palette import STEPS
-from app.tree.snapshot import Snapshot
+from app.tree.picture.chips_picture import ChipsPicture
+from app.tree.picture.grid import Box
+from app.tree.picture.lettering import Label, Lettering
+from app.tree.picture.palette import STEPS
+from app.tree.rounds.snapshot import Snapshot
 
 ROOT, ACCEPTED, BONUS, AHEAD = range(len(STEPS), len(STEPS) + 4)
 """Styles beside the steps of the ramp, which are those of guesses that are not decided yet."""

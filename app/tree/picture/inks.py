@@ -3,8 +3,8 @@
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPen
 
-from app.tree.drawing import ACCEPTED, AHEAD, BONUS, REJECTED, ROOT
-from app.tree.palette import EDGE_WIDTHS, Ink, Palette
+from app.tree.picture.drawing import ACCEPTED, AHEAD, BONUS, REJECTED, ROOT
+from app.tree.picture.palette import EDGE_WIDTHS, Ink, Palette
 
 _OUTLINES = {ROOT: 1.0, ACCEPTED: 1.6, BONUS: 1.6, AHEAD: 1.0}  # logical pixels
 _UNDECIDED = 1.0  # around guesses; what was rejected has no outline

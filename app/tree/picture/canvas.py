@@ -7,18 +7,18 @@ from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.tree.brink import Brink
-from app.tree.chips import ChipsItem
-from app.tree.chips_picture import ChipsPicture
-from app.tree.grid import Box, Point, Size, confine, reveal
-from app.tree.icicle import IcicleItem
-from app.tree.inspection import Inspection
-from app.tree.lettering import Lettering
-from app.tree.marker import Marker, marker, paint_marker
-from app.tree.palette import Palette
-from app.tree.picture import Picture, Way
-from app.tree.snapshot import Snapshot, same_node
-from app.tree.way_to_show import WayToShow
+from app.tree.picture.brink import Brink
+from app.tree.picture.chips import ChipsItem
+from app.tree.picture.chips_picture import ChipsPicture
+from app.tree.picture.grid import Box, Point, Size, confine, reveal
+from app.tree.picture.icicle import IcicleItem
+from app.tree.picture.inspection import Inspection
+from app.tree.picture.lettering import Lettering
+from app.tree.picture.marker import Marker, marker, paint_marker
+from app.tree.picture.palette import Palette
+from app.tree.picture.picture import Picture, Way
+from app.tree.picture.way_to_show import WayToShow
+from app.tree.rounds.snapshot import Snapshot, same_node
 from app.ui.staying_tips import keep_tips
 from engine.watching import Inspected
 

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from app.tree.layout import Layout, Place, Room
+from app.tree.picture.layout import Layout, Place, Room
 
 MARGIN = 6
 LARGEST_SCALE = 3.0

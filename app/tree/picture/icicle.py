@@ -7,15 +7,15 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.tree.brink import Brink
-from app.tree.drawing import BONUS, STYLES, node_styles
-from app.tree.grid import MARGIN, Size
-from app.tree.icicle_picture import IciclePicture, compose_icicle
-from app.tree.inks import BOLD_STYLES, PATH_STYLES, ink, mark, outline
-from app.tree.lettering import Lettering
-from app.tree.palette import Palette
-from app.tree.picture import BONUS_NODE
-from app.tree.snapshot import Snapshot
+from app.tree.picture.brink import Brink
+from app.tree.picture.drawing import BONUS, STYLES, node_styles
+from app.tree.picture.grid import MARGIN, Size
+from app.tree.picture.icicle_picture import IciclePicture, compose_icicle
+from app.tree.picture.inks import BOLD_STYLES, PATH_STYLES, ink, mark, outline
+from app.tree.picture.lettering import Lettering
+from app.tree.picture.palette import Palette
+from app.tree.picture.picture import BONUS_NODE
+from app.tree.rounds.snapshot import Snapshot
 
 _INDENT = 5.0  # logical pixels from the edge of a band to its text
 _GAPPED = 3.0  # bands below this height are drawn without a gap

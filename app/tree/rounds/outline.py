@@ -2,8 +2,8 @@
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.tree.pieces import visible
-from app.tree.snapshot import Snapshot
+from app.tree.rounds.pieces import visible
+from app.tree.rounds.snapshot import Snapshot
 
 
 def as_text(tree: Snapshot) -> str:

@@ -14,7 +14,7 @@ from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system import json_text as json
-from app.tree.snapshot import MalformedTreeError, snapshot
+from app.tree.rounds.snapshot import MalformedTreeError, snapshot
 from engine.errors import InputError
 from engine.messages import Round, Seconds, Tree
 from engine.watching import Verdicts

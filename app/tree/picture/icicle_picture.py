@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.tree.bands import Bands, stack
-from app.tree.grid import MARGIN, Box, Point, Size, Type
-from app.tree.picture import BONUS_NODE, Picture
-from app.tree.snapshot import Snapshot
+from app.tree.picture.bands import Bands, stack
+from app.tree.picture.grid import MARGIN, Box, Point, Size, Type
+from app.tree.picture.picture import BONUS_NODE, Picture
+from app.tree.rounds.snapshot import Snapshot
 
 _NARROWEST = 7.0  # logical pixels of a column that the path does not reach
 _WIDEST_LINES = 7.0  # no column is wider than so many lines are high

@@ -4,8 +4,8 @@ import math
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.tree.pieces import visible
-from app.tree.snapshot import Snapshot
+from app.tree.rounds.pieces import visible
+from app.tree.rounds.snapshot import Snapshot
 from engine.watching import Inspected
 
 _BAR = 12  # blocks for certainty

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from app.tree.snapshot import Snapshot
+from app.tree.rounds.snapshot import Snapshot
 
 THINNEST = 1.0
 """Bands below this height are folded into their nearest shown ancestor."""

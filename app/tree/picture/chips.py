@@ -5,14 +5,14 @@ from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.tree.brink import Brink
-from app.tree.chips_picture import ChipsPicture, compose_chips
-from app.tree.drawing import Chip, Drawing, draw
-from app.tree.grid import Size
-from app.tree.inks import BOLD_STYLES, edge, ink, mark, outline
-from app.tree.lettering import Lettering
-from app.tree.palette import Palette
-from app.tree.snapshot import Snapshot
+from app.tree.picture.brink import Brink
+from app.tree.picture.chips_picture import ChipsPicture, compose_chips
+from app.tree.picture.drawing import Chip, Drawing, draw
+from app.tree.picture.grid import Size
+from app.tree.picture.inks import BOLD_STYLES, edge, ink, mark, outline
+from app.tree.picture.lettering import Lettering
+from app.tree.picture.palette import Palette
+from app.tree.rounds.snapshot import Snapshot
 
 _CORNER = 4.0
 

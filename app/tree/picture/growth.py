@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.tree.snapshot import Snapshot, partial
+from app.tree.rounds.snapshot import Snapshot, partial
 
 STEP_MS = 60
 _MOST_STEPS = 12

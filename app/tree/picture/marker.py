@@ -7,10 +7,10 @@ from PySide6.QtGui import QColor, QPainter
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.tree.grid import MARGIN, Point
-from app.tree.lettering import Lettering
-from app.tree.palette import Palette
-from app.tree.picture import Picture
+from app.tree.picture.grid import MARGIN, Point
+from app.tree.picture.lettering import Lettering
+from app.tree.picture.palette import Palette
+from app.tree.picture.picture import Picture
 
 
 @dataclass(frozen=True, slots=True)

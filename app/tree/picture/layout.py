@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.tree.snapshot import Snapshot
+from app.tree.rounds.snapshot import Snapshot
 
 
 class Place(NamedTuple):

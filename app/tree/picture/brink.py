@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF
 
-from app.tree.inks import PATH_STYLES
+from app.tree.picture.inks import PATH_STYLES
 
 
 @dataclass(frozen=True, slots=True)

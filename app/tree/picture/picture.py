@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from app.tree.grid import MARGIN, Box, Point, Size, reveal
-from app.tree.snapshot import Snapshot
+from app.tree.picture.grid import MARGIN, Box, Point, Size, reveal
+from app.tree.rounds.snapshot import Snapshot
 
 BONUS_NODE = -1
 """Stands for the bonus token where a node is asked for; it is no node of the draft's tree."""

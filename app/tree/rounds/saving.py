@@ -8,8 +8,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.files import Replacement
-from app.tree.player import Player
-from app.tree.recording import recording_line
+from app.tree.rounds.player import Player
+from app.tree.rounds.recording import recording_line
 
 _SLICE_SECONDS = 0.015
 _AGAIN_MS = 15  # until what is on its way is looked for again

@@ -1,8 +1,8 @@
 """What is known of the nodes of the tree that is shown, and what has yet to be asked of the target."""
 
-from app.tree.explanation import explain_bonus, explain_node
-from app.tree.picture import BONUS_NODE, Picture
-from app.tree.snapshot import Snapshot
+from app.tree.picture.picture import BONUS_NODE, Picture
+from app.tree.rounds.explanation import explain_bonus, explain_node
+from app.tree.rounds.snapshot import Snapshot
 from engine.watching import Inspected
 
 

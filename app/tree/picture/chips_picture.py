@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.tree.grid import LARGEST_SCALE, MARGIN, Box, Grid, Point, Size, Type, measure, picture_size, room
-from app.tree.layout import Layout, arrange
-from app.tree.picture import BONUS_NODE, Picture
-from app.tree.snapshot import Snapshot
+from app.tree.picture.grid import LARGEST_SCALE, MARGIN, Box, Grid, Point, Size, Type, measure, picture_size, room
+from app.tree.picture.layout import Layout, arrange
+from app.tree.picture.picture import BONUS_NODE, Picture
+from app.tree.rounds.snapshot import Snapshot
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from app.engine.round_packing import DamagedRoundError, pack, unpack
-from app.tree.spill import Key, Spill
+from app.tree.rounds.spill import Key, Spill
 from engine.messages import Round
 
 _log = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication, QMenu
 
 from app.i18n.translation import tr
-from app.tree.canvas import TreeCanvas
-from app.tree.picture import BONUS_NODE
-from app.tree.pieces import visible
-from app.tree.snapshot import Snapshot
+from app.tree.picture.canvas import TreeCanvas
+from app.tree.picture.picture import BONUS_NODE
+from app.tree.rounds.pieces import visible
+from app.tree.rounds.snapshot import Snapshot
 
 _LONGEST = 40  # characters of the branch in the menu's words
 

@@ -4,12 +4,12 @@ from typing import Protocol
 
 from PySide6.QtCore import QRectF
 
-from app.tree.brink import Brink
-from app.tree.grid import Size
-from app.tree.lettering import Lettering
-from app.tree.palette import Palette
-from app.tree.picture import Picture
-from app.tree.snapshot import Snapshot
+from app.tree.picture.brink import Brink
+from app.tree.picture.grid import Size
+from app.tree.picture.lettering import Lettering
+from app.tree.picture.palette import Palette
+from app.tree.picture.picture import Picture
+from app.tree.rounds.snapshot import Snapshot
 
 
 class WayToShow(Protocol):

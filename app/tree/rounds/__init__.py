@@ -1,0 +1,1 @@
+"""Rounds as data: checked, kept, recorded, exported, and played again."""
