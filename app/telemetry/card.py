@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QTool
 
 from app.i18n.translation import tr
 from app.system.plain_text import tip
+from app.telemetry.charts.legend import Entry, Legend
+from app.telemetry.charts.palette import Palette
 from app.telemetry.definitions import Figure
-from app.telemetry.legend import Entry, Legend
-from app.telemetry.palette import Palette
 
 _PICTURE_HEIGHT = 118
 

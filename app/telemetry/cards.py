@@ -2,16 +2,16 @@
 
 from app.i18n.wording import mark
 from app.telemetry import definitions
-from app.telemetry.bandwidth_chart import BandwidthChart
-from app.telemetry.calibration_chart import CalibrationChart
 from app.telemetry.card import Card
+from app.telemetry.charts.bandwidth_chart import BandwidthChart
+from app.telemetry.charts.calibration_chart import CalibrationChart
+from app.telemetry.charts.depth_chart import DepthChart
+from app.telemetry.charts.line_chart import LineChart, Series
+from app.telemetry.charts.memory_picture import MemoryPicture
+from app.telemetry.charts.scope import Scope
+from app.telemetry.charts.stack_chart import StackChart
 from app.telemetry.curves import column, mean_accepted, mean_tokens_per_pass, mean_tokens_per_second, tokens_per_second
-from app.telemetry.depth_chart import DepthChart
-from app.telemetry.line_chart import LineChart, Series
-from app.telemetry.memory_picture import MemoryPicture
 from app.telemetry.numbers import count
-from app.telemetry.scope import Scope
-from app.telemetry.stack_chart import StackChart
 
 MEASURED = (BandwidthChart, MemoryPicture)
 """Pictures that show something of the pair itself: they have `show_pair`."""

@@ -11,15 +11,15 @@ from app.system.plain_text import tip
 from app.telemetry.card import Card
 from app.telemetry.card_grid import CardGrid
 from app.telemetry.cards import MEASURED, build_cards
+from app.telemetry.charts.memory_picture import MemoryPicture
+from app.telemetry.charts.palette import palette_of
+from app.telemetry.charts.scope import Scope
+from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.comparison import Comparison
 from app.telemetry.comparison_bar import ComparisonBar
 from app.telemetry.definitions import NOT_MEASURED
 from app.telemetry.history import History
-from app.telemetry.memory_picture import MemoryPicture
 from app.telemetry.numbers import clock
-from app.telemetry.palette import palette_of
-from app.telemetry.scope import Scope
-from app.telemetry.time_chart import TimeChart
 from app.ui.theme import Colors
 from app.ui.throttle import Throttle
 from engine.messages import Loaded

@@ -28,7 +28,7 @@ from app.settings.preferences import APPEARANCE, MEMORY
 from app.settings.store import GenerationSettings, Settings, SettingsFile
 from app.system.paths import Folders
 from app.telemetry import numbers
-from app.telemetry.axis import ValueAxis
+from app.telemetry.charts.axis import ValueAxis
 from app.ui.colors import LIGHT
 from engine.messages import Seconds, Statistics
 

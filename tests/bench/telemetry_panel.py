@@ -16,8 +16,8 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QApplication
 
 from app.engine.state import EngineState, Phase
+from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.room import TelemetryRoom
-from app.telemetry.time_chart import TimeChart
 from app.ui.theme import DARK
 from engine.messages import Round
 from engine.options import GenerateOptions

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.telemetry.axis import round_top, time_step, whole_step
+from app.telemetry.charts.axis import round_top, time_step, whole_step
+from app.telemetry.charts.downsample import in_span, keep_extremes, keep_greatest, round_at
 from app.telemetry.curves import MEAN_OF, mean_tokens_per_second, tokens_per_second
-from app.telemetry.downsample import in_span, keep_extremes, keep_greatest, round_at
 from app.telemetry.history import ROW, Rows
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=400).map(np.array)

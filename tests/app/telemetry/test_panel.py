@@ -14,9 +14,9 @@ from app.system.plain_text import tip
 from app.telemetry import definitions
 from app.telemetry.card import Card
 from app.telemetry.card_grid import CardGrid
+from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.panel import NOTHING_YET
 from app.telemetry.room import TelemetryRoom
-from app.telemetry.time_chart import TimeChart
 from app.ui.theme import DARK, LIGHT
 from engine.messages import Prefilled, Round
 from engine.options import GenerateOptions

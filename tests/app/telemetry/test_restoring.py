@@ -7,10 +7,10 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.round_packing import pack
 from app.shell.window import MainWindow
+from app.telemetry.charts.scope import Scope
 from app.telemetry.history import History
 from app.telemetry.panel import TelemetryPanel
 from app.telemetry.restoring import Restoring
-from app.telemetry.scope import Scope
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 from tests.app.telemetry.rounds import round_of

@@ -8,8 +8,8 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QFrame, QWidget
 
-from app.telemetry.axis import HEADROOM, SpanAxis, ValueAxis, Words, paint_axis
-from app.telemetry.palette import Palette
+from app.telemetry.charts.axis import HEADROOM, SpanAxis, ValueAxis, Words, paint_axis
+from app.telemetry.charts.palette import Palette
 from app.ui.staying_tips import keep_tips
 
 _SMALLER = 0.85

@@ -6,15 +6,15 @@ from PySide6.QtWidgets import QWidget
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.telemetry.axis import round_top
-from app.telemetry.downsample import in_span, keep_greatest
+from app.telemetry.charts.axis import round_top
+from app.telemetry.charts.downsample import in_span, keep_greatest
+from app.telemetry.charts.legend import Entry, Mark
+from app.telemetry.charts.palette import Palette
+from app.telemetry.charts.scope import Scope
+from app.telemetry.charts.stack_item import StackItem
+from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.history import PARTS, ROW, Rows
-from app.telemetry.legend import Entry, Mark
 from app.telemetry.numbers import milliseconds
-from app.telemetry.palette import Palette
-from app.telemetry.scope import Scope
-from app.telemetry.stack_item import StackItem
-from app.telemetry.time_chart import TimeChart
 
 _NAMES = (mark("draft"), mark("hidden draft"), mark("stream wait"), mark("compute"), mark("other"))
 _ORDER = (3, 2, 1, 0, 4)  # from the bottom: the target's pass first, with what happens inside it

@@ -9,15 +9,15 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from app.i18n.translation import tr
-from app.telemetry.axis import Words, round_top
+from app.telemetry.charts.axis import Words, round_top
+from app.telemetry.charts.downsample import in_span, keep_extremes
+from app.telemetry.charts.legend import Entry, Mark
+from app.telemetry.charts.line_item import LineItem
+from app.telemetry.charts.palette import Palette
+from app.telemetry.charts.scope import Scope
+from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.curves import Curve
-from app.telemetry.downsample import in_span, keep_extremes
 from app.telemetry.history import Rows
-from app.telemetry.legend import Entry, Mark
-from app.telemetry.line_item import LineItem
-from app.telemetry.palette import Palette
-from app.telemetry.scope import Scope
-from app.telemetry.time_chart import TimeChart
 
 
 @dataclass(frozen=True, slots=True)

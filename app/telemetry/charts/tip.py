@@ -6,7 +6,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QToolTip
 
 from app.system.plain_text import tip
-from app.telemetry.chart import Chart
+from app.telemetry.charts.chart import Chart
 
 
 def tell(chart: Chart, event: QMouseEvent, words_at: Callable[[float], str]) -> None:

@@ -7,13 +7,13 @@ from PySide6.QtWidgets import QWidget
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
+from app.telemetry.charts.legend import Entry, Mark
+from app.telemetry.charts.line_chart import LineChart, Series
+from app.telemetry.charts.palette import Palette
+from app.telemetry.charts.scope import Scope
 from app.telemetry.curves import bytes_per_second, mean_bytes_per_second
 from app.telemetry.history import Rows
-from app.telemetry.legend import Entry, Mark
-from app.telemetry.line_chart import LineChart, Series
 from app.telemetry.numbers import rate
-from app.telemetry.palette import Palette
-from app.telemetry.scope import Scope
 from engine.messages import Loaded
 
 _SERIES = (

@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
-from app.telemetry.legend import Mark
+from app.telemetry.charts.legend import Mark
 
 _TINT = 70  # of 255
 _TILE = 8  # pixels, the period of Qt's patterns

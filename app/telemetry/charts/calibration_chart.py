@@ -9,12 +9,12 @@ from PySide6.QtWidgets import QToolTip, QWidget
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.telemetry.acceptance import BUCKETS, EDGES, Acceptance, bucket_of
-from app.telemetry.axis import round_step
-from app.telemetry.chart import Chart
-from app.telemetry.legend import Entry, Mark
+from app.telemetry.charts.axis import round_step
+from app.telemetry.charts.chart import Chart
+from app.telemetry.charts.legend import Entry, Mark
+from app.telemetry.charts.palette import Palette
+from app.telemetry.charts.tip import tell
 from app.telemetry.numbers import percent
-from app.telemetry.palette import Palette
-from app.telemetry.tip import tell
 
 _WIDTH = 1 / BUCKETS
 _PALE = 90  # of 255: the bars stand behind

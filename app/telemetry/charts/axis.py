@@ -7,7 +7,7 @@ from typing import Any
 import pyqtgraph as pg
 from PySide6.QtGui import QColor, QFont
 
-from app.telemetry.palette import Palette
+from app.telemetry.charts.palette import Palette
 
 Words = Callable[[float], str]
 

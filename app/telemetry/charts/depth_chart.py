@@ -9,13 +9,13 @@ from PySide6.QtWidgets import QToolTip, QWidget
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.telemetry.acceptance import Acceptance
-from app.telemetry.axis import whole_step
-from app.telemetry.chart import Chart
+from app.telemetry.charts.axis import whole_step
+from app.telemetry.charts.chart import Chart
+from app.telemetry.charts.legend import Entry, Mark
+from app.telemetry.charts.palette import Palette
+from app.telemetry.charts.tip import tell
 from app.telemetry.definitions import FEW_ROUNDS
-from app.telemetry.legend import Entry, Mark
 from app.telemetry.numbers import count, percent
-from app.telemetry.palette import Palette
-from app.telemetry.tip import tell
 
 _WIDTH = 0.8
 _FEWEST = 8  # depths in view, so that two bars are not two walls

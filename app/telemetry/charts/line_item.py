@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
-from app.telemetry.legend import Mark
+from app.telemetry.charts.legend import Mark
 
 
 class LineItem(pg.GraphicsObject):  # type: ignore[misc]

@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
-from app.telemetry.legend import Entry, Mark
+from app.telemetry.charts.legend import Entry, Mark
+from app.telemetry.charts.palette import Palette
 from app.telemetry.numbers import size
-from app.telemetry.palette import Palette
 from app.telemetry.tiers import Bar, Cell, bars_of
 from engine.messages import Loaded
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from app.telemetry.downsample import round_at
+from app.telemetry.charts.downsample import round_at
 from app.telemetry.history import ROW, Rows
 
 _SHORTEST = 0.05  # seconds in view

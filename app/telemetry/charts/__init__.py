@@ -1,0 +1,1 @@
+"""The charts of the telemetry panel: axes, lines, columns and legends."""
