@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from engine.messages import Appraise, Count, Event
+from engine.protocol.messages import Appraise, Count, Event
 
 Question = TypeVar("Question", bound=Appraise | Count)
 

@@ -9,15 +9,15 @@ import torch
 
 from engine.errors import CoppiceError
 from engine.loading import cache_root
-from engine.messages import Appraise, Appraised, LayersAt
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.device import choose_device
 from engine.model.facts import holds_facts, open_facts
 from engine.model.sizes import ModelSizes, model_sizes
 from engine.model.source import ModelRole, find_folder
-from engine.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
 from engine.planning import Question, context_for, pair_key, plan_pair
+from engine.protocol.messages import Appraise, Appraised, LayersAt
+from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
 from engine.rates import bench_of
 from engine.weights.machine import Memory
 from engine.weights.memory import memory_now

@@ -1,9 +1,9 @@
 """A loaded model in the words of the counter."""
 
-from engine.messages import ModelInfo
 from engine.model.checkpoint import Checkpoint
 from engine.model.network import Network
-from engine.residence import Holding, Residence
+from engine.protocol.messages import ModelInfo
+from engine.protocol.residence import Holding, Residence
 from engine.weights.arrangement import streamed_layers
 from engine.weights.placement import Plan
 

@@ -18,7 +18,17 @@ from engine.guarded_context import GuardedContext
 from engine.learned import Learned
 from engine.lessons import LessonsFiles
 from engine.loading import LoadedTarget, draft_dtype, load_planned, load_ready
-from engine.messages import (
+from engine.model.context import Context
+from engine.model.device import choose_device
+from engine.model.probe import require_faithful_tree
+from engine.model.shared_context import SharedContext
+from engine.pair import Pair
+from engine.pair_measurement import PairMeasurements
+from engine.passing import layers_seen
+from engine.planning import context_for
+from engine.preparation import COMPRESSED
+from engine.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
+from engine.protocol.messages import (
     ChatMessage,
     Count,
     Counted,
@@ -29,17 +39,7 @@ from engine.messages import (
     Prefilled,
     Statistics,
 )
-from engine.model.context import Context
-from engine.model.device import choose_device
-from engine.model.probe import require_faithful_tree
-from engine.model.shared_context import SharedContext
-from engine.options import GenerateOptions, LoadOptions
-from engine.pair import Pair
-from engine.pair_measurement import PairMeasurements
-from engine.passing import layers_seen
-from engine.planning import context_for
-from engine.preparation import COMPRESSED
-from engine.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
+from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.retreat import load_retreating
 from engine.round_events import RoundEvents
 from engine.sampled_methods import SAMPLED, sampled_method

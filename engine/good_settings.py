@@ -17,9 +17,9 @@ import torch
 
 from engine.loading import cache_root
 from engine.model.checkpoint import Checkpoint
-from engine.options import LoadOptions
 from engine.pair import Pair
 from engine.preparation import source_fingerprint
+from engine.protocol.options import LoadOptions
 from engine.speculation.tree_limit import MOST_PATIENCE, PATIENCE
 from engine.weights.atomic_file import replaced_atomically
 from engine.weights.machine import Memory

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from engine.loading import cache_root
-from engine.options import GenerateOptions
 from engine.pair import Pair
 from engine.pair_measurement import names_of, placement_of
+from engine.protocol.options import GenerateOptions
 from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.calibration import Calibration
 from engine.speculation.prospect import Prospects

@@ -9,15 +9,15 @@ import torch
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError
-from engine.messages import Loading
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.layerwise import load_layerwise
 from engine.model.network import Network
 from engine.model.skeleton import Skeleton, build_skeleton
-from engine.options import SELF_DRAFT, LoadOptions
 from engine.planning import Question, pair_key, plan_pair
 from engine.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
+from engine.protocol.messages import Loading
+from engine.protocol.options import SELF_DRAFT, LoadOptions
 from engine.rates import bench_of
 from engine.weights.arrangement import Tier
 from engine.weights.lane import CudaLane

@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Callable
 
-from engine.messages import Tree
+from engine.protocol.messages import Tree
 from engine.speculation.tree import Tree as SpeculationTree
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint, open_checkpoint
-from engine.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
+from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
 from engine.text.tokenizer import Tokenizer
 
 

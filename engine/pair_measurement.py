@@ -11,9 +11,9 @@ from typing import Any
 
 from engine.errors import InputError
 from engine.loading import cache_root
-from engine.options import NO_DRAFT, SELF_DRAFT, SamplingOptions
 from engine.pair import Pair
 from engine.preparation import source_fingerprint
+from engine.protocol.options import NO_DRAFT, SELF_DRAFT, SamplingOptions
 from engine.speculation.acceptance_vector import AcceptanceVector, checked
 from engine.speculation.tree_size import PassTimes
 from engine.weights.atomic_file import replaced_atomically

@@ -15,8 +15,8 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.sizes import LayerSizes, ModelSizes, model_sizes
 from engine.model.stored_weights import StoredWeight
-from engine.options import AUTO_ROOM, SELF_DRAFT, LoadOptions
 from engine.preparation import COMPRESSED, storage
+from engine.protocol.options import AUTO_ROOM, SELF_DRAFT, LoadOptions
 from engine.weights.arrangement import streamed_layers
 from engine.weights.layout import round_up
 from engine.weights.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates

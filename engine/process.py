@@ -22,7 +22,7 @@ import psutil
 from engine.answerer import Answerer
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, CoppiceError, InputError
-from engine.messages import (
+from engine.protocol.messages import (
     PROTOCOL,
     UNHEARD_EXIT,
     Appraise,
@@ -39,9 +39,9 @@ from engine.messages import (
     Ready,
     Shutdown,
 )
+from engine.protocol.watching import Inspect, Watch
 from engine.shortage import shortage_of
 from engine.watcher import Watcher
-from engine.watching import Inspect, Watch
 
 if TYPE_CHECKING:
     from engine.appraisal import Appraiser

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.errors import InputError
-from engine.messages import ChatMessage, Count, Counted
+from engine.protocol.messages import ChatMessage, Count, Counted
 from engine.text.reasoning_stream import ReasoningStream
 from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer

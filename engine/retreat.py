@@ -10,8 +10,8 @@ from engine.cancellation import Cancellation
 from engine.errors import InputError, OutOfMemory
 from engine.good_settings import GoodSettings, Setting
 from engine.loading import plan_target
-from engine.messages import Event, Loading
 from engine.pair import Pair
+from engine.protocol.messages import Event, Loading
 from engine.shortage import HINT, give_back_memory, shortage_of
 from engine.weights.placement import Plan
 

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from statistics import median_low
 from typing import Protocol
 
-from engine.messages import Round, Seconds
 from engine.packing import pack_tree
+from engine.protocol.messages import Round, Seconds
+from engine.protocol.watching import Verdicts
 from engine.speculation.answer import Written
 from engine.speculation.strategy import RoundResult
 from engine.stats import Stopwatch
-from engine.watching import Verdicts
 
 
 class Stream(Protocol):

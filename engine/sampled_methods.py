@@ -6,8 +6,8 @@ from pathlib import Path
 
 from engine.guarded_context import GuardedContext
 from engine.model.context import Context
-from engine.options import UNMEASURED, GenerateOptions
 from engine.pair_measurement import PairMeasurement, PairMeasurements
+from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.acceptance_vector import PRIOR
 from engine.speculation.chain import Chain

@@ -6,7 +6,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from engine.options import SamplingOptions
+from engine.protocol.options import SamplingOptions
 
 COLD = 1e-6  # below it logits are first made relative to the largest one
 COLDEST = 1e-30  # lower temperatures mean the same in float32: only the likeliest tokens are left

@@ -8,10 +8,10 @@ from collections.abc import Generator
 
 from engine.cancellation import Cancellation
 from engine.loading import LayerCopies, LoadedTarget, prepared_layers
-from engine.messages import Loading
 from engine.model.checkpoint import Checkpoint
 from engine.model.twin import build_twin
-from engine.options import LoadOptions
+from engine.protocol.messages import Loading
+from engine.protocol.options import LoadOptions
 from engine.weights.arrangement import streamed_layers
 from engine.weights.lane import CudaLane
 from engine.weights.layer_stream import LayerStream

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from engine.messages import Seconds
+from engine.protocol.messages import Seconds
 
 if sys.platform != "win32":
     import resource

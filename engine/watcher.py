@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.messages import Event
 from engine.packing import pack_tree
 from engine.passing import Passes, Stream
+from engine.protocol.messages import Event
+from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
 from engine.speculation.merging import enlarge
-from engine.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
 
 if TYPE_CHECKING:
     from torch import Tensor

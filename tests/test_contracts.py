@@ -34,7 +34,7 @@ def imported_by(module: str) -> set[str]:
     return {loaded.partition(".")[0] for loaded in done.stdout.split()}
 
 
-@pytest.mark.parametrize("module", ["engine.errors", "engine.options", "engine.messages"])
+@pytest.mark.parametrize("module", ["engine.errors", "engine.protocol.options", "engine.protocol.messages"])
 def test_the_counter_loads_the_standard_library_only(module: str) -> None:
     assert imported_by(module) <= sys.stdlib_module_names | {"engine"}
 

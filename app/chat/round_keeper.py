@@ -11,7 +11,7 @@ from app.chat.history.conversation import Conversation
 from app.chat.history.records import RoundKey, RoundPlace, new_id
 from app.chat.history.token_origins import TokenOrigins
 from app.chat.keeper import Keeper
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 Run = tuple[int, int]
 """A message, and which of the requests that wrote on it."""

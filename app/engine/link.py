@@ -17,7 +17,7 @@ from app.i18n.translation import tr
 from app.system.background import lasting, report
 from app.system.plain_text import well_formed_values
 from engine.errors import CoppiceError
-from engine.messages import (
+from engine.protocol.messages import (
     PROTOCOL,
     Appraise,
     Cancel,
@@ -32,8 +32,8 @@ from engine.messages import (
     Ready,
     Shutdown,
 )
-from engine.options import GenerateOptions, LoadOptions
-from engine.watching import Inspect, Watch
+from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.protocol.watching import Inspect, Watch
 
 _UNREADABLE = (UnpicklingError, AttributeError, ImportError, TypeError, ValueError)
 _SECONDS_TO_PART = 1.0

@@ -18,7 +18,7 @@ from app.installation.runtime.engine_variables import engine_variables
 from app.installation.runtime.manager import RuntimeManager
 from app.system.background import repeat, start
 from app.system.paths import ROOT
-from engine.messages import UNHEARD_EXIT
+from engine.protocol.messages import UNHEARD_EXIT
 
 ADDRESS_VARIABLE = "COPPICE_ENGINE_ADDRESS"
 KEY_VARIABLE = "COPPICE_ENGINE_KEY"

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from app.system import json_text as json
-from engine.messages import Round, Seconds, Tree
-from engine.watching import Verdicts
+from engine.protocol.messages import Round, Seconds, Tree
+from engine.protocol.watching import Verdicts
 
 _FORM = b"\x01"  # another one would be read in another way
 _FAST = 1  # zlib's level: a round is packed between two frames

@@ -6,7 +6,7 @@ from enum import Enum
 from app.i18n.durations import time_text
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
-from engine.messages import Loaded
+from engine.protocol.messages import Loaded
 
 
 class Phase(Enum):

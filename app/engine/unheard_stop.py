@@ -5,7 +5,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.engine.link import EngineLink
 from app.i18n.translation import tr
 from app.ui.notices import Notice
-from engine.messages import Event, Failed, Finished
+from engine.protocol.messages import Event, Failed, Finished
 
 UNHEARD_NOTICE = "stop-unheard"
 PATIENCE_SECONDS = 5

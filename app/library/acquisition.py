@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.downloads.progress import Progress, Request, State
 from app.library.download_link import DownloadLink
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 
 
 @dataclass(frozen=True, slots=True)

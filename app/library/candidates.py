@@ -9,7 +9,7 @@ from app.library.local.models import LocalModel
 from app.library.pairing.drafts import Candidate, Origin
 from app.library.suggestions import SuggestedModel, Suggestion
 from app.system.paths import resource
-from engine.options import EMBEDDED
+from engine.protocol.options import EMBEDDED
 
 _DEMO_BYTES = 2_257_720
 _BYTES_PER_PARAMETER = 2  # of models whose files nobody has counted

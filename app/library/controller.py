@@ -10,8 +10,8 @@ from app.engine.link import EngineLink
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.library.load_pace import LoadPace
-from engine.messages import Event, Failed, Finished, Loaded, Loading, Ready
-from engine.options import LoadOptions
+from engine.protocol.messages import Event, Failed, Finished, Loaded, Loading, Ready
+from engine.protocol.options import LoadOptions
 
 _log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from PySide6.QtCore import QObject, Signal
 
 from app.engine.link import EngineLink
 from app.library.estimates import Pricing, Terms
-from engine.messages import Appraised, Event, Ready
-from engine.options import LoadOptions
+from engine.protocol.messages import Appraised, Event, Ready
+from engine.protocol.options import LoadOptions
 
 
 class Estimator(QObject):

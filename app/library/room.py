@@ -25,8 +25,8 @@ from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
-from engine.messages import Event, Failed
-from engine.options import LoadOptions
+from engine.protocol.messages import Event, Failed
+from engine.protocol.options import LoadOptions
 
 if TYPE_CHECKING:
     from app.library.picker.dialog import ModelsDialog

@@ -6,7 +6,7 @@ from typing import Any
 from app.library.estimates import Pricing, Terms
 from app.settings.store import Settings, SettingsFile
 from engine.errors import InputError
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 
 _NOT_KEPT = ("cache_dir", "device")
 

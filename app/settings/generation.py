@@ -3,7 +3,7 @@
 from app.i18n.wording import mark
 from app.settings.kinds import Choice, Effect, Name, Whole
 from app.settings.preferences import CHAT, SPECULATION
-from engine.options import METHODS
+from engine.protocol.options import METHODS
 
 _NAMES = {
     "auto": mark("Automatic"),

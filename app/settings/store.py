@@ -14,7 +14,7 @@ from app.system import json_text as json
 from app.system.addresses import split_password
 from app.system.files import write_atomically
 from engine.errors import InputError
-from engine.options import EMBEDDED, GenerateOptions, LoadOptions, Place, SamplingOptions, SpeculationOptions
+from engine.protocol.options import EMBEDDED, GenerateOptions, LoadOptions, Place, SamplingOptions, SpeculationOptions
 
 _log = logging.getLogger(__name__)
 

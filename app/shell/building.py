@@ -21,7 +21,7 @@ from app.shell.window import MainWindow
 from app.system.paths import Folders
 from app.system.plain_text import well_formed
 from app.ui.theme import Theme
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 
 _log = logging.getLogger("coppice")
 _TURN_SECONDS = 0.001  # of another thread, before the window's is on again: every call into Qt can wait for one

@@ -16,7 +16,7 @@ from app.settings.store import Settings
 from app.shell.log_excerpt import log_excerpt
 from app.system.paths import Folders
 from engine import __version__
-from engine.messages import ModelInfo
+from engine.protocol.messages import ModelInfo
 
 _PACKAGES = ("torch", "transformers", "PySide6-Essentials", "huggingface-hub", "bitsandbytes")
 _NEVER = ("proxy", "endpoint", "news_address")  # an address can hold a name and a password

@@ -13,7 +13,7 @@ from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.progress import Progress, Stage
 from app.shell.window import ENGINE_NOTICE, MainWindow
 from app.ui.notices import Notice, Tone
-from engine.options import EMBEDDED, LoadOptions
+from engine.protocol.options import EMBEDDED, LoadOptions
 
 if TYPE_CHECKING:
     from app.installation.assistant.dialog import EngineAssistant

@@ -16,7 +16,7 @@ from app.i18n.translation import tr
 from app.settings.store import SettingsFile
 from app.telemetry.room import TelemetryRoom
 from app.tree.message import EMPTY, message_label
-from engine.messages import Event, Loaded
+from engine.protocol.messages import Event, Loaded
 
 if TYPE_CHECKING:
     from app.tree.panel import TreePanel

@@ -28,8 +28,8 @@ from app.telemetry.room import TelemetryRoom
 from app.ui.actions import Actions
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors, Theme, application_icon, icon
-from engine.messages import Failed
-from engine.options import LoadOptions
+from engine.protocol.messages import Failed
+from engine.protocol.options import LoadOptions
 
 if TYPE_CHECKING:
     from app.tree.panel import TreePanel

@@ -8,8 +8,8 @@ from PySide6.QtCore import QObject, Signal
 from app.engine.link import EngineLink
 from app.engine.state import EngineState
 from app.i18n.wording import mark
-from engine.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics
-from engine.options import GenerateOptions
+from engine.protocol.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics
+from engine.protocol.options import GenerateOptions
 
 NOTHING_ASKED = mark("Ask something first: the comparison repeats the last question without speculation.")
 NOT_MEASURED = mark("The last answer has no figures to compare with. Regenerate it, then compare.")

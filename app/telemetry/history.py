@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from app.telemetry.acceptance import Acceptance, count_acceptance
 from app.telemetry.shape import shape_of
-from engine.messages import Round, Seconds
+from engine.protocol.messages import Round, Seconds
 
 CAPACITY = 10_000
 

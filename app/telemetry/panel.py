@@ -22,7 +22,7 @@ from app.telemetry.history import History
 from app.telemetry.numbers import clock
 from app.ui.theme import Colors
 from app.ui.throttle import Throttle
-from engine.messages import Loaded
+from engine.protocol.messages import Loaded
 
 NOTHING_YET = mark("Figures appear here while an answer is written.")
 _READING = mark("Reading the figures of {count} earlier rounds…")

@@ -14,8 +14,8 @@ from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.telemetry.comparison import Comparison
 from app.ui.theme import Colors
-from engine.messages import ChatMessage, Event, Loaded, Prefilled, Ready, Round
-from engine.options import GenerateOptions
+from engine.protocol.messages import ChatMessage, Event, Loaded, Prefilled, Ready, Round
+from engine.protocol.options import GenerateOptions
 
 if TYPE_CHECKING:
     from app.telemetry.history import History

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 
 @dataclass(frozen=True, slots=True, eq=False)

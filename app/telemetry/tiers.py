@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.messages import Loaded
+from engine.protocol.messages import Loaded
 
 Kind = Literal["device", "ram", "ssd", "other", "free"]
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.tree.tool_button import tool_button
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 LARGER_BUDGET = 64
 _SMALL = 16

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.tree.picture.palette import Palette
-from engine.messages import Loaded
-from engine.watching import Passing
+from engine.protocol.messages import Loaded
+from engine.protocol.watching import Passing
 
 CELL_HEIGHT = 12
 _MARKER = 5.0  # logical pixels from the middle of a marker to its side, and its height

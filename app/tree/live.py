@@ -8,8 +8,8 @@ from app.tree.layer_strip import LayerStrip
 from app.tree.picture.growth import Growth
 from app.tree.picture.palette import Palette
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, unverified
-from engine.messages import Event, Failed, Finished, Loaded, Round
-from engine.watching import Drafted, Passing
+from engine.protocol.messages import Event, Failed, Finished, Loaded, Round
+from engine.protocol.watching import Drafted, Passing
 
 SLOW_SECONDS = 0.3  # a pass that took less cannot be followed layer by layer
 _LOOK = 0.35  # such a part of the time of a round its outcome stays before the next tree is seen growing

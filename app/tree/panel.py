@@ -24,8 +24,8 @@ from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, snapshot
 from app.tree.timeline import Timeline
 from app.tree.tinting import tint
 from app.ui.throttle import Throttle
-from engine.messages import Event, Finished, Ready, Round
-from engine.watching import Inspect, Inspected, Watch
+from engine.protocol.messages import Event, Finished, Ready, Round
+from engine.protocol.watching import Inspect, Inspected, Watch
 
 FRAME_MS = 20  # between two updates, which take their time too: at least 30 a second are seen
 _MALFORMED = mark("The tree of round {number} cannot be shown: {reason}. The answer itself is not affected.")

@@ -7,7 +7,7 @@ from typing import NoReturn
 from engine import __version__
 from engine.cli import plan, prepare, tree_shape, values
 from engine.errors import InputError
-from engine.options import (
+from engine.protocol.options import (
     AUTO_ROOM,
     DEVICES,
     METHODS,

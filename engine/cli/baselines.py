@@ -17,7 +17,7 @@ from engine.engine import Engine
 from engine.errors import InputError
 from engine.model.checkpoint import open_checkpoint
 from engine.model.layerwise import load_layerwise
-from engine.options import GenerateOptions
+from engine.protocol.options import GenerateOptions
 
 Timed = tuple[tuple[int, ...], float, int]
 """(token ids, decode seconds, tokens written in these seconds)."""

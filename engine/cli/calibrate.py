@@ -8,11 +8,11 @@ from typing import Any
 
 from engine.cli.arguments import generate_options
 from engine.cli.session import Session, say
-from engine.messages import Round
 from engine.model.context import Context
-from engine.options import UNMEASURED, GenerateOptions
 from engine.pair_measurement import PairMeasurement
 from engine.prompt import Prompt
+from engine.protocol.messages import Round
+from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.tree import Path, Tree
 from engine.speculation.tree_programme import MOST_NODES

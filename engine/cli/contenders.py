@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from engine.cli.arguments import generate_options
 from engine.cli.baselines import BASELINES
 from engine.cli.session import Session
-from engine.messages import Seconds
-from engine.options import METHODS
 from engine.prompt import Prompt
+from engine.protocol.messages import Seconds
+from engine.protocol.options import METHODS
 
 REFERENCE = "none"
 """The method that all others are measured against."""

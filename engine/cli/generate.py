@@ -10,9 +10,9 @@ from typing import Any, TextIO
 from engine.cli.arguments import generate_options, load_options
 from engine.cli.session import Answer, Session, read_json, read_messages, say
 from engine.errors import InputError
-from engine.messages import ChatMessage, Round
-from engine.options import GenerateOptions
 from engine.prompt import Prompt
+from engine.protocol.messages import ChatMessage, Round
+from engine.protocol.options import GenerateOptions
 from engine.stats import peak_rss_bytes, peak_vram_bytes
 
 

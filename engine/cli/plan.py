@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.cli import values
-from engine.options import DEVICES, EMBEDDED, PLACES, WEIGHTS, LoadOptions, SpeculationOptions
+from engine.protocol.options import DEVICES, EMBEDDED, PLACES, WEIGHTS, LoadOptions, SpeculationOptions
 from engine.weights.placement import Override
 from engine.weights.verdict import gib
 

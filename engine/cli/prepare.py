@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from engine.errors import InputError
-from engine.options import EMBEDDED, LoadOptions
+from engine.protocol.options import EMBEDDED, LoadOptions
 
 WEIGHTS = ("nf4", "int8", "bfloat16", "float16", "float32")
 

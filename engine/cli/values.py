@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.options import is_grow_map
+from engine.protocol.options import is_grow_map
 
 GIB = 1 << 30
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from engine.errors import ModelError
 from engine.model.json_file import shown
-from engine.options import EMBEDDED
+from engine.protocol.options import EMBEDDED
 
 ModelRole = Literal["target", "draft"]
 

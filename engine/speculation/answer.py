@@ -4,7 +4,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.messages import FinishReason
+from engine.protocol.messages import FinishReason
 
 
 class TextSink(Protocol):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from engine.options import SamplingOptions
+from engine.protocol.options import SamplingOptions
 from engine.sampling import distribution, penalise
 from engine.speculation.acceptance import accept, follow
 from engine.speculation.chance import Chance, likeliest

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import Tensor
 
-from engine.options import SpeculationOptions
+from engine.protocol.options import SpeculationOptions
 from engine.speculation.acceptance import accept
 from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.arrays import Integers, Numbers

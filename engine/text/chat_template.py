@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from engine.errors import InputError
-from engine.messages import ChatMessage
+from engine.protocol.messages import ChatMessage
 from engine.text.complaint import complaint_of
 from engine.text.template_renderer import TemplateRefusal
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from engine.messages import ChatMessage
+from engine.protocol.messages import ChatMessage
 
 # Tokens that steer the model, though many tokenizers do not flag them as special.
 CONTROL_SHAPE = re.compile(r"<[|｜].+[|｜]>")

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.messages import ChatMessage
-from engine.reasoning import COMMON, MARKS, Marks
+from engine.protocol.messages import ChatMessage
+from engine.protocol.reasoning import COMMON, MARKS, Marks
 
 _CONTROL = re.compile(r"<\|[^<>|]+\|?>|<[^<>|]+\|>|\[/?THINK\]|◁/?think▷|</?[a-z:]+>")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Protocol
 
-from engine.reasoning import CHANNELS, COMMON, THOUGHT_CHANNEL, Marks
+from engine.protocol.reasoning import CHANNELS, COMMON, THOUGHT_CHANNEL, Marks
 from engine.text.text_stream import TextStream
 
 _LONGEST_HEADER = 32  # tokens; what is longer is no header
@@ -41,7 +41,7 @@ def signs_of(marks: Marks, vocabulary: Mapping[str, int]) -> dict[int, Sign]:
 
 
 class ReasoningStream:
-    """A `TextStream` that writes `engine.reasoning.COMMON` where control tokens say that a thought begins or ends.
+    """A `TextStream` that writes `engine.protocol.reasoning.COMMON` where control tokens say that a thought begins or ends.
 
     The rest of a control token's header, such as the name of a channel, is no text.
     """

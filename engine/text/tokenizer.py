@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from engine.errors import InputError
-from engine.messages import ChatMessage
+from engine.protocol.messages import ChatMessage
 from engine.text.backend import Backend
 from engine.text.begun_answer import place_of_answer
 from engine.text.byte_tokens import BYTE_OF_TOKEN, mend_bytes

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.errors import InputError
-from engine.options import Place
+from engine.protocol.options import Place
 from engine.weights.arrangement import Arrangement, Footprint, Tier, all_in, arrange, footprint, layer_bytes
 from engine.weights.expert_room import with_experts
 from engine.weights.forecast import Forecast, forecast

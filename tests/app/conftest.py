@@ -22,7 +22,7 @@ from app.shell.window import MainWindow
 from app.system.paths import Folders, folders_below
 from app.system.private_files import _Umask
 from app.ui.theme import Theme
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 from tests.app.fake_link import FakeLink
 from tests.app.plainness import rich_widgets
 

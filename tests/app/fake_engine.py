@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Client
 from typing import Any
 
-from engine.messages import (
+from engine.protocol.messages import (
     PROTOCOL,
     Cancel,
     Event,

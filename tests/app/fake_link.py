@@ -4,8 +4,20 @@ from pathlib import Path
 
 from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
-from engine.messages import PROTOCOL, Command, Count, Counted, Event, Failed, Finished, Generate, Load, Loading, Ready
-from engine.watching import Inspect, Watch
+from engine.protocol.messages import (
+    PROTOCOL,
+    Command,
+    Count,
+    Counted,
+    Event,
+    Failed,
+    Finished,
+    Generate,
+    Load,
+    Loading,
+    Ready,
+)
+from engine.protocol.watching import Inspect, Watch
 from tests.app.fake_engine import finished, loaded, round_of
 
 

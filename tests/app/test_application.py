@@ -21,7 +21,7 @@ from app.shell.building import wanted_pair
 from app.system.paths import RESOURCES, ROOT, platform_folders
 from app.ui.theme import DARK, LIGHT, application_icon, icon
 from engine import __version__
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 from tests.app.conftest import FAKE_ENGINE
 
 PATIENCE_MS = 30_000
@@ -137,11 +137,11 @@ def test_importing_the_application_loads_nothing_of_the_engine_but_the_counter()
     assert {each for each in modules if each.split(".")[0] == "engine"} == {
         "engine",
         "engine.errors",
-        "engine.messages",
-        "engine.options",
-        "engine.reasoning",
-        "engine.residence",
-        "engine.watching",
+        "engine.protocol.messages",
+        "engine.protocol.options",
+        "engine.protocol.reasoning",
+        "engine.protocol.residence",
+        "engine.protocol.watching",
     }
     assert not modules & {"torch", "transformers", "tokenizers", "safetensors", "huggingface_hub"}
 

@@ -44,8 +44,8 @@ from app.system.hostile_json import parse_json
 from app.system.paths import ROOT, Folders
 from app.system.plain_text import well_formed, well_formed_values
 from app.tree.rounds.recording import read_recording, write_recording
-from engine.messages import ChatMessage, Command, Event, Failed, Generate, Round
-from engine.options import GenerateOptions
+from engine.protocol.messages import ChatMessage, Command, Event, Failed, Generate, Round
+from engine.protocol.options import GenerateOptions
 from tests.app.fake_engine import round_of
 
 HALF = "\ud83d"

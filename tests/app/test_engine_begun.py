@@ -7,7 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
-from engine.messages import Ready
+from engine.protocol.messages import Ready
 from tests.app.test_engine_link import PATIENCE_MS, Listener
 
 

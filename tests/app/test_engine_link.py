@@ -12,8 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.link import EngineLink
 from app.engine.process import EngineProgram, describe_exit, engine_program
-from engine.messages import UNHEARD_EXIT, ChatMessage, Event, Failed, Finished, Load, Loaded, Ready, Round
-from engine.options import GenerateOptions, LoadOptions
+from engine.protocol.messages import UNHEARD_EXIT, ChatMessage, Event, Failed, Finished, Load, Loaded, Ready, Round
+from engine.protocol.options import GenerateOptions, LoadOptions
 
 PATIENCE_MS = 20_000
 

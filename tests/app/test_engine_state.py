@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.engine.state import EngineState, Phase, describe_pair
-from engine.messages import Loaded, ModelInfo
+from engine.protocol.messages import Loaded, ModelInfo
 
 MODEL = ModelInfo("/m", "big", "llama", 10, 4, 20, "nf4", "cuda")
 PAIR = Loaded(1, MODEL, None, 2048, 1.0, tiers=("device",) * 4)

@@ -21,8 +21,8 @@ from app.system.paths import Folders
 from app.tree.layer_strip import LayerStrip
 from app.tree.message import EMPTY
 from app.ui.theme import Theme
-from engine.options import LoadOptions
-from engine.watching import Passing
+from engine.protocol.options import LoadOptions
+from engine.protocol.watching import Passing
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink
 

@@ -12,7 +12,7 @@ from app.shell.help import ShortcutsDialog, about_box
 from app.shell.lifecycle.report_dialog import ReportDialog
 from app.shell.window import MainWindow
 from app.ui.notices import Notice
-from engine.messages import PROTOCOL, Failed, Finished, Loading, Ready
+from engine.protocol.messages import PROTOCOL, Failed, Finished, Loading, Ready
 from tests.app.conftest import OpenWindow
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink

@@ -30,7 +30,7 @@ from app.system.paths import Folders
 from app.telemetry import numbers
 from app.telemetry.charts.axis import ValueAxis
 from app.ui.colors import LIGHT
-from engine.messages import Seconds, Statistics
+from engine.protocol.messages import Seconds, Statistics
 
 STATISTICS = Statistics(
     method="specexec",

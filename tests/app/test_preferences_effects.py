@@ -21,7 +21,7 @@ from app.shell.building import with_prepared
 from app.shell.window import MainWindow
 from app.system.paths import Folders
 from app.ui.notices import Notice
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 from tests.app.fake_link import FakeLink
 
 CONTROL = Qt.KeyboardModifier.ControlModifier

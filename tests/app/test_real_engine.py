@@ -17,7 +17,7 @@ from app.engine.state import Phase
 from app.settings.store import GenerationSettings, SettingsFile
 from app.shell.window import MainWindow
 from app.system.paths import ROOT, Folders
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 from tests.app.conftest import OpenWindow
 from tests.campaigns.extent import choose
 

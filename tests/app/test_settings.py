@@ -9,7 +9,7 @@ import pytest
 from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.settings.store import RANDOM_SEED, GenerationSettings, Settings, SettingsFile
 from engine.errors import InputError
-from engine.options import GenerateOptions
+from engine.protocol.options import GenerateOptions
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from app.chat.panel import ATTACHMENT_NOTICE
 from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, GenerationSettings
 from app.shell.window import MainWindow
-from engine.messages import Finished, Statistics
+from engine.protocol.messages import Finished, Statistics
 from tests.app.fake_engine import finished, loaded
 from tests.app.fake_link import FakeLink
 from tests.app.test_window import CONTROL, ask, press, shown_answer

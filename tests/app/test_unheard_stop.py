@@ -5,8 +5,8 @@ from PySide6.QtCore import QCoreApplication
 
 from app.engine.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from app.ui.notices import Notice
-from engine.messages import ChatMessage, Failed, Finished
-from engine.options import GenerateOptions, LoadOptions
+from engine.protocol.messages import ChatMessage, Failed, Finished
+from engine.protocol.options import GenerateOptions, LoadOptions
 from tests.app.fake_engine import round_of
 from tests.app.fake_link import FakeLink
 

@@ -13,8 +13,8 @@ from app.engine.state import Phase
 from app.library.terms_memory import last_load
 from app.settings.store import SettingsFile
 from app.shell.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
-from engine.messages import Cancel, Failed, Generate, Round
-from engine.options import LoadOptions
+from engine.protocol.messages import Cancel, Failed, Generate, Round
+from engine.protocol.options import LoadOptions
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 

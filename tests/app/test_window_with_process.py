@@ -16,7 +16,7 @@ from app.engine.process import EngineProgram
 from app.engine.state import Phase
 from app.engine.unheard_stop import UNHEARD_NOTICE
 from app.shell.window import ENGINE_NOTICE, MainWindow
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 from tests.app.conftest import OpenWindow
 from tests.app.fake_engine import STORY
 

@@ -35,8 +35,8 @@ from app.library.download_link import DownloadLink
 from app.shell.afterwards import Afterwards
 from app.system.passwords import Passwords
 from app.ui.jobs import Jobs
-from engine.messages import Event, Failed
-from engine.options import LoadOptions
+from engine.protocol.messages import Event, Failed
+from engine.protocol.options import LoadOptions
 from tests.app.runtime.conftest import workshop
 from tests.app.runtime.packages import lock_of, tiny_wheels
 

@@ -30,8 +30,8 @@ from app.tree.picture.growth import stages
 from app.tree.rounds.recording import read_recording
 from app.tree.rounds.snapshot import Snapshot, partial, snapshot
 from app.ui.theme import Theme
-from engine.messages import Round
-from engine.options import LoadOptions
+from engine.protocol.messages import Round
+from engine.protocol.options import LoadOptions
 from tests.app.fake_link import FakeLink
 from tests.bench.ui_gap import wait
 

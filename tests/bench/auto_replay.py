@@ -23,7 +23,7 @@ import torch
 
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import Session, say
-from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.auto import Auto
 from engine.speculation.price import Price

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import Session, say
-from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from tests.bench.inflate import EMBEDDED
 
 DRAFT = EMBEDDED.parent / "demo-draft"

@@ -25,11 +25,11 @@ import torch
 from engine.cli.session import Session
 from engine.errors import CoppiceError
 from engine.loading import cache_root
-from engine.messages import ChatMessage
 from engine.model.checkpoint import open_checkpoint
 from engine.model.device import choose_device
-from engine.options import GenerateOptions, LoadOptions, Place, SpeculationOptions
 from engine.planning import Question, plan_pair
+from engine.protocol.messages import ChatMessage
+from engine.protocol.options import GenerateOptions, LoadOptions, Place, SpeculationOptions
 from engine.rates import bench_of
 from engine.stats import peak_rss_bytes, peak_vram_bytes
 from engine.weights.memory import process_bytes

@@ -20,7 +20,7 @@ from app.shell.window import MainWindow
 from app.system.paths import folders_below
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Theme
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 from tests.app.fake_link import FakeLink
 
 ANSWER = """The **area** of a circle is $A = \\pi r^2$; around it runs

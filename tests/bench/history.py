@@ -21,7 +21,7 @@ from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundPlace
 from app.engine.round_packing import pack
 from app.tree.rounds.history import History
-from engine.messages import Round
+from engine.protocol.messages import Round
 from tests.app.tree.test_history import judged
 
 _DIFFERENT = 200  # rounds that are made; they come again and again

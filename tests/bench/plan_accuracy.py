@@ -23,8 +23,8 @@ from engine.loading import LoadedTarget, load_planned, plan_target
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.device import choose_device
-from engine.options import LoadOptions, Place
 from engine.planning import Question, plan_pair
+from engine.protocol.options import LoadOptions, Place
 from engine.rates import bench_of
 from engine.weights.needs import Workload
 from engine.weights.placement import Override

@@ -19,8 +19,8 @@ from app.engine.state import EngineState, Phase
 from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.room import TelemetryRoom
 from app.ui.theme import DARK
-from engine.messages import Round
-from engine.options import GenerateOptions
+from engine.protocol.messages import Round
+from engine.protocol.options import GenerateOptions
 from tests.app.fake_link import FakeLink
 from tests.app.telemetry.rounds import loaded, made_up_round
 

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 from app.tree.picture.canvas import CHIPS, ICICLE, TreeCanvas
 from app.tree.picture.palette import DARK
 from app.tree.rounds.snapshot import snapshot
-from engine.messages import Round
+from engine.protocol.messages import Round
 from tests.app.tree.trees import random_round
 
 WIDTH, HEIGHT = 1100, 760

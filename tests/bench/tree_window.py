@@ -26,7 +26,7 @@ from app.shell.window import MainWindow
 from app.system.paths import folders_below
 from app.tree.picture.canvas import CHIPS, ICICLE, TreeCanvas
 from app.ui.theme import Theme
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 from tests.app.fake_link import FakeLink
 from tests.app.tree.trees import random_round
 from tests.bench.ui_gap import Gaps

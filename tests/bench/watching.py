@@ -16,11 +16,11 @@ from pathlib import Path
 
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
-from engine.messages import ChatMessage, Event, Finished, Statistics
-from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.pair import open_pair
+from engine.protocol.messages import ChatMessage, Event, Finished, Statistics
+from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.watching import Watch
 from engine.watcher import Watcher
-from engine.watching import Watch
 from tests.bench.inflate import EMBEDDED, inflate
 
 STORY = (ChatMessage("user", "Tell me a story about a dragon."),)

@@ -8,8 +8,8 @@ from typing import Any
 
 import psutil
 
-from engine.messages import Failed, Generate, Ready
-from engine.options import GenerateOptions, SpeculationOptions
+from engine.protocol.messages import Failed, Generate, Ready
+from engine.protocol.options import GenerateOptions, SpeculationOptions
 from tests.campaigns.outcome import Kind, Outcome
 from tests.engine.test_process import STORY, Child
 

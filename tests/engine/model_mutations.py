@@ -20,13 +20,13 @@ import torch
 
 from engine.appraisal import Appraiser
 from engine.errors import CoppiceError
-from engine.messages import Appraise, ChatMessage
 from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.layerwise import load_layerwise
 from engine.model.probe import require_faithful_tree
-from engine.options import LoadOptions
+from engine.protocol.messages import Appraise, ChatMessage
+from engine.protocol.options import LoadOptions
 from engine.text.tokenizer import Tokenizer
 from tests.engine.text.tiny_tokenizers import library_tokenizer
 from tests.engine.tiny_models import FAMILIES, tiny_model

@@ -7,10 +7,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from engine.messages import (
-    Shutdown,
-)
 from engine.process import EngineProcess
+from engine.protocol.messages import Shutdown
 
 PATIENCE_SECONDS = 60
 

@@ -12,14 +12,14 @@ import torch
 from engine.appraisal import Appraiser
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
-from engine.messages import Appraise, Appraised
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.sizes import model_sizes
 from engine.model.source import EMBEDDED_MODELS
-from engine.options import LoadOptions, Place
 from engine.pair import open_pair
 from engine.planning import Question, needs_of, plan_pair
+from engine.protocol.messages import Appraise, Appraised
+from engine.protocol.options import LoadOptions, Place
 from engine.weights.host_memory import HostArena
 from engine.weights.machine import Memory
 from engine.weights.placement import Override

@@ -7,11 +7,11 @@ import torch
 
 from engine.cli.session import Session
 from engine.learned import Learned
-from engine.messages import ChatMessage
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.sizes import model_sizes
-from engine.options import AUTO_ROOM, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.planning import AUTO_WIDE_ROOM, Question, needs_of, plan_pair
+from engine.protocol.messages import ChatMessage
+from engine.protocol.options import AUTO_ROOM, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.method import Method
 from engine.weights.machine import GIB, GPU_RATES, Memory
 from tests.engine.speculation.simulation import Machine, Named

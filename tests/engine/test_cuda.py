@@ -5,7 +5,7 @@ import torch
 
 from engine.model.context import Context
 from engine.model.network import Network, wrap
-from engine.options import SamplingOptions
+from engine.protocol.options import SamplingOptions
 from tests.engine.model.test_context import PREFIX, path_to, random_tree
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
 from tests.engine.tiny_models import FAMILIES, tiny_network

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from engine.cli.session import Session
-from engine.messages import ChatMessage
-from engine.options import METHODS, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.messages import ChatMessage
+from engine.protocol.options import METHODS, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from tests.campaigns.extent import choose
 
 TARGETS_OWN = ("auto", "specexec", "lookup", "none")

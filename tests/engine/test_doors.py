@@ -28,11 +28,11 @@ from engine.cli.arguments import Parser
 from engine.cli.baselines import BASELINES
 from engine.engine import load
 from engine.errors import CoppiceError
-from engine.messages import Appraise
 from engine.model.checkpoint import open_checkpoint
-from engine.options import GenerateOptions, LoadOptions
 from engine.pair import open_pair
 from engine.preparation import prepare_model, prepared_folder
+from engine.protocol.messages import Appraise
+from engine.protocol.options import GenerateOptions, LoadOptions
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.model.test_facts import facts_of
 from tests.engine.text.tiny_tokenizers import library_tokenizer

@@ -8,10 +8,10 @@ import pytest
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
 from engine.errors import InputError
-from engine.messages import ChatMessage, Count, Event, Finished, Loaded, Loading, Prefilled, Round, Statistics
-from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.pair import open_pair
 from engine.prompt import Prompt
+from engine.protocol.messages import ChatMessage, Count, Event, Finished, Loaded, Loading, Prefilled, Round, Statistics
+from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from tests.campaigns.extent import choose
 
 LENGTH = choose(64, 120)

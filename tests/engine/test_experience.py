@@ -8,10 +8,10 @@ import pytest
 from engine.cancellation import Cancellation
 from engine.experience import LEAST_PASSES, recall_answer, remember_answer
 from engine.loading import plan_target
-from engine.messages import Seconds, Statistics
 from engine.model.device import choose_device
-from engine.options import LoadOptions, SpeculationOptions
 from engine.pair import Pair, open_pair
+from engine.protocol.messages import Seconds, Statistics
+from engine.protocol.options import LoadOptions, SpeculationOptions
 from engine.weights.placement import Plan
 
 EIGHT = SpeculationOptions("specexec", 8)

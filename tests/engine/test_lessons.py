@@ -13,9 +13,9 @@ import pytest
 from engine.cli.session import Session
 from engine.learned import Learned
 from engine.lessons import VERSION, Lessons, LessonsFiles
-from engine.messages import ChatMessage
-from engine.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.pair import open_pair
+from engine.protocol.messages import ChatMessage
+from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.prospect import Prospects
 from tests.engine.speculation.simulation import Machine, Trial
 

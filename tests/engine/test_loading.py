@@ -12,7 +12,7 @@ from engine.cancellation import Cancellation
 from engine.loading import LoadedTarget, load_planned, plan_target
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 from tests.engine.tiny_models import tiny_model
 
 CPU = torch.device("cpu")

@@ -11,7 +11,7 @@ from engine.errors import OutOfMemory
 from engine.guarded_context import GuardedContext
 from engine.model.context import Context
 from engine.model.network import Network
-from engine.options import SamplingOptions
+from engine.protocol.options import SamplingOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
 from engine.speculation.rounds import Speculation, rounds

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from engine.errors import InputError
-from engine.options import NO_DRAFT, LoadOptions, SamplingOptions
 from engine.pair import open_pair
 from engine.pair_measurement import PairMeasurement, PairMeasurements
+from engine.protocol.options import NO_DRAFT, LoadOptions, SamplingOptions
 from engine.speculation.tree_size import PassTimes
 
 WARM = SamplingOptions(temperature=0.6, top_p=0.9, seed=3)

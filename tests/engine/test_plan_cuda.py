@@ -7,7 +7,7 @@ import torch
 
 from engine.model.checkpoint import open_checkpoint
 from engine.model.layerwise import load_layerwise
-from engine.options import EMBEDDED
+from engine.protocol.options import EMBEDDED
 from engine.rates import bench_of
 from engine.stats import peak_rss_bytes
 from tests.bench.inflate import inflate

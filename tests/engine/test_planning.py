@@ -17,9 +17,9 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.device import DTYPES, choose_dtype
 from engine.model.sizes import model_sizes
-from engine.options import SpeculationOptions
 from engine.planning import Question, context_for, expected_tokens_per_pass, needs_of, plan_pair
 from engine.preparation import COMPRESSED, prepare_model
+from engine.protocol.options import SpeculationOptions
 from engine.speculation import specexec
 from engine.weights import needs as needs_room
 from engine.weights.layout import PAGE

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engine.messages import (
+from engine.protocol.messages import (
     PROTOCOL,
     Cancel,
     ChatMessage,
@@ -25,7 +25,7 @@ from engine.messages import (
     Round,
     Shutdown,
 )
-from engine.options import GenerateOptions, LoadOptions
+from engine.protocol.options import GenerateOptions, LoadOptions
 
 STORY = (ChatMessage("user", "Tell me a story about a dragon."),)
 ENDLESS = GenerateOptions(max_new_tokens=1900, ignore_eos=True)

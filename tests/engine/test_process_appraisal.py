@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from engine.messages import Appraise, Appraised, Cancel, Finished, Round
-from engine.options import LoadOptions
+from engine.protocol.messages import Appraise, Appraised, Cancel, Finished, Round
+from engine.protocol.options import LoadOptions
 from tests.engine.test_process import Child, lasting
 
 __all__ = ["lasting"]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from engine.messages import Cancel, ChatMessage, Count, Counted, Round
+from engine.protocol.messages import Cancel, ChatMessage, Count, Counted, Round
 from tests.engine.test_process import STORY, Child, lasting
 
 __all__ = ["lasting"]

@@ -8,18 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine.messages import (
-    UNHEARD_EXIT,
-    ChatMessage,
-    Count,
-    Counted,
-    Failed,
-    Finished,
-    Generate,
-    Load,
-    Ready,
-)
-from engine.options import GenerateOptions, LoadOptions
+from engine.protocol.messages import UNHEARD_EXIT, ChatMessage, Count, Counted, Failed, Finished, Generate, Load, Ready
+from engine.protocol.options import GenerateOptions, LoadOptions
 from tests.engine.served import ERRORS, PATIENCE_SECONDS, Served, raises
 
 

@@ -2,9 +2,9 @@
 
 from array import array
 
-from engine.messages import Cancel, Generate, Round
-from engine.options import GenerateOptions, SpeculationOptions
-from engine.watching import Drafted, Inspect, Inspected, Watch
+from engine.protocol.messages import Cancel, Generate, Round
+from engine.protocol.options import GenerateOptions, SpeculationOptions
+from engine.protocol.watching import Drafted, Inspect, Inspected, Watch
 from tests.campaigns.extent import choose
 from tests.engine.test_process import STORY, Child, lasting
 

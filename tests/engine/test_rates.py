@@ -8,10 +8,10 @@ import torch
 from engine.cancellation import Cancellation
 from engine.engine import load
 from engine.errors import Cancelled
-from engine.messages import Loading
 from engine.model.checkpoint import open_checkpoint
-from engine.options import EMBEDDED, LoadOptions
 from engine.pair import open_pair
+from engine.protocol.messages import Loading
+from engine.protocol.options import EMBEDDED, LoadOptions
 from engine.rates import bench_of
 from engine.weights import measuring
 from engine.weights.rates_file import NAME

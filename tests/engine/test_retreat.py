@@ -15,9 +15,9 @@ from engine import retreat
 from engine.cancellation import Cancellation
 from engine.errors import ModelError, OutOfMemory
 from engine.good_settings import DAY, GoodSettings, Setting
-from engine.messages import Event, Loading
-from engine.options import LoadOptions
 from engine.pair import Pair, open_pair
+from engine.protocol.messages import Event, Loading
+from engine.protocol.options import LoadOptions
 from engine.weights.machine import GIB, Memory
 from engine.weights.needs import Workload
 from engine.weights.placement import Override, Plan, plan

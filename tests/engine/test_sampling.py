@@ -13,7 +13,7 @@ from transformers.generation.logits_process import (
     TopPLogitsWarper,
 )
 
-from engine.options import SamplingOptions
+from engine.protocol.options import SamplingOptions
 from engine.sampling import Sampler, Uniforms, distribution, inverse_cdf, penalise
 
 

@@ -18,21 +18,11 @@ import pytest
 import engine
 from engine.answerer import Answerer
 from engine.errors import ModelError
-from engine.messages import (
-    Appraise,
-    Appraised,
-    Cancel,
-    Count,
-    Counted,
-    Event,
-    Failed,
-    Generate,
-    Load,
-)
-from engine.options import GenerateOptions, LoadOptions
 from engine.process import _read_ahead
+from engine.protocol.messages import Appraise, Appraised, Cancel, Count, Counted, Event, Failed, Generate, Load
+from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.protocol.watching import Inspect
 from engine.text.template_renderer import TemplateRenderer
-from engine.watching import Inspect
 from engine.weights.stage import Stage
 from tests.engine.served import ERRORS, PATIENCE_SECONDS, Served, raises
 

@@ -19,7 +19,7 @@ from app.engine.round_packing import pack
 from app.i18n.translation import tr
 from app.settings.store import GenerationSettings
 from app.system.background import attempt, lasting, report
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 _log = logging.getLogger("coppice.archive")
 

@@ -15,7 +15,7 @@ from app.system import json_text as json
 from app.system.files import write_chosen
 from app.system.hostile_json import parse_json
 from app.system.plain_text import well_formed
-from engine.messages import Role
+from engine.protocol.messages import Role
 
 _FORMAT = "coppice-conversation"
 # A file is read one conversation at a time, so its size costs time, not memory. What is larger than this, nobody's

@@ -9,7 +9,7 @@ from app.chat.history.attachment import as_details, from_details
 from app.chat.history.conversation import Conversation, Ending, Message, settled
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.settings.store import read_generation
-from engine.messages import Seconds, Statistics
+from engine.protocol.messages import Seconds, Statistics
 
 _Detail = TypeVar("_Detail", str, float)
 

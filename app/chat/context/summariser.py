@@ -9,8 +9,8 @@ from app.chat.history.summary import Summarising, summary_chat, summary_options
 from app.engine.link import EngineLink
 from app.i18n.translation import tr
 from app.ui.notices import Notice, Tone
-from engine.messages import Event, Failed, Finished, Ready
-from engine.options import GenerateOptions
+from engine.protocol.messages import Event, Failed, Finished, Ready
+from engine.protocol.options import GenerateOptions
 
 SUMMARY_NOTICE = "summarising"
 

@@ -18,7 +18,7 @@ from app.i18n.translation import tr
 from app.settings.store import STOP, SUMMARISE, GenerationSettings, SettingsFile
 from app.ui.notices import Notice, Tone
 from engine.errors import InputError
-from engine.messages import Counted, Event, Failed, Ready, Round
+from engine.protocol.messages import Counted, Event, Failed, Ready, Round
 
 FAILED_NOTICE = "request-failed"
 COUNT_NOTICE = "not-counted"

@@ -9,7 +9,7 @@ from app.chat.history.attachment import Attachment, with_attachments
 from app.chat.history.conversation import Message
 from app.engine.link import EngineLink
 from app.engine.state import EngineState
-from engine.messages import ChatMessage, Counted, Event
+from engine.protocol.messages import ChatMessage, Counted, Event
 
 _PAUSE_MS = 250  # between two counts, however fast somebody writes
 _PATIENCE_MS = 10_000  # after which a count is given up, and the next change is counted

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from app.engine.state import EngineState
-from engine.options import EMBEDDED, GenerateOptions
+from engine.protocol.options import EMBEDDED, GenerateOptions
 
 BUDGET = 64
 

@@ -18,7 +18,7 @@ from app.i18n.wording import mark
 from app.settings.store import DROP, RANDOM_SEED, STOP, SUMMARISE, GenerationSettings
 from app.ui.number_fields import DecimalField, give_room
 from engine.errors import InputError
-from engine.options import METHODS
+from engine.protocol.options import METHODS
 
 _METHOD_NAMES = {
     "auto": mark("Automatic"),

@@ -6,7 +6,7 @@ from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.settings.store import GenerationSettings
-from engine.messages import Loaded, Statistics
+from engine.protocol.messages import Loaded, Statistics
 
 _WITHOUT_DRAFT = ("auto", "lookup")
 _SWITCHED_OFF = mark("Speculation is switched off.")  # the engine's words for what a person chose

@@ -7,7 +7,7 @@ from app.chat.history.chances import Chances, with_round
 from app.chat.history.conversation import Ending, Message
 from app.chat.history.reasoning import LONGEST_MARK, split
 from app.chat.history.sums import added
-from engine.messages import Event, Finished, Prefilled, Round, Statistics
+from engine.protocol.messages import Event, Finished, Prefilled, Round, Statistics
 
 _ENDINGS = {"stop": Ending.COMPLETE, "length": Ending.LENGTH, "cancelled": Ending.STOPPED}
 

@@ -8,7 +8,7 @@ from array import array
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 _STEPS = 16  # a level is a sixteenth of a halving: 4 percent of the probability
 _LONGEST = 255  # characters of a piece; a longer token becomes several

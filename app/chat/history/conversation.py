@@ -12,7 +12,7 @@ from app.chat.history.chances import Chances
 from app.chat.history.records import new_id
 from app.chat.history.summary import with_summary
 from app.settings.store import GenerationSettings
-from engine.messages import ChatMessage, Role, Statistics
+from engine.protocol.messages import ChatMessage, Role, Statistics
 
 _ROOT = 0
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine import reasoning
+from engine.protocol import reasoning
 
 # What stands before and behind thinking: what the engine writes, and what models and other applications write as text.
 MARKS = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.system.plain_text import can_be_seen, unsteered
-from engine.messages import Role
+from engine.protocol.messages import Role
 
 _ID_BITS = 62  # fits SQLite's signed 64 bits, and two ids made apart never meet
 

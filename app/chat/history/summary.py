@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from app.chat.history.reasoning import split
-from engine.messages import ChatMessage, Event, Finished, Round
-from engine.options import GenerateOptions, SamplingOptions
+from engine.protocol.messages import ChatMessage, Event, Finished, Round
+from engine.protocol.options import GenerateOptions, SamplingOptions
 
 _SHARE = 8  # at most this part of the context is for the summary
 _LEAST_TOKENS = 64

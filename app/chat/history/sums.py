@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 
-from engine.messages import Seconds, Statistics
+from engine.protocol.messages import Seconds, Statistics
 
 
 def added(before: Statistics | None, now: Statistics | None) -> Statistics | None:

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 
 @dataclass(frozen=True, slots=True)

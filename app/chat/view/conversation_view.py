@@ -19,7 +19,7 @@ from app.chat.view.question_view import QuestionView
 from app.chat.view.round_marks import RoundMarks
 from app.i18n.translation import tr
 from app.ui.theme import Colors, icon, reading_font
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 if TYPE_CHECKING:  # Markdown and code take their time to read: they are there before the first answer is
     from app.chat.view.answer_view import AnswerView

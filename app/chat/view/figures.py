@@ -15,7 +15,7 @@ from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.flow_layout import FlowLayout
 from app.ui.theme import Colors
-from engine.messages import Statistics
+from engine.protocol.messages import Statistics
 
 _ENDINGS = {
     Ending.WAITING: mark("Waiting for the model"),

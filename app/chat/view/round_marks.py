@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from app.chat.history.token_origins import TokenOrigins
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 if TYPE_CHECKING:
     from app.chat.view.answer_view import AnswerView

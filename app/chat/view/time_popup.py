@@ -11,7 +11,7 @@ from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
 from app.ui.labels import label
 from app.ui.theme import Colors
-from engine.messages import Seconds, Statistics
+from engine.protocol.messages import Seconds, Statistics
 
 _BAR = QSize(260, 10)
 _SWATCH = 10

@@ -9,7 +9,7 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.ui.labels import label
 from app.ui.theme import application_icon
-from engine.options import EMBEDDED
+from engine.protocol.options import EMBEDDED
 
 EXAMPLES = (
     "Tell me a story about a dragon.",

@@ -21,8 +21,8 @@ from app.library.suggestions import Suggestion
 from app.library.terms_memory import TermsMemory
 from app.system.paths import resource
 from engine.errors import CoppiceError
-from engine.messages import Appraised
-from engine.options import EMBEDDED, NO_DRAFT, LoadOptions
+from engine.protocol.messages import Appraised
+from engine.protocol.options import EMBEDDED, NO_DRAFT, LoadOptions
 
 
 class Chooser(QObject):

@@ -18,8 +18,8 @@ from app.library.picker.verdict import Tone, Verdict, asking, priced
 from app.system.plain_text import tip
 from app.ui.labels import label
 from app.ui.theme import Colors
-from engine.messages import Appraised
-from engine.options import LoadOptions
+from engine.protocol.messages import Appraised
+from engine.protocol.options import LoadOptions
 
 _PLACES = {"device": "GPU", "ram": "RAM", "ssd": "SSD"}
 _TIERS = mark(

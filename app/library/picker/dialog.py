@@ -24,8 +24,8 @@ from app.settings.store import SettingsFile
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
 from engine.errors import CoppiceError
-from engine.messages import Failed
-from engine.options import LoadOptions
+from engine.protocol.messages import Failed
+from engine.protocol.options import LoadOptions
 
 _SIZE = (1080, 720)
 _LIST_WIDTH, _DETAILS_WIDTH = 620, 460

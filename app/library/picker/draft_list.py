@@ -10,7 +10,7 @@ from app.i18n.wording import mark
 from app.library.pairing.drafts import DraftChoice, Origin
 from app.system.plain_text import tip
 from app.ui.theme import Colors
-from engine.options import NO_DRAFT
+from engine.protocol.options import NO_DRAFT
 
 NONE_REASON = mark("Answers without a draft; what repeats in the text is still guessed ahead.")
 _SIDE, _GAP, _MARK = 10, 6, 14

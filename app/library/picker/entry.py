@@ -11,7 +11,7 @@ from app.i18n.wording import mark
 from app.library.local.models import Home, LocalModel
 from app.library.local.prepared import PreparedCopy
 from app.library.suggestions import Suggestion
-from engine.options import EMBEDDED
+from engine.protocol.options import EMBEDDED
 
 _DEMO_PARAMETERS = 7_500_000
 _MONTHS = (

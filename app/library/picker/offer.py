@@ -9,7 +9,7 @@ from app.i18n.number_text import size_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from engine.errors import CoppiceError
-from engine.messages import Appraised
+from engine.protocol.messages import Appraised
 
 
 class Deed(Enum):

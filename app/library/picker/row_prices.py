@@ -12,7 +12,7 @@ from app.library.picker.entry import Entry
 from app.library.picker.verdict import Verdict, asking, priced, troubled
 from app.library.shelf import Shelf
 from engine.errors import CoppiceError
-from engine.messages import Appraised
+from engine.protocol.messages import Appraised
 
 
 class RowPrices(QObject):

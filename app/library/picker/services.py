@@ -20,8 +20,8 @@ from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.jobs import Jobs
 from engine.errors import CoppiceError
-from engine.messages import Event
-from engine.options import LoadOptions
+from engine.protocol.messages import Event
+from engine.protocol.options import LoadOptions
 
 
 class ModelLibrary(QObject):

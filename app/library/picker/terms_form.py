@@ -7,7 +7,7 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import Terms
 from app.ui.number_fields import DecimalField, give_room
-from engine.options import LARGEST_BUDGET
+from engine.protocol.options import LARGEST_BUDGET
 
 _WEIGHTS = (
     (mark("Automatic"), "auto"),

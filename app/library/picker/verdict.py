@@ -9,7 +9,7 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import in_words
 from engine.errors import CoppiceError
-from engine.messages import Appraised
+from engine.protocol.messages import Appraised
 
 _TROUBLES = {
     Trouble.OFFLINE: mark("Not known while offline"),

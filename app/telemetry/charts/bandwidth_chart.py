@@ -14,7 +14,7 @@ from app.telemetry.charts.scope import Scope
 from app.telemetry.curves import bytes_per_second, mean_bytes_per_second
 from app.telemetry.history import Rows
 from app.telemetry.numbers import rate
-from engine.messages import Loaded
+from engine.protocol.messages import Loaded
 
 _SERIES = (
     Series(mark("a round"), bytes_per_second, "pale", 1.0),

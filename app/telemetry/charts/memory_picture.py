@@ -11,7 +11,7 @@ from app.telemetry.charts.legend import Entry, Mark
 from app.telemetry.charts.palette import Palette
 from app.telemetry.numbers import size
 from app.telemetry.tiers import Bar, Cell, bars_of
-from engine.messages import Loaded
+from engine.protocol.messages import Loaded
 
 _BAR_HEIGHT = 22
 _GAP = 12

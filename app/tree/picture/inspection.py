@@ -3,7 +3,7 @@
 from app.tree.picture.picture import BONUS_NODE, Picture
 from app.tree.rounds.explanation import explain_bonus, explain_node
 from app.tree.rounds.snapshot import Snapshot
-from engine.watching import Inspected
+from engine.protocol.watching import Inspected
 
 
 class Inspection:

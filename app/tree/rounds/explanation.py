@@ -6,7 +6,7 @@ from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.tree.rounds.pieces import visible
 from app.tree.rounds.snapshot import Snapshot
-from engine.watching import Inspected
+from engine.protocol.watching import Inspected
 
 _BAR = 12  # blocks for certainty
 _CHOSEN = "▸ "

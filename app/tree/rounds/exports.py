@@ -21,7 +21,7 @@ from app.tree.rounds.snapshot import Snapshot
 from app.tree.rounds.spill import FileSpill
 from app.ui.save_dialog import ask_where
 from engine.errors import InputError
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.engine.round_packing import DamagedRoundError, pack, unpack
 from app.tree.rounds.spill import Key, Spill
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 _log = logging.getLogger(__name__)
 

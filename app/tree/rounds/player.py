@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.tree.rounds.history import History
 from app.tree.rounds.spill import Key
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _LEAST_MS, _MOST_MS = 40, 3000  # between two rounds that are played

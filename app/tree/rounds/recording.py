@@ -16,8 +16,8 @@ from app.i18n.wording import mark
 from app.system import json_text as json
 from app.tree.rounds.snapshot import MalformedTreeError, snapshot
 from engine.errors import InputError
-from engine.messages import Round, Seconds, Tree
-from engine.watching import Verdicts
+from engine.protocol.messages import Round, Seconds, Tree
+from engine.protocol.watching import Verdicts
 
 LARGEST_BYTES = 2 << 30
 _LONGEST_LINE = 16 << 20

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.i18n.translation import tr
-from engine.messages import Round, Seconds
-from engine.watching import Drafted, Tree, Verdicts
+from engine.protocol.messages import Round, Seconds
+from engine.protocol.watching import Drafted, Tree, Verdicts
 
 
 class MalformedTreeError(ValueError):

@@ -17,7 +17,7 @@ from app.preferences.engine import EnginePage
 from app.shell.runtime_wiring import RUNTIME_NOTICE, RuntimeRoom, connect_runtime
 from app.shell.window import ENGINE_NOTICE, MainWindow
 from app.system.paths import Folders
-from engine.messages import Failed, Generate
+from engine.protocol.messages import Failed, Generate
 from tests.app.fake_link import FakeLink
 
 

@@ -17,7 +17,7 @@ from app.chat.history.records import ConversationRecord
 from app.chat.text.look import Look
 from app.chat.view.answer_view import AnswerView
 from app.ui.theme import LIGHT
-from engine.messages import Round
+from engine.protocol.messages import Round
 from tests.app.chat.test_controller import Room, room
 from tests.app.fake_engine import finished, round_of
 

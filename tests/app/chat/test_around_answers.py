@@ -16,7 +16,7 @@ from app.chat.view.figures import figures_of
 from app.chat.view.welcome import EXAMPLES, Welcome
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import install
-from engine.messages import Seconds, Statistics
+from engine.protocol.messages import Seconds, Statistics
 from tests.app.fake_engine import loaded
 
 FIGURES = Statistics(

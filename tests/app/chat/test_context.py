@@ -15,7 +15,7 @@ from app.chat.history.attachment import Attachment
 from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, GenerationSettings, SettingsFile
 from app.ui.notices import Notice
-from engine.messages import Prefilled
+from engine.protocol.messages import Prefilled
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink
 

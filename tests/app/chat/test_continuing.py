@@ -10,7 +10,7 @@ from app.chat.view.figures import figures_of
 from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, STOP, GenerationSettings, SettingsFile
 from engine.errors import InputError
-from engine.messages import Failed, Generate, Prefilled, Seconds, Statistics
+from engine.protocol.messages import Failed, Generate, Prefilled, Seconds, Statistics
 from tests.app.chat.test_controller import READY, Room, room
 from tests.app.fake_link import FakeLink
 

@@ -8,7 +8,7 @@ from app.chat.history.conversation import Ending, Message
 from app.engine.state import EngineState, Phase
 from app.settings.store import GenerationSettings, SettingsFile
 from app.ui.notices import Notice
-from engine.messages import Cancel, Failed, Generate, Prefilled, Round
+from engine.protocol.messages import Cancel, Failed, Generate, Prefilled, Round
 from tests.app.fake_engine import finished, loaded, round_of
 from tests.app.fake_link import FakeLink
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from app.chat.history.conversation import Conversation, Ending, Message, Version
-from engine.messages import ChatMessage
+from engine.protocol.messages import ChatMessage
 
 
 def answered(conversation: Conversation, question: str, answer: str, ending: Ending = Ending.COMPLETE) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from app.chat.generation.demonstration import BUDGET, demonstrating
 from app.engine.state import EngineState, Phase
-from engine.options import GenerateOptions, SpeculationOptions
+from engine.protocol.options import GenerateOptions, SpeculationOptions
 from tests.app.fake_engine import loaded
 
 

@@ -14,7 +14,7 @@ from app.chat.view.conversation_view import ConversationView
 from app.settings.store import SettingsFile
 from app.ui.notices import NoticeStack
 from app.ui.theme import LIGHT
-from engine.messages import Seconds, Statistics
+from engine.protocol.messages import Seconds, Statistics
 from tests.app.chat.mouse import drag, hold, release
 
 

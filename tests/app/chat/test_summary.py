@@ -13,7 +13,7 @@ from app.chat.view.conversation_view import ConversationView
 from app.engine.state import EngineState, Phase
 from app.settings.store import SUMMARISE, GenerationSettings
 from app.ui.theme import LIGHT
-from engine.messages import ChatMessage, Failed
+from engine.protocol.messages import ChatMessage, Failed
 from tests.app.chat.test_controller import Room, room
 
 __all__ = ["room"]

@@ -20,7 +20,7 @@ from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.settings.store import SettingsFile
 from app.ui.notices import NoticeStack
 from app.ui.theme import LIGHT
-from engine.messages import Round
+from engine.protocol.messages import Round
 from tests.app.chat.test_token_origins import round_
 
 

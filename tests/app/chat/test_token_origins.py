@@ -2,7 +2,7 @@
 
 from app.chat.history.token_origins import Origin, TokenOrigins
 from app.chat.text.source_places import source_place, source_places
-from engine.messages import Round, Seconds, Tree
+from engine.protocol.messages import Round, Seconds, Tree
 
 
 def round_(index: int, drafted: list[str], bonus: str, text: str | None = None) -> Round:

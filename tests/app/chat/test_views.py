@@ -13,7 +13,7 @@ from app.chat.history.conversation import Conversation, Ending, Message
 from app.chat.view.conversation_view import COLUMN_WIDTH, ConversationView
 from app.chat.view.figures import figures_of
 from app.ui.theme import DARK, LIGHT
-from engine.messages import Seconds, Statistics
+from engine.protocol.messages import Seconds, Statistics
 
 FIGURES = Statistics(
     method="specexec", new_tokens=102, passes=12, first_token_seconds=0.12, seconds=Seconds(decode=2.0)

@@ -5,8 +5,8 @@ from PySide6.QtWidgets import QApplication
 
 from app.engine.state import EngineState, Phase
 from app.library.controller import LibraryController
-from engine.messages import PROTOCOL, Cancel, Failed, Finished, Load, Loading, Ready
-from engine.options import LoadOptions
+from engine.protocol.messages import PROTOCOL, Cancel, Failed, Finished, Load, Loading, Ready
+from engine.protocol.options import LoadOptions
 from tests.app.fake_link import FakeLink
 
 DEMO = LoadOptions()

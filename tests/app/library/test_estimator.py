@@ -5,7 +5,7 @@ from pytestqt.qtbot import QtBot
 
 from app.library.estimates import Pricing, Terms, in_words, rate_text
 from app.library.estimator import Estimator
-from engine.messages import PROTOCOL, Appraise, Appraised, LayersAt, Ready
+from engine.protocol.messages import PROTOCOL, Appraise, Appraised, LayersAt, Ready
 from tests.app.fake_link import FakeLink
 
 A, B, C = (Pricing(key, f"/models/{key}") for key in "abc")

@@ -7,7 +7,7 @@ import pytest
 from app.hub.client import REPO
 from app.library.suggestions import SuggestedModel, Suggestion, suggestions
 from app.system.paths import resource
-from engine.options import WEIGHTS
+from engine.protocol.options import WEIGHTS
 
 CONTENT = json.loads(resource("suggestions.json").read_text(encoding="utf-8"))
 MODELS = {each["repo"]: SuggestedModel(**each) for each in CONTENT["models"]}

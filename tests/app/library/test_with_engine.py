@@ -15,7 +15,7 @@ from app.hub.facts import fetch_facts
 from app.library.estimates import Pricing, Terms, in_words
 from app.library.estimator import Estimator
 from app.system.stop import Stop
-from engine.messages import Appraised
+from engine.protocol.messages import Appraised
 from tests.app.library.hub.conftest import client, connect, hub
 from tests.app.library.hub.repositories import sharded
 from tests.hub import Hub

@@ -14,8 +14,8 @@ from app.settings.store import GenerationSettings, SettingsFile
 from app.shell.window import MainWindow
 from app.system.paths import Folders
 from app.ui.theme import Theme
-from engine.messages import ChatMessage
-from engine.options import LoadOptions
+from engine.protocol.messages import ChatMessage
+from engine.protocol.options import LoadOptions
 
 PATIENCE_MS = 240_000  # torch is imported by a process of low priority, perhaps on a busy machine
 STORY = "Tell me a story about a dragon."

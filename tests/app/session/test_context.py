@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from app.chat.history.chances import UNKNOWN
 from app.chat.history.conversation import Ending
 from app.settings.store import DROP, SUMMARISE
-from engine.messages import Round
+from engine.protocol.messages import Round
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session
 from tests.campaigns.extent import choose
 

@@ -4,8 +4,8 @@ import math
 from array import array
 from random import Random
 
-from engine.messages import Loaded, ModelInfo, Round, Seconds, Tree
-from engine.residence import Holding, Residence
+from engine.protocol.messages import Loaded, ModelInfo, Round, Seconds, Tree
+from engine.protocol.residence import Holding, Residence
 
 GIB = 1 << 30
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.telemetry.acceptance import BUCKETS, DEPTHS, EDGES, Acceptance, bucket_of, count_acceptance
 from app.telemetry.shape import shape_of
-from engine.messages import Round
+from engine.protocol.messages import Round
 from tests.app.telemetry.rounds import made_up_round, round_of
 
 SEEDS = st.integers(0, 2**32)

@@ -10,8 +10,8 @@ from app.engine.state import EngineState, Phase
 from app.telemetry import comparison as words
 from app.telemetry.comparison import Comparison, Outcome, Stage
 from app.telemetry.comparison_bar import ComparisonBar, describe
-from engine.messages import Cancel, ChatMessage, Event, Failed, Finished, Generate, Seconds, Statistics
-from engine.options import GenerateOptions, SamplingOptions
+from engine.protocol.messages import Cancel, ChatMessage, Event, Failed, Finished, Generate, Seconds, Statistics
+from engine.protocol.options import GenerateOptions, SamplingOptions
 from tests.app.fake_link import FakeLink
 from tests.app.telemetry.rounds import loaded, round_of
 

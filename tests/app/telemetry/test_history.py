@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.telemetry.history import CAPACITY, PARTS, ROW, History, split
-from engine.messages import Seconds
+from engine.protocol.messages import Seconds
 from tests.app.telemetry.rounds import made_up_round, round_of
 
 SPANS = st.floats(0, 10)

@@ -18,8 +18,8 @@ from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.panel import NOTHING_YET
 from app.telemetry.room import TelemetryRoom
 from app.ui.theme import DARK, LIGHT
-from engine.messages import Prefilled, Round
-from engine.options import GenerateOptions
+from engine.protocol.messages import Prefilled, Round
+from engine.protocol.options import GenerateOptions
 from tests.app.fake_link import FakeLink
 from tests.app.telemetry.rounds import loaded, made_up_round, round_of
 

@@ -9,8 +9,8 @@ from app.settings.store import GenerationSettings, SettingsFile
 from app.system.paths import Folders
 from app.telemetry.comparison import Stage
 from app.telemetry.history import PARTS
-from engine.messages import Round
-from engine.options import LoadOptions
+from engine.protocol.messages import Round
+from engine.protocol.options import LoadOptions
 from tests.app.conftest import OpenWindow
 from tests.campaigns.extent import choose
 

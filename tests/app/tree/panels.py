@@ -10,7 +10,7 @@ from app.tree.news import News
 from app.tree.panel import TreePanel
 from app.tree.picture.canvas import TreeCanvas
 from app.tree.picture.chips_picture import ChipsPicture as Picture
-from engine.messages import Round
+from engine.protocol.messages import Round
 
 
 def canvas(panel: TreePanel) -> TreeCanvas:

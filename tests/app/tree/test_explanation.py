@@ -7,7 +7,7 @@ import numpy as np
 
 from app.tree.rounds.explanation import explain_bonus, explain_node
 from app.tree.rounds.snapshot import partial, snapshot
-from engine.watching import Inspected
+from engine.protocol.watching import Inspected
 from tests.app.tree.trees import round_of
 
 #   root ─ a ─ b ─ (bonus)      a and b accepted

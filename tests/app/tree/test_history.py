@@ -16,8 +16,8 @@ from app.tree.rounds.recording import TruncatedError, read_recording, write_reco
 from app.tree.rounds.snapshot import snapshot
 from app.tree.rounds.spill import FileSpill
 from engine.errors import InputError
-from engine.messages import Round, Seconds
-from engine.watching import Verdicts
+from engine.protocol.messages import Round, Seconds
+from engine.protocol.watching import Verdicts
 from tests.app.tree.trees import random_round, round_of
 
 

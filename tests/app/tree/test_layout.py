@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.tree.picture.layout import Layout, Place, Room, arrange
 from app.tree.rounds.snapshot import Snapshot, snapshot
-from engine.messages import Round
+from engine.protocol.messages import Round
 from tests.app.tree.trees import random_round, round_of
 
 GAP, LINK = 10.0, 4.0

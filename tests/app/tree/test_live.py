@@ -17,9 +17,9 @@ from app.tree.picture.growth import Growth
 from app.tree.picture.palette import DARK, LIGHT, STEPS
 from app.tree.picture.picture import BONUS_NODE, Way
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, partial, same_node, snapshot, unverified
-from engine.messages import Finished, Loaded, Round, Seconds
-from engine.residence import Residence
-from engine.watching import Drafted, Passing
+from engine.protocol.messages import Finished, Loaded, Round, Seconds
+from engine.protocol.residence import Residence
+from engine.protocol.watching import Drafted, Passing
 from tests.app.fake_engine import model
 from tests.app.tree.panels import canvas, caption, colours, shown
 from tests.app.tree.trees import random_round

@@ -17,8 +17,8 @@ from app.tree.panel import TreePanel
 from app.tree.picture.canvas import TreeCanvas
 from app.tree.picture.picture import Picture
 from app.tree.timeline import Timeline
-from engine.messages import PROTOCOL, Finished, Ready, Round, Statistics
-from engine.watching import Drafted, Inspect, Inspected, Verdicts, Watch
+from engine.protocol.messages import PROTOCOL, Finished, Ready, Round, Statistics
+from engine.protocol.watching import Drafted, Inspect, Inspected, Verdicts, Watch
 from tests.app.tree.trees import random_round, round_of
 
 FORK = round_of(

@@ -16,7 +16,7 @@ from app.tree.picture.grid import Point
 from app.tree.picture.palette import DARK, LIGHT, Palette
 from app.tree.picture.picture import BONUS_NODE
 from app.tree.rounds.snapshot import snapshot
-from engine.messages import Round
+from engine.protocol.messages import Round
 from tests.app.tree.trees import TEXTS, round_of
 
 pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (propagateSizeHints|raise)")  # of every window

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.tree.panel import TreePanel
 from app.tree.picture.palette import DARK, LIGHT
 from app.tree.picture.picture import BONUS_NODE
-from engine.messages import Tree
+from engine.protocol.messages import Tree
 from tests.app.tree.panels import button, canvas, caption, colours, image, message, show, shown, wheel
 from tests.app.tree.trees import random_round, round_of
 

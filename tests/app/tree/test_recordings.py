@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.tree.panel import TreePanel
 from app.tree.recording_bar import RecordingBar
 from app.tree.rounds.recording import write_recording
-from engine.messages import Round
+from engine.protocol.messages import Round
 from tests.app.tree.panels import canvas, caption, news, shown
 from tests.app.tree.trees import random_round, round_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.tree.rounds.snapshot import MalformedTreeError, snapshot
-from engine.messages import Round, Tree
+from engine.protocol.messages import Round, Tree
 from tests.app.tree.trees import round_of
 
 FORK = round_of(

@@ -5,7 +5,7 @@ import math
 from array import array
 from random import Random
 
-from engine.messages import Round, Seconds, Tree
+from engine.protocol.messages import Round, Seconds, Tree
 
 WORDS = (
     *(" the", " of", " and", " to", " in", " a", " is", " that", " it", " was", " for", " on", " with", " as", " be"),

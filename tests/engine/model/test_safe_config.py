@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from engine.appraisal import Appraiser
 from engine.errors import ModelError
-from engine.messages import Appraise
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import open_checkpoint
 from engine.model.safe_config import safe_config
 from engine.model.skeleton import build_skeleton
-from engine.options import LoadOptions
+from engine.protocol.messages import Appraise
+from engine.protocol.options import LoadOptions
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.model_mutations import make_seeds, mutations, open_model
 from tests.engine.tiny_models import FAMILIES, tiny_config, tiny_model

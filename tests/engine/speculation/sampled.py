@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from engine.options import SamplingOptions
+from engine.protocol.options import SamplingOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
 from engine.speculation.chain import Chain

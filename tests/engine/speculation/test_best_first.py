@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.model.context import Context
-from engine.options import SamplingOptions, SpeculationOptions
+from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.best_first import BestFirst
 from engine.speculation.specexec import SpecExec

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.model.network import Network
-from engine.options import SamplingOptions
+from engine.protocol.options import SamplingOptions
 from engine.sampling import distribution
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write

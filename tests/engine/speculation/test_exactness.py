@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 import torch
 
-from engine.options import SamplingOptions, SpeculationOptions
+from engine.protocol.options import SamplingOptions, SpeculationOptions
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
 from tests.engine.tiny_models import FAMILIES, tiny_network

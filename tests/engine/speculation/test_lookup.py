@@ -8,7 +8,7 @@ import torch
 
 from engine.model.context import Context
 from engine.model.network import Network
-from engine.options import SamplingOptions, SpeculationOptions
+from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
 from engine.speculation.autoregression import Autoregression

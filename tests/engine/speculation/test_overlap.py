@@ -9,7 +9,7 @@ from torch import Tensor
 
 from engine.model.context import Context
 from engine.model.network import Network
-from engine.options import SamplingOptions, SpeculationOptions
+from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
 from engine.speculation.price import Price

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.model.context import Context
-from engine.options import SpeculationOptions
+from engine.protocol.options import SpeculationOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.autoregression import Autoregression
 from engine.speculation.lookup import Lookup

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.model.context import Context
-from engine.options import SamplingOptions
+from engine.protocol.options import SamplingOptions
 from engine.sampling import distribution, penalise
 from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedChance, TableModel, probabilities

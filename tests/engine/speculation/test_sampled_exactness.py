@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.model.context import Context
-from engine.options import SamplingOptions
+from engine.protocol.options import SamplingOptions
 from engine.speculation.acceptance_vector import PRIOR, AcceptanceVector
 from engine.speculation.chance import Chance
 from engine.speculation.specinfer import SpecInfer, best_sequences

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.model.context import Context
-from engine.options import SamplingOptions, SpeculationOptions
+from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
 from engine.speculation.auto import Auto

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.messages import ChatMessage
+from engine.protocol.messages import ChatMessage
 from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer
 from tests.campaigns.extent import choose

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import InputError
-from engine.messages import ChatMessage, Role
+from engine.protocol.messages import ChatMessage, Role
 from engine.text.control_tokens import PRIVATE_USE
 from engine.text.tokenizer import Tokenizer
 from tests.campaigns.extent import choose

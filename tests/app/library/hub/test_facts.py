@@ -38,8 +38,8 @@ def test_the_engine_prices_facts_as_it_prices_the_model(
     files: dict[str, bytes], hub: Hub, client: HubClient, stop: Stop, tmp_path: Path
 ) -> None:
     from engine.appraisal import Appraiser
-    from engine.messages import Appraise
-    from engine.options import LoadOptions
+    from engine.protocol.messages import Appraise
+    from engine.protocol.options import LoadOptions
 
     hub.add("org/tiny", files)
     facts = fetch_facts(client, "org/tiny", tmp_path, stop)

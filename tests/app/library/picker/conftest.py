@@ -28,8 +28,8 @@ from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.notices import Notice
 from app.ui.theme import LIGHT
-from engine.messages import Appraise, Appraised, Command, LayersAt
-from engine.options import LoadOptions
+from engine.protocol.messages import Appraise, Appraised, Command, LayersAt
+from engine.protocol.options import LoadOptions
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink
 from tests.app.library.hub.repositories import tiny

@@ -12,7 +12,7 @@ from app.downloads.progress import State
 from app.library.picker.download_list import DownloadList
 from app.library.picker.page import Page
 from app.settings.store import SettingsFile
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 from tests.app.library.hub.repositories import tiny
 from tests.app.library.local.folders import cached
 from tests.app.library.picker.conftest import Desk, Ring, put_up

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QToolTip
 
 from app.library.picker.page import Page
 from app.ui.theme import Theme
-from engine.messages import Appraise, Appraised
+from engine.protocol.messages import Appraise, Appraised
 from tests.app.library.picker import conftest
 from tests.app.library.picker.conftest import Desk, put_up
 from tests.app.plainness import HOSTILE, rich_widgets, texts

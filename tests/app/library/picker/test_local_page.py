@@ -12,7 +12,7 @@ from app.library.picker.entry_list import ENTRY
 from app.library.picker.local_page import DAMAGED, STOP, UNDO, LocalPage
 from app.library.picker.page import Page
 from app.settings.store import SettingsFile
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 from tests.app.library.hub.repositories import tiny
 from tests.app.library.local.folders import cached, write
 from tests.app.library.picker.conftest import Desk, put_up

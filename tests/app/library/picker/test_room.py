@@ -12,7 +12,7 @@ from app.library.indicator import in_short
 from app.library.load_pace import LoadPace
 from app.library.picker.page import Page
 from app.library.room import DOWNLOAD_NOTICE, PAUSED_NOTICE, READY_NOTICE
-from engine.options import LoadOptions
+from engine.protocol.options import LoadOptions
 from tests.app.library.picker.conftest import Desk
 from tests.hub import Hub, slow, status
 

@@ -1,4 +1,4 @@
-"""What the application may ask to be told of the rounds beside the text: a part of `engine.messages`.
+"""What the application may ask to be told of the rounds beside the text: a part of `engine.protocol.messages`.
 
 Nobody pays for what nobody looks at: as the engine starts it tells none of this.
 """

@@ -7,10 +7,10 @@ that carries its id. A request is cancelled when its id is at most the last `Can
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engine.options import GenerateOptions, LoadOptions
-from engine.residence import Residence
-from engine.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
-from engine.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
+from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.protocol.residence import Residence
+from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
+from engine.protocol.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
 PROTOCOL = 3
 UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its commands; why is in its log
