@@ -27,7 +27,6 @@ from engine.pair_measurement import PairMeasurements
 from engine.passing import layers_seen
 from engine.planning import context_for
 from engine.preparation import COMPRESSED
-from engine.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
 from engine.protocol.messages import (
     ChatMessage,
     Count,
@@ -57,6 +56,7 @@ from engine.speculation.strategy import Strategy
 from engine.speculation.tree_limit import TreeLimit
 from engine.speculation.witness import Witness
 from engine.stats import Stopwatch
+from engine.text.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
 from engine.text.tokenizer import Tokenizer
 from engine.watcher import Watcher
 from engine.weights.memory import memory_now

@@ -20,10 +20,10 @@ from engine.cli.calibrate import calibrate
 from engine.cli.contenders import EVERY, Contender, Run, contenders
 from engine.cli.session import Session, parse_json, read_messages, read_text, say
 from engine.errors import InputError
-from engine.prompt import Prompt
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import METHODS
 from engine.stats import peak_rss_bytes, peak_vram_bytes
+from engine.text.prompt import Prompt
 
 PROMPTS = Path(__file__).parents[2] / "resources" / "bench" / "prompts.jsonl"
 WARM_UP_TOKENS = 8

@@ -10,13 +10,13 @@ from engine.cli.arguments import generate_options
 from engine.cli.session import Session, say
 from engine.model.context import Context
 from engine.pair_measurement import PairMeasurement
-from engine.prompt import Prompt
 from engine.protocol.messages import Round
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.tree import Path, Tree
 from engine.speculation.tree_programme import MOST_NODES
 from engine.speculation.tree_size import PassTimes
+from engine.text.prompt import Prompt
 
 WIDE_BUDGET = 256  # nodes: the usual shape then tries a dozen children at the root
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from engine.cli.arguments import generate_options
 from engine.cli.baselines import BASELINES
 from engine.cli.session import Session
-from engine.prompt import Prompt
 from engine.protocol.messages import Seconds
 from engine.protocol.options import METHODS
+from engine.text.prompt import Prompt
 
 REFERENCE = "none"
 """The method that all others are measured against."""

@@ -10,10 +10,10 @@ from typing import Any, TextIO
 from engine.cli.arguments import generate_options, load_options
 from engine.cli.session import Answer, Session, read_json, read_messages, say
 from engine.errors import InputError
-from engine.prompt import Prompt
 from engine.protocol.messages import ChatMessage, Round
 from engine.protocol.options import GenerateOptions
 from engine.stats import peak_rss_bytes, peak_vram_bytes
+from engine.text.prompt import Prompt
 
 
 def generate(arguments: argparse.Namespace) -> None:

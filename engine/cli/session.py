@@ -12,9 +12,9 @@ from engine.cancellation import Cancellation
 from engine.engine import Engine, load
 from engine.errors import InputError
 from engine.pair import open_pair
-from engine.prompt import Prompt
 from engine.protocol.messages import ChatMessage, Finished, Loaded, Loading, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.text.prompt import Prompt
 from engine.weights.memory import process_bytes
 
 

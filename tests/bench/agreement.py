@@ -24,8 +24,8 @@ from torch import Tensor
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import Session, say
 from engine.model.context import Context
-from engine.prompt import Prompt
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.text.prompt import Prompt
 
 CONTENDERS = (("specexec", 16), ("specexec", 64), ("auto", 0))
 TEMPERATURES = (0.0, 0.6)

@@ -31,9 +31,9 @@ from torch import Tensor
 
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import Session, say
-from engine.prompt import Prompt
 from engine.protocol.messages import Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.text.prompt import Prompt
 from engine.weights.disk import DiskReader
 from engine.weights.layout import LayerLayout
 from tests.bench.inflate import EMBEDDED, inflate

@@ -9,9 +9,9 @@ from engine.cancellation import Cancellation
 from engine.engine import Engine, load
 from engine.errors import InputError
 from engine.pair import open_pair
-from engine.prompt import Prompt
 from engine.protocol.messages import ChatMessage, Count, Event, Finished, Loaded, Loading, Prefilled, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.text.prompt import Prompt
 from tests.campaigns.extent import choose
 
 LENGTH = choose(64, 120)

@@ -16,9 +16,9 @@ from engine.cancellation import Cancellation
 from engine.engine import Engine, load
 from engine.loading import load_planned, load_ready
 from engine.pair import Pair, open_pair
-from engine.prompt import Prompt
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SpeculationOptions
+from engine.text.prompt import Prompt
 
 
 @pytest.fixture

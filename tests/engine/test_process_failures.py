@@ -45,7 +45,7 @@ def test_a_count_fails_alone(served: Served, error: BaseException, monkeypatch: 
 
 def test_a_tokenizer_that_panics_costs_one_answer(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its pattern gives up on some texts only."""
-    from engine.prompt import count_tokens, write_prompt
+    from engine.text.prompt import count_tokens, write_prompt
     from engine.text.tokenizer import Tokenizer
     from tests.engine.text.test_panics import FATAL, nasty_library
 

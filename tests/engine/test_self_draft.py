@@ -13,9 +13,9 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.shared_context import SharedContext
 from engine.pair import open_pair
 from engine.planning import Question, plan_pair
-from engine.prompt import Prompt
 from engine.protocol.messages import Finished, Loaded, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.text.prompt import Prompt
 from engine.weights.machine import Memory
 from engine.weights.needs import Workload
 from engine.weights.placement import Override, plan

@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine.prompt import Prompt, text_of_answer, write_prompt
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import CHANNELS, COMMON, MARKS
+from engine.text.prompt import Prompt, text_of_answer, write_prompt
 from engine.text.tokenizer import Tokenizer
 from tests.engine.text.templates import CHATML, LLAMA_3, Family
 from tests.engine.text.test_chat import tokenizer_of, visible
