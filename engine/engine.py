@@ -14,12 +14,12 @@ from engine.description import describe_model, describe_residence
 from engine.errors import Cancelled, InputError
 from engine.experience import remember_answer
 from engine.good_settings import GoodSettings
-from engine.guarded_context import GuardedContext
 from engine.learned import Learned
 from engine.lessons import LessonsFiles
 from engine.loading import LoadedTarget, draft_dtype, load_planned, load_ready
 from engine.model.context import Context
 from engine.model.device import choose_device
+from engine.model.guarded_context import GuardedContext
 from engine.model.probe import require_faithful_tree
 from engine.model.shared_context import SharedContext
 from engine.pair import Pair

@@ -22,6 +22,7 @@ import psutil
 from engine.answerer import Answerer
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, CoppiceError, InputError
+from engine.model.shortage import shortage_of
 from engine.protocol.messages import (
     PROTOCOL,
     UNHEARD_EXIT,
@@ -40,7 +41,6 @@ from engine.protocol.messages import (
     Shutdown,
 )
 from engine.protocol.watching import Inspect, Watch
-from engine.shortage import shortage_of
 from engine.watcher import Watcher
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from engine.cancellation import Cancellation
 from engine.errors import InputError, OutOfMemory
 from engine.good_settings import GoodSettings, Setting
 from engine.loading import plan_target
+from engine.model.shortage import HINT, give_back_memory, shortage_of
 from engine.pair import Pair
 from engine.protocol.messages import Event, Loading
-from engine.shortage import HINT, give_back_memory, shortage_of
 from engine.weights.placement import Plan
 
 SHARES_KEPT = (7 / 8, 3 / 4, 1 / 2)  # of what was resident in the attempt before; one retry each

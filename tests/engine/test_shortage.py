@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from engine.errors import Cancelled, InputError, OutOfMemory
+from engine.model.shortage import give_back_memory, shortage_of
 from engine.process import _failed
-from engine.shortage import give_back_memory, shortage_of
 
 CUDA = (
     "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.12 GiB is free."
