@@ -8,25 +8,28 @@ from pathlib import Path
 
 import torch
 
-from engine.allocator import give_back_large_blocks
 from engine.cancellation import Cancellation
 from engine.description import describe_model, describe_residence
 from engine.errors import Cancelled, InputError
-from engine.experience import remember_answer
-from engine.good_settings import GoodSettings
-from engine.learned import Learned
-from engine.lessons import LessonsFiles
-from engine.loading import LoadedTarget, draft_dtype, load_planned, load_ready
+from engine.loading.allocator import give_back_large_blocks
+from engine.loading.experience import remember_answer
+from engine.loading.good_settings import GoodSettings
+from engine.loading.learned import Learned
+from engine.loading.lessons import LessonsFiles
+from engine.loading.loading import LoadedTarget, draft_dtype, load_planned, load_ready
+from engine.loading.pair import Pair
+from engine.loading.pair_measurement import PairMeasurements
+from engine.loading.planning import context_for
+from engine.loading.preparation import COMPRESSED
+from engine.loading.retreat import load_retreating
+from engine.loading.sampled_methods import SAMPLED, sampled_method
+from engine.loading.self_draft import COPY, load_copies
 from engine.model.context import Context
 from engine.model.device import choose_device
 from engine.model.guarded_context import GuardedContext
 from engine.model.probe import require_faithful_tree
 from engine.model.shared_context import SharedContext
-from engine.pair import Pair
-from engine.pair_measurement import PairMeasurements
 from engine.passing import layers_seen
-from engine.planning import context_for
-from engine.preparation import COMPRESSED
 from engine.protocol.messages import (
     ChatMessage,
     Count,
@@ -39,11 +42,8 @@ from engine.protocol.messages import (
     Statistics,
 )
 from engine.protocol.options import GenerateOptions, LoadOptions
-from engine.retreat import load_retreating
 from engine.round_events import RoundEvents
-from engine.sampled_methods import SAMPLED, sampled_method
 from engine.sampling import Sampler, Uniforms
-from engine.self_draft import COPY, load_copies
 from engine.speculation.acceptance_counts import counted
 from engine.speculation.answer import Answer
 from engine.speculation.autoregression import Autoregression

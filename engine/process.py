@@ -44,8 +44,8 @@ from engine.protocol.watching import Inspect, Watch
 from engine.watcher import Watcher
 
 if TYPE_CHECKING:
-    from engine.appraisal import Appraiser
     from engine.engine import Engine
+    from engine.loading.appraisal import Appraiser
 
 OOM_SCORE = 500  # added to what the process inherits; weighs as much as half of the machine's memory
 SECONDS_TO_COUNT = 10.0  # a pattern of the model's tokenizer may never end
@@ -150,7 +150,7 @@ class EngineProcess:
 
     def _appraised(self, question: Appraise) -> Appraised:
         self._reading.result()  # imports that meet in two threads can see each other half done
-        from engine.appraisal import Appraiser  # noqa: PLC0415  # torch
+        from engine.loading.appraisal import Appraiser  # noqa: PLC0415  # torch
 
         self._appraiser = self._appraiser or Appraiser(loaded=self._engine is not None)
         return self._appraiser.appraise(question)
@@ -171,7 +171,7 @@ class EngineProcess:
         self._cancellation.check()
         self._reading.result()
         from engine.engine import load  # noqa: PLC0415  # torch, which is read by now
-        from engine.pair import open_pair  # noqa: PLC0415
+        from engine.loading.pair import open_pair  # noqa: PLC0415
 
         if isinstance(request, Load):
             if self._engine and self._engine.options == request.options:
@@ -221,9 +221,9 @@ def _read_ahead(reading: "Future[None]") -> None:
     """Import what every load needs while the application opens its window: torch alone takes seconds."""
     gc.disable()  # nothing of this goes again, and looking for garbage in it took a fifth of the time
     try:
-        import engine.appraisal  # noqa: PLC0415
         import engine.engine  # noqa: PLC0415
-        import engine.pair  # noqa: F401, PLC0415
+        import engine.loading.appraisal  # noqa: PLC0415
+        import engine.loading.pair  # noqa: F401, PLC0415
     except BaseException as error:  # noqa: BLE001  # for the load, where it becomes an event; it would wait for ever
         reading.set_exception(error)
     else:

@@ -15,10 +15,10 @@ from engine.weights.verdict import gib
 if TYPE_CHECKING:
     import torch
 
-    from engine.pair import Pair
+    from engine.loading.pair import Pair
+    from engine.loading.rates_file import Experience, Measured
     from engine.weights.machine import Rates
     from engine.weights.placement import Plan
-    from engine.weights.rates_file import Experience, Measured
 
 PURPOSES = {
     "layers": "target layers", "rest": "embeddings, head", "kv": "context", "buffers": "a pass's working space",
@@ -55,10 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def plan(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
     # torch is imported only behind a command line that makes sense
-    from engine.experience import recall_answer  # noqa: PLC0415
+    from engine.loading.experience import recall_answer  # noqa: PLC0415
+    from engine.loading.pair import open_pair  # noqa: PLC0415
+    from engine.loading.planning import Question, plan_pair, usual_rates  # noqa: PLC0415
     from engine.model.device import choose_device  # noqa: PLC0415
-    from engine.pair import open_pair  # noqa: PLC0415
-    from engine.planning import Question, plan_pair, usual_rates  # noqa: PLC0415
 
     pair = open_pair(LoadOptions(arguments.target, arguments.draft, arguments.device, context_tokens=arguments.context))
     SpeculationOptions(budget=arguments.budget).check()
@@ -89,8 +89,8 @@ def plan(arguments: argparse.Namespace) -> None:
 
 def _measured(pair: "Pair", device: "torch.device", arguments: argparse.Namespace) -> "Measured | None":
     """This machine's rates with this target, if they are known or asked for."""
-    from engine.loading import cache_root  # noqa: PLC0415
-    from engine.rates import bench_of  # noqa: PLC0415
+    from engine.loading.loading import cache_root  # noqa: PLC0415
+    from engine.loading.rates import bench_of  # noqa: PLC0415
 
     bench = bench_of(pair.target, arguments.weights, device, cache_root(LoadOptions()))
     return bench.measure(lambda: None) if arguments.measure else bench.recall()

@@ -11,7 +11,7 @@ from typing import Any
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
 from engine.errors import InputError
-from engine.pair import open_pair
+from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage, Finished, Loaded, Loading, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.text.prompt import Prompt

@@ -24,13 +24,13 @@ import torch
 
 from engine.cli.session import Session
 from engine.errors import CoppiceError
-from engine.loading import cache_root
+from engine.loading.loading import cache_root
+from engine.loading.planning import Question, plan_pair
+from engine.loading.rates import bench_of
 from engine.model.checkpoint import open_checkpoint
 from engine.model.device import choose_device
-from engine.planning import Question, plan_pair
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SpeculationOptions
-from engine.rates import bench_of
 from engine.stats import peak_rss_bytes, peak_vram_bytes
 from engine.weights.memory import process_bytes
 from engine.weights.placement import Override, Plan

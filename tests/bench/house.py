@@ -200,7 +200,7 @@ def files_of_a_round(budget: int) -> dict[str, Any]:
     """Files and rooms that the third round of an answer enters; `budget` 0 is the default method."""
     from engine.cancellation import Cancellation  # torch: only where a round is asked for
     from engine.engine import Engine, load
-    from engine.pair import open_pair
+    from engine.loading.pair import open_pair
     from engine.protocol.messages import ChatMessage, Round
     from engine.protocol.options import GenerateOptions, LoadOptions, SpeculationOptions
 

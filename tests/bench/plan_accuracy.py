@@ -19,13 +19,13 @@ from typing import Any, TypeVar
 import torch
 
 from engine.cancellation import Cancellation
-from engine.loading import LoadedTarget, load_planned, plan_target
+from engine.loading.loading import LoadedTarget, load_planned, plan_target
+from engine.loading.planning import Question, plan_pair
+from engine.loading.rates import bench_of
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.device import choose_device
-from engine.planning import Question, plan_pair
 from engine.protocol.options import LoadOptions, Place
-from engine.rates import bench_of
 from engine.weights.needs import Workload
 from engine.weights.placement import Override
 from tests.bench.inflate import EMBEDDED, inflate

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
-from engine.pair import open_pair
+from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage, Event, Finished, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.watching import Watch

@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
-from engine.appraisal import Appraiser
 from engine.errors import CoppiceError
+from engine.loading.appraisal import Appraiser
 from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context

@@ -21,16 +21,16 @@ import huggingface_hub.constants
 import pytest
 import torch
 
-from engine.appraisal import Appraiser
 from engine.cancellation import Cancellation
 from engine.cli import plan as plan_command
 from engine.cli.arguments import Parser
 from engine.cli.baselines import BASELINES
 from engine.engine import load
 from engine.errors import CoppiceError
+from engine.loading.appraisal import Appraiser
+from engine.loading.pair import open_pair
+from engine.loading.preparation import prepare_model, prepared_folder
 from engine.model.checkpoint import open_checkpoint
-from engine.pair import open_pair
-from engine.preparation import prepare_model, prepared_folder
 from engine.protocol.messages import Appraise
 from engine.protocol.options import GenerateOptions, LoadOptions
 from tests.engine.model.broken_folders import edit_json

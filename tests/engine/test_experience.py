@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from engine.cancellation import Cancellation
-from engine.experience import LEAST_PASSES, recall_answer, remember_answer
-from engine.loading import plan_target
+from engine.loading.experience import LEAST_PASSES, recall_answer, remember_answer
+from engine.loading.loading import plan_target
+from engine.loading.pair import Pair, open_pair
 from engine.model.device import choose_device
-from engine.pair import Pair, open_pair
 from engine.protocol.messages import Seconds, Statistics
 from engine.protocol.options import LoadOptions, SpeculationOptions
 from engine.weights.placement import Plan

@@ -10,7 +10,7 @@ from torch import Tensor
 from engine import passing, watcher
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
-from engine.pair import open_pair
+from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.watching import Drafted, Passing, Tree, Watch

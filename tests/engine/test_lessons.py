@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from engine.cli.session import Session
-from engine.learned import Learned
-from engine.lessons import VERSION, Lessons, LessonsFiles
-from engine.pair import open_pair
+from engine.loading.learned import Learned
+from engine.loading.lessons import VERSION, Lessons, LessonsFiles
+from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.prospect import Prospects

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.cancellation import Cancellation
-from engine.loading import LoadedTarget, load_planned, plan_target
+from engine.loading.loading import LoadedTarget, load_planned, plan_target
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.protocol.options import LoadOptions

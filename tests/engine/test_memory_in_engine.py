@@ -14,8 +14,8 @@ import torch
 from engine import engine as engine_room
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
-from engine.loading import load_planned, load_ready
-from engine.pair import Pair, open_pair
+from engine.loading.loading import load_planned, load_ready
+from engine.loading.pair import Pair, open_pair
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SpeculationOptions
 from engine.text.prompt import Prompt
@@ -103,7 +103,7 @@ def test_nothing_is_written_before_the_answer_is_told(monkeypatch: pytest.Monkey
         written.append(path.name)
         yield BytesIO()
 
-    for module in ("engine.good_settings", "engine.lessons", "engine.weights.rates_file"):
+    for module in ("engine.loading.good_settings", "engine.loading.lessons", "engine.loading.rates_file"):
         monkeypatch.setattr(f"{module}.replaced_atomically", recorded)
     for event in engine.generate(2, prompt, options):
         if isinstance(event, Finished):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from engine.errors import InputError
-from engine.pair import open_pair
-from engine.pair_measurement import PairMeasurement, PairMeasurements
+from engine.loading.pair import open_pair
+from engine.loading.pair_measurement import PairMeasurement, PairMeasurements
 from engine.protocol.options import NO_DRAFT, LoadOptions, SamplingOptions
 from engine.speculation.tree_size import PassTimes
 

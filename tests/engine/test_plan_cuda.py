@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.loading.rates import bench_of
 from engine.model.checkpoint import open_checkpoint
 from engine.model.layerwise import load_layerwise
 from engine.protocol.options import EMBEDDED
-from engine.rates import bench_of
 from engine.stats import peak_rss_bytes
 from tests.bench.inflate import inflate
 from tests.bench.plan_accuracy import peaks

@@ -10,8 +10,8 @@ import torch
 
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, InputError, ModelError
+from engine.loading.preparation import prepare_model, prepared_folder, source_fingerprint, storage
 from engine.model.checkpoint import Checkpoint, open_checkpoint
-from engine.preparation import prepare_model, prepared_folder, source_fingerprint, storage
 from engine.weights.prepared import open_prepared
 from engine.weights.quantise import codec_named
 from tests.campaigns.extent import is_whole
@@ -103,7 +103,7 @@ from pathlib import Path
 from engine.cancellation import Cancellation
 from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import open_checkpoint
-from engine.preparation import prepare_model, storage
+from engine.loading.preparation import prepare_model, storage
 
 def peak_bytes():  # of this program alone: rusage would count what the one that started it had held
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -8,13 +8,13 @@ import torch
 from engine.cancellation import Cancellation
 from engine.engine import load
 from engine.errors import Cancelled
+from engine.loading import measuring
+from engine.loading.pair import open_pair
+from engine.loading.rates import bench_of
+from engine.loading.rates_file import NAME
 from engine.model.checkpoint import open_checkpoint
-from engine.pair import open_pair
 from engine.protocol.messages import Loading
 from engine.protocol.options import EMBEDDED, LoadOptions
-from engine.rates import bench_of
-from engine.weights import measuring
-from engine.weights.rates_file import NAME
 
 CPU = torch.device("cpu")
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from engine import retreat
 from engine.cancellation import Cancellation
 from engine.errors import ModelError, OutOfMemory
-from engine.good_settings import DAY, GoodSettings, Setting
-from engine.pair import Pair, open_pair
+from engine.loading import retreat
+from engine.loading.good_settings import DAY, GoodSettings, Setting
+from engine.loading.pair import Pair, open_pair
 from engine.protocol.messages import Event, Loading
 from engine.protocol.options import LoadOptions
 from engine.weights.machine import GIB, Memory

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from engine.errors import ModelError
+from engine.loading.planning import needs_of
 from engine.model.checkpoint import open_checkpoint
 from engine.model.facts import holds_facts, open_facts
 from engine.model.sizes import model_sizes
-from engine.planning import needs_of
 from tests.engine.tiny_models import FAMILIES, tiny_model
 
 CPU = torch.device("cpu")

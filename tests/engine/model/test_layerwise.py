@@ -23,7 +23,7 @@ MIB = 1 << 20
 LOADING = """
 import json, sys
 import torch
-from engine.allocator import give_back_large_blocks
+from engine.loading.allocator import give_back_large_blocks
 from engine.model import layerwise
 from engine.model.checkpoint import open_checkpoint
 from engine.model.layerwise import load_layerwise

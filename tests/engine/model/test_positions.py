@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from engine.errors import InputError
+from engine.loading.planning import context_for
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import open_checkpoint
 from engine.model.positions import UNKNOWN, longest_sequence
 from engine.model.sizes import model_sizes
-from engine.planning import context_for
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.model.test_sizes import loaded
 from tests.engine.tiny_models import BASE, FAMILIES, tiny_config, tiny_model

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from engine.weights import rates_file
+from engine.loading import rates_file
+from engine.loading.rates_file import NAME, Experience, RatesFile
 from engine.weights.machine import CPU_RATES
 from engine.weights.pace import Pace
-from engine.weights.rates_file import NAME, Experience, RatesFile
 
 RATES = replace(CPU_RATES, products=Pace(((1, 0.2), (64, 0.4))), attention=Pace(((1, 0.1),)))
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.weights.rates_file import Experience, RatesFile
+from engine.loading.rates_file import Experience, RatesFile
 from engine.weights.volume import volume_of
 from tests.engine.weights.test_rates_file import RATES
 

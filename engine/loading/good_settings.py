@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from engine.loading import cache_root
+from engine.loading.loading import cache_root
+from engine.loading.pair import Pair
+from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint
-from engine.pair import Pair
-from engine.preparation import source_fingerprint
 from engine.protocol.options import LoadOptions
 from engine.speculation.tree_limit import MOST_PATIENCE, PATIENCE
 from engine.weights.atomic_file import replaced_atomically

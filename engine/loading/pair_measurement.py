@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import InputError
-from engine.loading import cache_root
-from engine.pair import Pair
-from engine.preparation import source_fingerprint
+from engine.loading.loading import cache_root
+from engine.loading.pair import Pair
+from engine.loading.preparation import source_fingerprint
 from engine.protocol.options import NO_DRAFT, SELF_DRAFT, SamplingOptions
 from engine.speculation.acceptance_vector import AcceptanceVector, checked
 from engine.speculation.tree_size import PassTimes

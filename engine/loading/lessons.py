@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from engine.loading import cache_root
-from engine.pair import Pair
-from engine.pair_measurement import names_of, placement_of
+from engine.loading.loading import cache_root
+from engine.loading.pair import Pair
+from engine.loading.pair_measurement import names_of, placement_of
 from engine.protocol.options import GenerateOptions
 from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.calibration import Calibration

@@ -12,15 +12,7 @@ from pathlib import Path
 import torch
 
 from engine.errors import ModelError
-from engine.model.checkpoint import Checkpoint
-from engine.model.device import choose_dtype
-from engine.model.overhead import layer_overhead_seconds
-from engine.model.sizes import model_sizes
-from engine.planning import lies_in_shards, needs_of, usual_rates
-from engine.preparation import COMPRESSED, storage
-from engine.weights.lane import CudaLane
-from engine.weights.machine import Rates
-from engine.weights.measuring import (
+from engine.loading.measuring import (
     READ_BYTES,
     Setting,
     attention_pace,
@@ -30,8 +22,16 @@ from engine.weights.measuring import (
     product_pace,
     unpacking_rate,
 )
+from engine.loading.planning import lies_in_shards, needs_of, usual_rates
+from engine.loading.preparation import COMPRESSED, storage
+from engine.loading.rates_file import Measured, RatesFile
+from engine.model.checkpoint import Checkpoint
+from engine.model.device import choose_dtype
+from engine.model.overhead import layer_overhead_seconds
+from engine.model.sizes import model_sizes
+from engine.weights.lane import CudaLane
+from engine.weights.machine import Rates
 from engine.weights.needs import ModelNeeds
-from engine.weights.rates_file import Measured, RatesFile
 from engine.weights.volume import volume_of
 
 GIGA, TERA = 1e9, 1e12

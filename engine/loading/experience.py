@@ -1,11 +1,11 @@
 """What a pair's last answer gave, remembered for the next plan: a figure of its own is better than a published one."""
 
-from engine.loading import cache_root
-from engine.pair import Pair
-from engine.planning import pair_key
+from engine.loading.loading import cache_root
+from engine.loading.pair import Pair
+from engine.loading.planning import pair_key
+from engine.loading.rates_file import Experience, RatesFile
 from engine.protocol.messages import Statistics
 from engine.protocol.options import LoadOptions, SpeculationOptions
-from engine.weights.rates_file import Experience, RatesFile
 
 LEAST_PASSES = 8  # fewer say little
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from engine.loading.pair_measurement import PairMeasurement, PairMeasurements
 from engine.model.context import Context
 from engine.model.guarded_context import GuardedContext
-from engine.pair_measurement import PairMeasurement, PairMeasurements
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.acceptance_vector import PRIOR

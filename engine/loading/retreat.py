@@ -8,10 +8,10 @@ import torch
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError, OutOfMemory
-from engine.good_settings import GoodSettings, Setting
-from engine.loading import plan_target
+from engine.loading.good_settings import GoodSettings, Setting
+from engine.loading.loading import plan_target
+from engine.loading.pair import Pair
 from engine.model.shortage import HINT, give_back_memory, shortage_of
-from engine.pair import Pair
 from engine.protocol.messages import Event, Loading
 from engine.weights.placement import Plan
 

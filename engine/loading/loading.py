@@ -9,16 +9,17 @@ import torch
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError
+from engine.loading.planning import Question, pair_key, plan_pair
+from engine.loading.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
+from engine.loading.rates import bench_of
+from engine.loading.rates_file import Measured, RatesFile
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.layerwise import load_layerwise
 from engine.model.network import Network
 from engine.model.skeleton import Skeleton, build_skeleton
-from engine.planning import Question, pair_key, plan_pair
-from engine.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
 from engine.protocol.messages import Loading
 from engine.protocol.options import SELF_DRAFT, LoadOptions
-from engine.rates import bench_of
 from engine.weights.arrangement import Tier
 from engine.weights.lane import CudaLane
 from engine.weights.layer_stream import LayerStream, StreamOptions
@@ -26,7 +27,6 @@ from engine.weights.layout import LayerLayout
 from engine.weights.placement import Override, Plan
 from engine.weights.prepared import open_prepared
 from engine.weights.quantise import codec_named
-from engine.weights.rates_file import Measured, RatesFile
 from engine.weights.shards import layout_of_shards
 
 Progress = Generator[Loading, None, "LoadedTarget"]

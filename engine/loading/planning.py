@@ -11,11 +11,11 @@ from itertools import pairwise
 import torch
 
 from engine.errors import InputError
+from engine.loading.preparation import COMPRESSED, storage
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.sizes import LayerSizes, ModelSizes, model_sizes
 from engine.model.stored_weights import StoredWeight
-from engine.preparation import COMPRESSED, storage
 from engine.protocol.options import AUTO_ROOM, SELF_DRAFT, LoadOptions
 from engine.weights.arrangement import streamed_layers
 from engine.weights.layout import round_up

@@ -8,21 +8,21 @@ import psutil
 import torch
 
 from engine.errors import CoppiceError
-from engine.loading import cache_root
+from engine.loading.loading import cache_root
+from engine.loading.planning import Question, context_for, pair_key, plan_pair
+from engine.loading.rates import bench_of
+from engine.loading.rates_file import RatesFile
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.device import choose_device
 from engine.model.facts import holds_facts, open_facts
 from engine.model.sizes import ModelSizes, model_sizes
 from engine.model.source import ModelRole, find_folder
-from engine.planning import Question, context_for, pair_key, plan_pair
 from engine.protocol.messages import Appraise, Appraised, LayersAt
 from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
-from engine.rates import bench_of
 from engine.weights.machine import Memory
 from engine.weights.memory import memory_now
 from engine.weights.placement import Override, Plan
-from engine.weights.rates_file import RatesFile
 
 LIBRARY_BYTES = 450 << 20  # torch and transformers, where they could not be weighed alone
 KNOWN = 256  # checkpoints whose tables are kept

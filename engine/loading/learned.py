@@ -2,8 +2,8 @@
 
 from collections.abc import Hashable
 
-from engine.lessons import Lessons, LessonsFiles, settings_of
-from engine.planning import AUTO_BUDGET
+from engine.loading.lessons import Lessons, LessonsFiles, settings_of
+from engine.loading.planning import AUTO_BUDGET
 from engine.protocol.options import GenerateOptions
 from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.auto import Auto

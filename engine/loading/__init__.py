@@ -1,0 +1,1 @@
+"""From a folder to an engine that answers: plan, load, retry, and what earlier answers taught."""
