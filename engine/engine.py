@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 
 from engine.cancellation import Cancellation
-from engine.description import describe_model, describe_residence
 from engine.errors import Cancelled, InputError
 from engine.loading.allocator import give_back_large_blocks
 from engine.loading.experience import remember_answer
@@ -29,7 +28,10 @@ from engine.model.device import choose_device
 from engine.model.guarded_context import GuardedContext
 from engine.model.probe import require_faithful_tree
 from engine.model.shared_context import SharedContext
-from engine.passing import layers_seen
+from engine.observing.description import describe_model, describe_residence
+from engine.observing.passing import layers_seen
+from engine.observing.round_events import RoundEvents
+from engine.observing.watcher import Watcher
 from engine.protocol.messages import (
     ChatMessage,
     Count,
@@ -42,7 +44,6 @@ from engine.protocol.messages import (
     Statistics,
 )
 from engine.protocol.options import GenerateOptions, LoadOptions
-from engine.round_events import RoundEvents
 from engine.sampling import Sampler, Uniforms
 from engine.speculation.acceptance_counts import counted
 from engine.speculation.answer import Answer
@@ -58,7 +59,6 @@ from engine.speculation.witness import Witness
 from engine.stats import Stopwatch
 from engine.text.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
 from engine.text.tokenizer import Tokenizer
-from engine.watcher import Watcher
 from engine.weights.memory import memory_now
 from engine.weights.needs import Workload
 from engine.weights.placement import Plan

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from engine.answerer import Answerer
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, CoppiceError, InputError
 from engine.model.shortage import shortage_of
+from engine.observing.answerer import Answerer
+from engine.observing.watcher import Watcher
 from engine.protocol.messages import (
     PROTOCOL,
     UNHEARD_EXIT,
@@ -41,7 +42,6 @@ from engine.protocol.messages import (
     Shutdown,
 )
 from engine.protocol.watching import Inspect, Watch
-from engine.watcher import Watcher
 
 if TYPE_CHECKING:
     from engine.engine import Engine

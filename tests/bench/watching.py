@@ -17,10 +17,10 @@ from pathlib import Path
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
 from engine.loading.pair import open_pair
+from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Event, Finished, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.watching import Watch
-from engine.watcher import Watcher
 from tests.bench.inflate import EMBEDDED, inflate
 
 STORY = (ChatMessage("user", "Tell me a story about a dragon."),)

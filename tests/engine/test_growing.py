@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 from torch import Tensor
 
-from engine import passing, watcher
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
 from engine.loading.pair import open_pair
+from engine.observing import passing, watcher
+from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.watching import Drafted, Passing, Tree, Watch
-from engine.watcher import Watcher
 from engine.weights.disk import DiskReader
 from engine.weights.layout import LayerLayout
 from tests.campaigns.extent import choose

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 import engine
-from engine.answerer import Answerer
 from engine.errors import ModelError
+from engine.observing.answerer import Answerer
 from engine.process import _read_ahead
 from engine.protocol.messages import Appraise, Appraised, Cancel, Count, Counted, Event, Failed, Generate, Load
 from engine.protocol.options import GenerateOptions, LoadOptions

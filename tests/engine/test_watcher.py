@@ -8,11 +8,11 @@ from typing import cast
 import pytest
 import torch
 
+from engine.observing.watcher import DRAFTS_APART, Watcher
 from engine.protocol.messages import Event
 from engine.protocol.watching import Drafted, Inspect, Passing, Watch
 from engine.speculation import verdicts
 from engine.speculation.tree import Path, Tree
-from engine.watcher import DRAFTS_APART, Watcher
 
 TREE = Tree((5, 6, 7), (-1, 0, 0), (0.0, -0.5, -1.0))
 PATH = Path((0, 1), bonus=3)
@@ -48,7 +48,7 @@ def test_nothing_is_told_unasked(watcher: Watcher, posted: list[Event]) -> None:
 def test_drafts_are_told_with_their_round_and_not_too_often(
     watcher: Watcher, posted: list[Event], now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.watcher.SLOW_ROUND", 0.0)
+    monkeypatch.setattr("engine.observing.watcher.SLOW_ROUND", 0.0)
     watcher.watch(Watch(drafts=True))
     for _ in range(3):
         watcher.drafted(TREE)
@@ -63,7 +63,7 @@ def test_drafts_are_told_with_their_round_and_not_too_often(
 def test_a_tree_that_grew_too_soon_is_told_of_at_one_of_the_next_layers(
     watcher: Watcher, posted: list[Event], now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.watcher.SLOW_ROUND", 0.0)
+    monkeypatch.setattr("engine.observing.watcher.SLOW_ROUND", 0.0)
     watcher.watch(Watch(drafts=True))
     watcher.grown(lambda: Tree((5, 6), (-1, 0), (0.0, -0.5)))
     watcher.drafted(TREE)
@@ -162,7 +162,7 @@ def test_verdicts_are_taken_once(watcher: Watcher) -> None:
 def test_alternatives_are_those_of_the_rounds_that_are_remembered(
     watcher: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.watcher.MOST_JUDGED", 2 * len(TREE.tokens))
+    monkeypatch.setattr("engine.observing.watcher.MOST_JUDGED", 2 * len(TREE.tokens))
     watcher.watch(Watch(verdicts=True))
     watcher.verified(TREE, LOGITS, PATH)
     inspected = watcher.answer(Inspect(9, 0, 1))
@@ -189,7 +189,7 @@ def test_alternatives_are_those_of_the_rounds_that_are_remembered(
 def test_a_watch_that_ends_while_a_round_is_kept_leaves_no_count_behind(
     watcher: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.watcher.MOST_JUDGED", 2 * len(TREE.tokens))
+    monkeypatch.setattr("engine.observing.watcher.MOST_JUDGED", 2 * len(TREE.tokens))
     others = [lambda: watcher.watch(Watch()), lambda: watcher.watch(Watch(verdicts=True))]
     is_second = iter((False, True, False, False))
 

@@ -4,10 +4,10 @@ from array import array
 
 import pytest
 
+from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Finished, Round
 from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.watching import Watch
-from engine.watcher import Watcher
 from tests.engine.test_engine import Loads, loads
 
 __all__ = ["loads"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.passing import layers_seen
+from engine.observing.passing import layers_seen
 from engine.weights.arrangement import Tier
 from engine.weights.lane import Lane
 from tests.engine.weights.stand_in import StandInLane

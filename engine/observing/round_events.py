@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from statistics import median_low
 from typing import Protocol
 
-from engine.packing import pack_tree
+from engine.observing.packing import pack_tree
 from engine.protocol.messages import Round, Seconds
 from engine.protocol.watching import Verdicts
 from engine.speculation.answer import Written

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.packing import pack_tree
-from engine.passing import Passes, Stream
+from engine.observing.packing import pack_tree
+from engine.observing.passing import Passes, Stream
 from engine.protocol.messages import Event
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
 from engine.speculation.merging import enlarge

@@ -1,0 +1,1 @@
+"""What a watcher is told of the rounds while they happen."""
