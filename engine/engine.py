@@ -59,9 +59,9 @@ from engine.speculation.witness import Witness
 from engine.stats import Stopwatch
 from engine.text.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
 from engine.text.tokenizer import Tokenizer
-from engine.weights.memory import memory_now
-from engine.weights.needs import Workload
-from engine.weights.placement import Plan
+from engine.weights.planning.memory import memory_now
+from engine.weights.planning.needs import Workload
+from engine.weights.planning.placement import Plan
 
 
 def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, "Engine"]:

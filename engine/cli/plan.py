@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli import values
 from engine.protocol.options import DEVICES, EMBEDDED, PLACES, WEIGHTS, LoadOptions, SpeculationOptions
-from engine.weights.placement import Override
-from engine.weights.verdict import gib
+from engine.weights.planning.placement import Override
+from engine.weights.planning.verdict import gib
 
 if TYPE_CHECKING:
     import torch
 
     from engine.loading.pair import Pair
     from engine.loading.rates_file import Experience, Measured
-    from engine.weights.machine import Rates
-    from engine.weights.placement import Plan
+    from engine.weights.planning.machine import Rates
+    from engine.weights.planning.placement import Plan
 
 PURPOSES = {
     "layers": "target layers", "rest": "embeddings, head", "kv": "context", "buffers": "a pass's working space",
@@ -107,7 +107,7 @@ def _document(
 
     `measured_at` is null where the rates are assumed, `last_answer` where this pair has not written any yet.
     """
-    from engine.weights.memory import process_bytes  # noqa: PLC0415
+    from engine.weights.planning.memory import process_bytes  # noqa: PLC0415
 
     taken, room, forecast = found.bytes, found.room, found.forecast
     return {

@@ -21,9 +21,9 @@ from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint
 from engine.protocol.options import LoadOptions
 from engine.speculation.tree_limit import MOST_PATIENCE, PATIENCE
-from engine.weights.atomic_file import replaced_atomically
-from engine.weights.machine import Memory
-from engine.weights.verdict import gib
+from engine.weights.planning.machine import Memory
+from engine.weights.planning.verdict import gib
+from engine.weights.store.atomic_file import replaced_atomically
 
 NAME = "memory.json"
 VERSION = 1

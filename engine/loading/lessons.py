@@ -17,7 +17,7 @@ from engine.protocol.options import GenerateOptions
 from engine.speculation.acceptance_counts import AcceptanceCounts
 from engine.speculation.calibration import Calibration
 from engine.speculation.prospect import Prospects
-from engine.weights.atomic_file import replaced_atomically
+from engine.weights.store.atomic_file import replaced_atomically
 
 VERSION = 4
 LARGEST_FILE = 1 << 20  # bytes; one of ours has some 20,000

@@ -20,14 +20,14 @@ from engine.model.network import Network
 from engine.model.skeleton import Skeleton, build_skeleton
 from engine.protocol.messages import Loading
 from engine.protocol.options import SELF_DRAFT, LoadOptions
-from engine.weights.arrangement import Tier
-from engine.weights.lane import CudaLane
-from engine.weights.layer_stream import LayerStream, StreamOptions
-from engine.weights.layout import LayerLayout
-from engine.weights.placement import Override, Plan
-from engine.weights.prepared import open_prepared
-from engine.weights.quantise import codec_named
-from engine.weights.shards import layout_of_shards
+from engine.weights.codecs.quantise import codec_named
+from engine.weights.planning.arrangement import Tier
+from engine.weights.planning.placement import Override, Plan
+from engine.weights.store.layout import LayerLayout
+from engine.weights.store.prepared import open_prepared
+from engine.weights.store.shards import layout_of_shards
+from engine.weights.streaming.lane import CudaLane
+from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 
 Progress = Generator[Loading, None, "LoadedTarget"]
 

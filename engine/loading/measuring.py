@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.weights.disk import DiskReader
-from engine.weights.host_memory import HostArena
-from engine.weights.lane import Lane
-from engine.weights.layout import LayerLayout, Segment
-from engine.weights.needs import ModelNeeds
-from engine.weights.pace import Pace
-from engine.weights.quantise import codec_named
+from engine.weights.codecs.quantise import codec_named
+from engine.weights.planning.needs import ModelNeeds
+from engine.weights.planning.pace import Pace
+from engine.weights.store.disk import DiskReader
+from engine.weights.store.layout import LayerLayout, Segment
+from engine.weights.streaming.host_memory import HostArena
+from engine.weights.streaming.lane import Lane
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.4  # at once, and after which no further read begins

@@ -16,7 +16,7 @@ from engine.loading.preparation import source_fingerprint
 from engine.protocol.options import NO_DRAFT, SELF_DRAFT, SamplingOptions
 from engine.speculation.acceptance_vector import AcceptanceVector, checked
 from engine.speculation.tree_size import PassTimes
-from engine.weights.atomic_file import replaced_atomically
+from engine.weights.store.atomic_file import replaced_atomically
 
 VERSION = 1
 AGAIN = "Measure it with `bench --calibrate`."

@@ -17,13 +17,13 @@ from engine.model.device import choose_dtype
 from engine.model.sizes import LayerSizes, ModelSizes, model_sizes
 from engine.model.stored_weights import StoredWeight
 from engine.protocol.options import AUTO_ROOM, SELF_DRAFT, LoadOptions
-from engine.weights.arrangement import streamed_layers
-from engine.weights.layout import round_up
-from engine.weights.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates
-from engine.weights.memory import memory_now
-from engine.weights.needs import Codec, Layer, ModelNeeds, PassShape, Workload
-from engine.weights.placement import Override, Plan, plan
-from engine.weights.quantise import stored_bytes
+from engine.weights.codecs.quantise import stored_bytes
+from engine.weights.planning.arrangement import streamed_layers
+from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates
+from engine.weights.planning.memory import memory_now
+from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, Workload
+from engine.weights.planning.placement import Override, Plan, plan
+from engine.weights.store.layout import round_up
 
 DEFAULT_CONTEXT_TOKENS = 8192
 AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known

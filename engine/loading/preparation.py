@@ -11,11 +11,11 @@ from engine.errors import InputError
 from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import CONFIG, Checkpoint
 from engine.model.device import DTYPES
-from engine.weights.fingerprint import fingerprint
-from engine.weights.manifest import Recipe
-from engine.weights.prepared import folder_name
-from engine.weights.preparing import PrepareProgress, Work, prepare
-from engine.weights.quantise import codec_named
+from engine.weights.codecs.quantise import codec_named
+from engine.weights.store.fingerprint import fingerprint
+from engine.weights.store.manifest import Recipe
+from engine.weights.store.prepared import folder_name
+from engine.weights.store.preparing import PrepareProgress, Work, prepare
 
 COMPRESSED = ("nf4", "int8")
 

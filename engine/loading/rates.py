@@ -29,10 +29,10 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.overhead import layer_overhead_seconds
 from engine.model.sizes import model_sizes
-from engine.weights.lane import CudaLane
-from engine.weights.machine import Rates
-from engine.weights.needs import ModelNeeds
-from engine.weights.volume import volume_of
+from engine.weights.planning.machine import Rates
+from engine.weights.planning.needs import ModelNeeds
+from engine.weights.planning.volume import volume_of
+from engine.weights.streaming.lane import CudaLane
 
 GIGA, TERA = 1e9, 1e12
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.weights.atomic_file import replaced_atomically
-from engine.weights.machine import Rates
-from engine.weights.pace import Pace
+from engine.weights.planning.machine import Rates
+from engine.weights.planning.pace import Pace
+from engine.weights.store.atomic_file import replaced_atomically
 
 Found = TypeVar("Found")
 

@@ -13,7 +13,7 @@ from engine.loading.loading import plan_target
 from engine.loading.pair import Pair
 from engine.model.shortage import HINT, give_back_memory, shortage_of
 from engine.protocol.messages import Event, Loading
-from engine.weights.placement import Plan
+from engine.weights.planning.placement import Plan
 
 SHARES_KEPT = (7 / 8, 3 / 4, 1 / 2)  # of what was resident in the attempt before; one retry each
 CHOSEN_HINT = "The placement was chosen by hand and is not changed by itself: choose place 'auto', without force."

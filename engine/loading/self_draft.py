@@ -12,10 +12,10 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.twin import build_twin
 from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions
-from engine.weights.arrangement import streamed_layers
-from engine.weights.lane import CudaLane
-from engine.weights.layer_stream import LayerStream
-from engine.weights.quantise import codec_named
+from engine.weights.codecs.quantise import codec_named
+from engine.weights.planning.arrangement import streamed_layers
+from engine.weights.streaming.lane import CudaLane
+from engine.weights.streaming.layer_stream import LayerStream
 
 COPY = "nf4"
 

@@ -4,8 +4,8 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.network import Network
 from engine.protocol.messages import ModelInfo
 from engine.protocol.residence import Holding, Residence
-from engine.weights.arrangement import streamed_layers
-from engine.weights.placement import Plan
+from engine.weights.planning.arrangement import streamed_layers
+from engine.weights.planning.placement import Plan
 
 
 def describe_model(checkpoint: Checkpoint, network: Network, codec: str = "") -> ModelInfo:

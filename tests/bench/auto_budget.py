@@ -34,8 +34,8 @@ from engine.cli.session import Session, say
 from engine.protocol.messages import Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.text.prompt import Prompt
-from engine.weights.disk import DiskReader
-from engine.weights.layout import LayerLayout
+from engine.weights.store.disk import DiskReader
+from engine.weights.store.layout import LayerLayout
 from tests.bench.inflate import EMBEDDED, inflate
 
 DRAFT = EMBEDDED.parent / "demo-draft"

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from engine.weights.host_memory import HostArena
+from engine.weights.streaming.host_memory import HostArena
 
 WIDTH = 4096
 DTYPE = torch.bfloat16

@@ -26,8 +26,8 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.device import choose_device
 from engine.protocol.options import LoadOptions, Place
-from engine.weights.needs import Workload
-from engine.weights.placement import Override
+from engine.weights.planning.needs import Workload
+from engine.weights.planning.placement import Override
 from tests.bench.inflate import EMBEDDED, inflate
 from tests.engine.tiny_models import tiny_model
 

@@ -20,9 +20,9 @@ from engine.model.sizes import model_sizes
 from engine.model.source import EMBEDDED_MODELS
 from engine.protocol.messages import Appraise, Appraised
 from engine.protocol.options import LoadOptions, Place
-from engine.weights.host_memory import HostArena
-from engine.weights.machine import Memory
-from engine.weights.placement import Override
+from engine.weights.planning.machine import Memory
+from engine.weights.planning.placement import Override
+from engine.weights.streaming.host_memory import HostArena
 from tests.bench.inflate import inflate
 from tests.engine.model.test_facts import facts_of
 from tests.engine.tiny_models import FAMILIES, tiny_model

@@ -12,7 +12,7 @@ from engine.loading.pair import Pair, open_pair
 from engine.model.device import choose_device
 from engine.protocol.messages import Seconds, Statistics
 from engine.protocol.options import LoadOptions, SpeculationOptions
-from engine.weights.placement import Plan
+from engine.weights.planning.placement import Plan
 
 EIGHT = SpeculationOptions("specexec", 8)
 ANSWER = Statistics("specexec", 8, new_tokens=66, passes=20, drafted_nodes=160, seconds=Seconds(decode=5.0))

@@ -15,8 +15,8 @@ from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.watching import Drafted, Passing, Tree, Watch
-from engine.weights.disk import DiskReader
-from engine.weights.layout import LayerLayout
+from engine.weights.store.disk import DiskReader
+from engine.weights.store.layout import LayerLayout
 from tests.campaigns.extent import choose
 
 STORY = (ChatMessage("user", "Tell me a story about a dragon."),)

@@ -21,13 +21,13 @@ from engine.model.device import DTYPES, choose_dtype
 from engine.model.sizes import model_sizes
 from engine.protocol.options import SpeculationOptions
 from engine.speculation import specexec
-from engine.weights import needs as needs_room
-from engine.weights.layout import PAGE
-from engine.weights.machine import CPU_RATES
-from engine.weights.needs import Workload
-from engine.weights.placement import Override
-from engine.weights.prepared import open_prepared
-from engine.weights.shards import layout_of_shards
+from engine.weights.planning import needs as needs_room
+from engine.weights.planning.machine import CPU_RATES
+from engine.weights.planning.needs import Workload
+from engine.weights.planning.placement import Override
+from engine.weights.store.layout import PAGE
+from engine.weights.store.prepared import open_prepared
+from engine.weights.store.shards import layout_of_shards
 from tests.campaigns.extent import choose
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model

@@ -18,9 +18,9 @@ from engine.loading.good_settings import DAY, GoodSettings, Setting
 from engine.loading.pair import Pair, open_pair
 from engine.protocol.messages import Event, Loading
 from engine.protocol.options import LoadOptions
-from engine.weights.machine import GIB, Memory
-from engine.weights.needs import Workload
-from engine.weights.placement import Override, Plan, plan
+from engine.weights.planning.machine import GIB, Memory
+from engine.weights.planning.needs import Workload
+from engine.weights.planning.placement import Override, Plan, plan
 from tests.engine.weights.test_placement import gpu, model
 
 CPU = torch.device("cpu")

@@ -16,9 +16,9 @@ from engine.model.shared_context import SharedContext
 from engine.protocol.messages import Finished, Loaded, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.text.prompt import Prompt
-from engine.weights.machine import Memory
-from engine.weights.needs import Workload
-from engine.weights.placement import Override, plan
+from engine.weights.planning.machine import Memory
+from engine.weights.planning.needs import Workload
+from engine.weights.planning.placement import Override, plan
 from tests.campaigns.extent import choose
 from tests.engine.speculation.simulation import Machine, Trial
 from tests.engine.weights.test_placement import gpu, model

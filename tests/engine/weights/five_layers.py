@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from engine.cancellation import Cancellation
-from engine.weights.manifest import NAME, Recipe
-from engine.weights.prepared import layer_path, open_prepared, verify
-from engine.weights.preparing import PrepareProgress, Work, prepare
+from engine.weights.store.manifest import NAME, Recipe
+from engine.weights.store.prepared import layer_path, open_prepared, verify
+from engine.weights.store.preparing import PrepareProgress, Work, prepare
 
 LAYERS = 5
 

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from engine.weights.machine import Machine, Memory, Rates, Rings
-from engine.weights.needs import Codec, Layer, ModelNeeds, PassShape
+from engine.weights.planning.machine import Machine, Memory, Rates, Rings
+from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape
 
 MIB = 1 << 20
 

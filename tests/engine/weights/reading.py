@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from engine.weights.binding import stored_views
-from engine.weights.disk import DiskReader
-from engine.weights.host_memory import HostArena
-from engine.weights.layout import LayerLayout
+from engine.weights.store.disk import DiskReader
+from engine.weights.store.layout import LayerLayout
+from engine.weights.streaming.binding import stored_views
+from engine.weights.streaming.host_memory import HostArena
 
 
 def read(layout: LayerLayout, direct: bool = True) -> dict[str, Tensor]:

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.weights.expert_cache import Expert, ExpertCache
-from engine.weights.expert_choice import Situation, expected_distinct, single_is_faster, single_seconds, whole_seconds
-from engine.weights.expert_meter import ExpertMeter, Mixture, Pace
+from engine.weights.streaming.experts.cache import Expert, ExpertCache
+from engine.weights.streaming.experts.choice import (
+    Situation,
+    expected_distinct,
+    single_is_faster,
+    single_seconds,
+    whole_seconds,
+)
+from engine.weights.streaming.experts.meter import ExpertMeter, Mixture, Pace
 
 EXPERTS = st.tuples(st.integers(0, 3), st.integers(0, 7))
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from engine.weights.machine import Machine
-from engine.weights.needs import ModelNeeds, Workload
-from engine.weights.placement import Override, plan
+from engine.weights.planning.machine import Machine
+from engine.weights.planning.needs import ModelNeeds, Workload
+from engine.weights.planning.placement import Override, plan
 from tests.campaigns.extent import choose
 from tests.engine.weights.planned import machines, models
 

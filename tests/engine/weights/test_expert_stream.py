@@ -12,13 +12,13 @@ from torch import Tensor
 
 from engine.errors import Cancelled, ModelError
 from engine.model.context import Context
-from engine.weights.arrangement import Tier
-from engine.weights.expert_choice import Situation
-from engine.weights.expert_layout import slot_shape, split_layout
-from engine.weights.expert_modules import find_experts
-from engine.weights.layer_stream import LayerStream
-from engine.weights.layout import LayerLayout
-from engine.weights.quantise import codec_named
+from engine.weights.codecs.quantise import codec_named
+from engine.weights.planning.arrangement import Tier
+from engine.weights.store.layout import LayerLayout
+from engine.weights.streaming.experts.choice import Situation
+from engine.weights.streaming.experts.layout import slot_shape, split_layout
+from engine.weights.streaming.experts.modules import find_experts
+from engine.weights.streaming.layer_stream import LayerStream
 from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX, random_tree
 from tests.engine.resident import load_resident

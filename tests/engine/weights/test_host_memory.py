@@ -7,8 +7,8 @@ import psutil
 import pytest
 import torch
 
-from engine.weights import host_memory
-from engine.weights.host_memory import HostArena, arena_bytes
+from engine.weights.streaming import host_memory
+from engine.weights.streaming.host_memory import HostArena, arena_bytes
 
 MIB = 1 << 20
 ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")

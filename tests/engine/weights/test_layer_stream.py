@@ -14,12 +14,12 @@ from engine.errors import Cancelled, ModelError
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.skeleton import Skeleton, build_skeleton
-from engine.weights.arrangement import Tier
-from engine.weights.layer_stream import LayerStream, StreamOptions
-from engine.weights.layout import LayerLayout
-from engine.weights.packing import write_layer
-from engine.weights.quantise import codec_named
-from engine.weights.shards import layout_of_shards
+from engine.weights.codecs.quantise import codec_named
+from engine.weights.planning.arrangement import Tier
+from engine.weights.store.layout import LayerLayout
+from engine.weights.store.packing import write_layer
+from engine.weights.store.shards import layout_of_shards
+from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX, random_tree
 from tests.engine.resident import load_resident

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from engine.weights import memory
-from engine.weights.cgroup import granted_bytes
-from engine.weights.machine import GIB, Memory, Room
-from engine.weights.memory import memory_now, process_bytes
+from engine.weights.planning import memory
+from engine.weights.planning.cgroup import granted_bytes
+from engine.weights.planning.machine import GIB, Memory, Room
+from engine.weights.planning.memory import memory_now, process_bytes
 
 
 def system(monkeypatch: pytest.MonkeyPatch, total: int, available: int, granted: int | None = None) -> None:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from engine.errors import ModelError
-from engine.weights import packing
-from engine.weights.layout import PAGE, StoredTensor
-from engine.weights.packing import ALIGNMENT, DTYPES, digest_of, read_layout, write_layer
+from engine.weights.store import packing
+from engine.weights.store.layout import PAGE, StoredTensor
+from engine.weights.store.packing import ALIGNMENT, DTYPES, digest_of, read_layout, write_layer
 from tests.campaigns.extent import choose
 from tests.engine.weights.reading import assert_equal, read
 

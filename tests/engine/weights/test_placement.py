@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from engine.errors import InputError
-from engine.weights.layer_stream import StreamOptions
-from engine.weights.machine import CPU_RATES, GIB, GPU_RATES, Machine, Memory, Rates, Rings
-from engine.weights.needs import Codec, Layer, ModelNeeds, PassShape, Workload
-from engine.weights.placement import Override, plan
+from engine.weights.planning.machine import CPU_RATES, GIB, GPU_RATES, Machine, Memory, Rates, Rings
+from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, Workload
+from engine.weights.planning.placement import Override, plan
+from engine.weights.streaming.layer_stream import StreamOptions
 
 MIB = 1 << 20
 

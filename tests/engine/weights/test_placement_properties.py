@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.weights.arrangement import Tier, spread
-from engine.weights.machine import Machine
-from engine.weights.needs import ModelNeeds, Workload
-from engine.weights.placement import Override, Plan, plan
+from engine.weights.planning.arrangement import Tier, spread
+from engine.weights.planning.machine import Machine
+from engine.weights.planning.needs import ModelNeeds, Workload
+from engine.weights.planning.placement import Override, Plan, plan
 from tests.campaigns.extent import choose
 from tests.engine.weights.planned import MIB, machines, models
 

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, CoppiceError, ModelError
-from engine.weights import packing
-from engine.weights.prepared import delete_prepared, layer_path, open_prepared
-from engine.weights.preparing import prepare
+from engine.weights.store import packing
+from engine.weights.store.prepared import delete_prepared, layer_path, open_prepared
+from engine.weights.store.preparing import prepare
 from tests.engine.weights.five_layers import LAYERS, Maker, assert_whole, finish, flip, run, truncate
 
 Usage = namedtuple("Usage", "total used free")
@@ -73,7 +73,7 @@ def test_a_complete_model_is_not_made_nor_read_again(
 ) -> None:
     finish(folder, maker.work())
     maker.made.clear()
-    monkeypatch.setattr("engine.weights.prepared.digest_of", lambda path: pytest.fail("read a whole layer"))
+    monkeypatch.setattr("engine.weights.store.prepared.digest_of", lambda path: pytest.fail("read a whole layer"))
     assert all(step.kept for step in finish(folder, maker.work()))
     assert not maker.made
 
@@ -83,7 +83,7 @@ import sys, threading
 from pathlib import Path
 from engine.weights import packing
 from engine.cancellation import Cancellation
-from engine.weights.preparing import prepare
+from engine.weights.store.preparing import prepare
 from tests.engine.weights.five_layers import Maker
 
 original = packing._pieces

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.weights import nf4_unpacking
-from engine.weights.double_quantisation import compress, restore
-from engine.weights.quantise import codec_named
+from engine.weights.codecs import nf4_unpacking
+from engine.weights.codecs.double_quantisation import compress, restore
+from engine.weights.codecs.quantise import codec_named
 
 SHAPES = [(64, 64), (100, 192), (1200, 1792), (33, 4096)]
 TYPES = (torch.float32, torch.bfloat16, torch.float16)

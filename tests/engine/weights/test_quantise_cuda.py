@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 import torch
 
-from engine.weights import nf4_unpacking
-from engine.weights.quantise import codec_named
+from engine.weights.codecs import nf4_unpacking
+from engine.weights.codecs.quantise import codec_named
 from tests.engine.weights.quantise_cases import TYPES, random_weight
 
 pytestmark = pytest.mark.gpu

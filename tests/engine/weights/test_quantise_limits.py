@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.errors import ModelError
-from engine.weights import compressible
-from engine.weights.double_quantisation import compress
-from engine.weights.quantise import CODECS, codec_named
+from engine.weights.codecs import compressible
+from engine.weights.codecs.double_quantisation import compress
+from engine.weights.codecs.quantise import CODECS, codec_named
 from tests.engine.weights.quantise_cases import COMPRESSING, WEIGHT, random_weight, relative_error, there_and_back
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from engine.loading import rates_file
 from engine.loading.rates_file import NAME, Experience, RatesFile
-from engine.weights.machine import CPU_RATES
-from engine.weights.pace import Pace
+from engine.weights.planning.machine import CPU_RATES
+from engine.weights.planning.pace import Pace
 
 RATES = replace(CPU_RATES, products=Pace(((1, 0.2), (64, 0.4))), attention=Pace(((1, 0.1),)))
 

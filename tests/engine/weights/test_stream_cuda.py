@@ -12,12 +12,12 @@ import torch
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.skeleton import build_skeleton
-from engine.weights.arrangement import Tier
-from engine.weights.host_memory import HostArena
-from engine.weights.lane import CudaLane
-from engine.weights.layer_stream import LayerStream, StreamOptions
-from engine.weights.quantise import codec_named
-from engine.weights.shards import layout_of_shards
+from engine.weights.codecs.quantise import codec_named
+from engine.weights.planning.arrangement import Tier
+from engine.weights.store.shards import layout_of_shards
+from engine.weights.streaming.host_memory import HostArena
+from engine.weights.streaming.lane import CudaLane
+from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 from tests.engine.weights.test_layer_stream import PASSES, TIERS, assert_same, pack, passes

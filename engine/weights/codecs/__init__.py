@@ -1,0 +1,1 @@
+"""Bytes to weights: plain, cast, int8 and NF4."""

@@ -1,0 +1,133 @@
+"""One way to place a model's layers, and what it takes of each kind of memory."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.weights.planning.machine import Machine
+from engine.weights.planning.needs import FixedBytes, Layer, ModelNeeds
+
+Tier = Literal["device", "ram", "ssd"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Where every layer is kept. `ready`: all are on the device, decoded once and for good, and nothing streams."""
+
+    tiers: tuple[Tier, ...]
+    ready: bool = False
+
+    def count(self, tier: Tier) -> int:
+        """Layers kept there."""
+        return self.tiers.count(tier)
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes at the peak, by purpose.
+
+    On the device: `layers` of the target kept there, its `rest`, `kv` and the `buffers` of a pass, the whole `draft` or
+    the copies that draft, the `ring` that others pass through and the `scratch` layer they are decoded into; the
+    `expert_cache`, and the `expert_stack` that experts are lined up in (see `engine.weights.planning.expert_room`). In RAM:
+    `ram_layers`, and `transit`, the ring behind the SSD (or, while loading, one layer on its way to the GPU). On SSD:
+    `ssd`.
+    """
+
+    layers: int
+    rest: int
+    kv: int
+    buffers: int
+    draft: int
+    ring: int
+    scratch: int
+    ram_layers: int
+    transit: int
+    ssd: int
+    expert_cache: int = 0
+    expert_stack: int = 0
+
+    @property
+    def device(self) -> int:
+        """All of it on the device."""
+        fixed = self.rest + self.kv + self.buffers + self.draft
+        return fixed + self.layers + self.ring + self.scratch + self.experts
+
+    @property
+    def experts(self) -> int:
+        """What is given to single experts; it is there because nothing else needs it."""
+        return self.expert_cache + self.expert_stack
+
+    @property
+    def ram(self) -> int:
+        """All of it in RAM; without a GPU, what is there besides the device's."""
+        return self.ram_layers + self.transit
+
+
+def spread(count: int, chosen: int) -> list[bool]:
+    """Which of `count` places are taken by `chosen` ones, as evenly as can be: gaps differ by at most one."""
+    return [(place + 1) * chosen // count > place * chosen // count for place in range(count)]
+
+
+def all_in(tier: Tier, count: int, ready: bool = False) -> Arrangement:
+    """All of `count` layers in the same place."""
+    return Arrangement((tier,) * count, ready)
+
+
+def arrange(count: int, on_device: int, in_ram: int) -> Arrangement:
+    """So many of `count` layers on the device and in RAM, each kind spread evenly, the others on SSD.
+
+    Spread, because a resident layer's computation is what hides the arrival of the next streamed one.
+    """
+    ram_turns = iter(spread(count - on_device, in_ram))
+    tiers: list[Tier] = [
+        "device" if resident else ("ram" if next(ram_turns) else "ssd") for resident in spread(count, on_device)
+    ]
+    return Arrangement(tuple(tiers))
+
+
+def streamed_layers(tiers: Sequence[Tier], has_gpu: bool) -> list[int]:
+    """The layers that are brought anew for every pass; without a GPU, those in RAM are where they compute."""
+    return [index for index, tier in enumerate(tiers) if tier == "ssd" or (tier == "ram" and has_gpu)]
+
+
+def layer_bytes(target: ModelNeeds, arrangement: Arrangement) -> tuple[int, ...]:
+    """What every layer takes where it is kept."""
+    return tuple(layer.run_bytes if arrangement.ready else layer.stored_bytes for layer in target.layers)
+
+
+def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, machine: Machine) -> Footprint:
+    """What this arrangement takes at its peak."""
+    kept: dict[Tier, list[Layer]] = {"device": [], "ram": [], "ssd": []}
+    for layer, tier in zip(target.layers, arrangement.tiers, strict=True):
+        kept[tier].append(layer)
+    has_gpu, rings = machine.memory.has_gpu, machine.rings
+    through_ssd_ring = _largest(kept["ssd"]) * min(rings.disk, len(kept["ssd"]))
+    streamed = [*kept["ram"], *kept["ssd"]] if has_gpu else []
+    return Footprint(
+        layers=sum(layer.run_bytes if arrangement.ready else layer.stored_bytes for layer in kept["device"]),
+        rest=fixed.rest,
+        kv=fixed.kv,
+        buffers=fixed.buffers,
+        draft=fixed.draft + _copies(target, arrangement, has_gpu),
+        ring=_largest(streamed) * min(rings.device, len(streamed)),
+        scratch=0 if arrangement.ready else target.scratch_bytes,
+        ram_layers=_stored(kept["ram"]),
+        transit=max(through_ssd_ring, _largest(kept["device"]) if has_gpu else 0),
+        ssd=_stored(kept["ssd"]),
+    )
+
+
+def _copies(target: ModelNeeds, arrangement: Arrangement, has_gpu: bool) -> int:
+    """Copies that draft, and the layer they are decoded into."""
+    copied = [target.layers[index] for index in streamed_layers(arrangement.tiers, has_gpu)]
+    if not target.drafts_itself or not copied:
+        return 0
+    return sum(layer.copy_bytes for layer in copied) + max(layer.run_bytes for layer in copied)
+
+
+def _stored(layers: Iterable[Layer]) -> int:
+    return sum(layer.stored_bytes for layer in layers)
+
+
+def _largest(layers: Iterable[Layer]) -> int:
+    return max((layer.stored_bytes for layer in layers), default=0)

@@ -1,0 +1,179 @@
+"""What a model needs besides room for its layers: its cache, and what one pass over a tree writes down."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Codec = Literal["plain", "cast", "nf4", "int8"]
+
+PREFILL_ROWS = 1024  # the most tokens of a prompt that are read in one pass
+TREE_SLOTS = 1025  # cache slots behind the context at least: for the largest tree that is ever chosen automatically
+DRAFT_REACH = 4  # the draft looks so many times farther than the tree while it waits
+DRAFT_BATCH = 128  # nodes the draft expands in one pass
+DRAFT_PASSES = 32  # the most passes of the draft for one tree
+LEFT_PER_NODE, LEFT_NODES = 1 << 19, 256  # bytes that drafting leaves on a CPU in 16 bits: a node's, up to so many
+EAGER_SCORE_BYTES = 12  # scores, their softmax in float32 and that in the weights' type; or three times float32
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One decoder layer.
+
+    `stored_bytes`: what it takes on SSD and in RAM, what moves over the links, and what it takes on the device as long
+    as any layer is streamed; `expert_bytes`: the part of it that are its experts; `run_bytes`: its weights ready to
+    run; `elements` and `active_elements`: its numbers, and those of them that one token is multiplied with;
+    `copy_bytes`: a copy in 4 bits that drafts as long as the layer streams, 0 for none.
+    """
+
+    stored_bytes: int
+    run_bytes: int
+    elements: int
+    active_elements: int
+    expert_bytes: int = 0
+    copy_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PassShape:
+    """The widths, in numbers, that decide what one pass writes down; `value_bytes` per number.
+
+    `query_width` is that of all heads together, `widest` the most numbers a token becomes inside a layer. `eager`:
+    attention scores are written out.
+    """
+
+    vocabulary: int
+    hidden: int
+    heads: int
+    query_width: int
+    widest: int
+    value_bytes: int
+    eager: bool = False
+
+    def pass_bytes(self, rows: int, slots: int, logit_rows: int, logit_copies: int = 1) -> int:
+        """The most bytes that a pass over `rows` tokens, seeing `slots` cache slots, holds besides weights and cache.
+
+        Of what is written inside a layer and the logits behind all layers, only the larger is there at a time. Of the
+        logits there are `logit_copies` in float32.
+        """
+        value = self.value_bytes
+        masks = rows * slots * (1 + value)
+        stream = rows * self.hidden * (4 * value + 8)  # the residual stream, its copies, and its norm in float32
+        spread = slots * self.query_width * (2 * value + 4)  # keys and values for every head, and a kernel's copy
+        scores = rows * slots * self.heads * EAGER_SCORE_BYTES if self.eager else 0
+        attention = 3 * rows * self.query_width * value + spread + scores
+        inside = max(attention, 3 * rows * self.widest * value)
+        logits = logit_rows * self.vocabulary * (4 * logit_copies + (value if value != 4 else 0))
+        return masks + stream + max(inside, logits)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNeeds:
+    """A model in figures. `codec` names how its stored layers become weights, see `engine.weights.store.layout`.
+
+    `rest_bytes`: embeddings, head and norms, which are always on the device; `kv_bytes`: what one token leaves in the
+    caches of all layers.
+    """
+
+    codec: Codec
+    layers: tuple[Layer, ...]
+    rest_bytes: int
+    kv_bytes: int
+    shape: PassShape
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether layers stay packed wherever they are, and are unpacked for every pass."""
+        return self.codec in ("nf4", "int8")
+
+    @property
+    def drafts_itself(self) -> bool:
+        """Whether copies of the layers that stream are the draft."""
+        return any(layer.copy_bytes for layer in self.layers)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """The one layer into which stored layers are decoded; none when they run as they are stored."""
+        return 0 if self.codec == "plain" else max(layer.run_bytes for layer in self.layers)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is to be done: `context_tokens` of prompt and answer, trees of `budget` drafted nodes (0: none drafted).
+
+    `tokens_per_pass`: how many tokens the answer is expected to grow by per pass of the target. `room`: drafted nodes
+    that memory is kept for, where trees may come to be larger than `budget`.
+    """
+
+    context_tokens: int
+    budget: int = 0
+    tokens_per_pass: float = 1.0
+    room: int = 0
+
+    @property
+    def largest(self) -> int:
+        """Drafted nodes of the largest tree that there is memory for."""
+        return max(self.budget, self.room)
+
+    @property
+    def rows(self) -> int:
+        """Tokens in one pass of the target."""
+        return self.budget + 1
+
+    @property
+    def slots(self) -> int:
+        """The target's cache: context and tree. Planned with and allocated by this rule alone."""
+        return self.context_tokens + max(TREE_SLOTS, self.largest + 1)
+
+    @property
+    def draft_slots(self) -> int:
+        """The draft's cache: context and all that it looks at. It grows beyond, should a search go astray."""
+        return self.context_tokens + max(TREE_SLOTS, DRAFT_REACH * self.largest + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedBytes:
+    """What is on the device before any layer of the target is."""
+
+    rest: int
+    kv: int
+    buffers: int
+    draft: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.rest + self.kv + self.buffers + self.draft
+
+
+def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload, on_gpu: bool = True) -> FixedBytes:
+    """The target's rest, cache and pass, and all of the draft: it drafts while a pass of the target is under way."""
+    slots = work.draft_slots if target.drafts_itself else work.slots
+    # Measured: kernels for every number of rows that a search comes to, and gaps between blocks, until an answer ends.
+    is_narrow = target.shape.value_bytes < 4  # only then kernels are made for a shape
+    left = 0 if on_gpu or not is_narrow else LEFT_PER_NODE * min(work.budget, LEFT_NODES)
+    return FixedBytes(
+        rest=target.rest_bytes,
+        kv=target.kv_bytes * slots,
+        buffers=max(
+            target.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
+            target.shape.pass_bytes(work.largest + 1, slots, logit_rows=work.largest + 1) + left,
+        ),
+        draft=_whole_bytes(draft, work) if draft else _guest_bytes(target, work),
+    )
+
+
+def _guest_bytes(target: ModelNeeds, work: Workload) -> int:
+    """What the target takes as its own draft, besides the copies: only its passes, as the cache is the target's."""
+    batch = min(DRAFT_BATCH, work.largest + 1)
+    if not target.drafts_itself:
+        return 0
+    return target.shape.pass_bytes(batch, work.draft_slots, logit_rows=batch, logit_copies=2)
+
+
+def _whole_bytes(model: ModelNeeds, work: Workload) -> int:
+    """A draft is never streamed; its logits become log-probabilities."""
+    slots, batch = work.draft_slots, min(DRAFT_BATCH, work.largest + 1)
+    passes = max(
+        model.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
+        model.shape.pass_bytes(batch, slots, logit_rows=batch, logit_copies=2),
+    )
+    return sum(layer.run_bytes for layer in model.layers) + model.rest_bytes + model.kv_bytes * slots + passes

@@ -1,0 +1,150 @@
+"""Decides where every decoder layer is kept: pure arithmetic, from a model's and a machine's figures to a plan."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.errors import InputError
+from engine.protocol.options import Place
+from engine.weights.planning.arrangement import Arrangement, Footprint, Tier, all_in, arrange, footprint, layer_bytes
+from engine.weights.planning.expert_room import with_experts
+from engine.weights.planning.forecast import Forecast, forecast
+from engine.weights.planning.machine import Machine, Room
+from engine.weights.planning.needs import FixedBytes, ModelNeeds, Workload, fixed_bytes
+from engine.weights.planning.verdict import Verdict, explain, verdict_of
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """What a person decides instead of the planner.
+
+    `place`: every layer there; `tiers`: each layer's own place, before `place`; the limits, in bytes, bound what is
+    taken. An override that does not fit is the verdict `no`, unless `force` insists.
+    """
+
+    place: Place = "auto"
+    tiers: tuple[Tier, ...] = ()
+    vram_limit: int | None = None
+    ram_limit: int | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where every layer goes (`arrangement`), what each takes there, what that takes in all, and what it gives.
+
+    `fits` is False for the verdict `no` and for a forced override; the rest then tells what it would be.
+    `largest_tree`: the drafted nodes that there is memory for.
+    """
+
+    verdict: Verdict
+    reason: str
+    arrangement: Arrangement
+    layer_bytes: tuple[int, ...]
+    bytes: Footprint
+    room: Room
+    forecast: Forecast
+    fits: bool
+    largest_tree: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """One question, and what every candidate answer is judged by."""
+
+    target: ModelNeeds
+    draft: ModelNeeds | None
+    machine: Machine
+    work: Workload
+    room: Room
+    fixed: FixedBytes
+
+    def footprint(self, arrangement: Arrangement) -> Footprint:
+        return footprint(self.target, self.fixed, arrangement, self.machine)
+
+    def forecast(self, arrangement: Arrangement) -> Forecast:
+        return forecast(self.target, self.draft, arrangement, self.machine, self.work)
+
+    def fits(self, arrangement: Arrangement) -> bool:
+        taken = self.footprint(arrangement)
+        return self.room.holds(taken.device, taken.ram)
+
+    def best(self) -> Arrangement:
+        """The fastest arrangement that fits; of equal ones, that with most layers on the device, then in RAM.
+
+        More memory only ever adds candidates, so it never makes the forecast slower. If nothing fits, everything is
+        on SSD, which takes least.
+        """
+        count = len(self.target.layers)
+        fitting = [self._ready()] if not self.target.is_packed and self.fits(self._ready()) else []
+        for on_device in range(count + 1):
+            fitting += self._splits(on_device)
+        return min(fitting, key=self._rank, default=arrange(count, 0, 0))
+
+    def everywhere(self, tier: Tier) -> Arrangement:
+        """Every layer in the same place."""
+        same = all_in(tier, len(self.target.layers))
+        if tier == "device" and not self.target.is_packed and (self.fits(self._ready()) or not self.fits(same)):
+            return self._ready()
+        return same
+
+    def _ready(self) -> Arrangement:
+        return all_in("device", len(self.target.layers), ready=True)
+
+    def _splits(self, on_device: int) -> Iterator[Arrangement]:
+        """What fits with so many layers on the device: the fewer in RAM, the later."""
+        others = len(self.target.layers) - on_device
+        # Without a GPU, RAM is the device; it is a second place only where a person limits the first.
+        most_in_ram = others if not self.room.shared or self.room.device < self.room.ram else 0
+        alike = len({layer.stored_bytes for layer in self.target.layers}) == 1
+        for in_ram in range(most_in_ram, -1, -1):
+            arrangement = arrange(others + on_device, on_device, in_ram)
+            taken = self.footprint(arrangement)
+            if taken.device > self.room.device:
+                return  # whether the others are in RAM or on SSD makes no difference to the device
+            if self.room.holds(taken.device, taken.ram):
+                yield arrangement
+                if alike:
+                    return  # fewer in RAM would only mean more on SSD
+
+    def _rank(self, arrangement: Arrangement) -> tuple[float, float, int, int]:
+        seconds = self.forecast(arrangement)
+        on_device, in_ram = arrangement.count("device"), arrangement.count("ram")
+        return seconds.seconds_per_pass, seconds.seconds_per_round, -on_device, -in_ram
+
+
+_NO_OVERRIDE = Override()
+
+
+def plan(
+    target: ModelNeeds, draft: ModelNeeds | None, machine: Machine, work: Workload, override: Override = _NO_OVERRIDE
+) -> Plan:
+    """Where each layer of the target goes.
+
+    On the device: first all of the draft, the caches and what a pass writes down, then as many of the target's layers
+    as pay, spread evenly; the next in RAM, the others on SSD. Raises `InputError` for an override of another model.
+    """
+    room = machine.memory.room(override.vram_limit, override.ram_limit)
+    planner = _Planner(target, draft, machine, work, room, fixed_bytes(target, draft, work, machine.memory.has_gpu))
+    arrangement = _arrangement(planner, override)
+    taken = planner.footprint(arrangement)
+    fits = room.holds(taken.device, taken.ram)
+    return Plan(
+        verdict=verdict_of(arrangement) if fits or override.force else "no",
+        reason=explain(arrangement, taken, room),
+        arrangement=arrangement,
+        layer_bytes=layer_bytes(target, arrangement),
+        bytes=with_experts(taken, target, arrangement, room) if fits else taken,
+        room=room,
+        forecast=planner.forecast(arrangement),
+        fits=fits,
+        largest_tree=work.largest,
+    )
+
+
+def _arrangement(planner: _Planner, override: Override) -> Arrangement:
+    count = len(planner.target.layers)
+    if override.tiers:
+        if len(override.tiers) != count:
+            raise InputError(f"Places for {len(override.tiers)} layers are given, but the model has {count}.")
+        return Arrangement(override.tiers)
+    return planner.best() if override.place == "auto" else planner.everywhere(override.place)

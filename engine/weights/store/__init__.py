@@ -1,0 +1,1 @@
+"""Layers on disk: layout, manifest, prepared models, and the checkpoint's own files."""

@@ -1,0 +1,103 @@
+"""What a prepared model is made from and of: the file that says so, in the folder beside the layers."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from engine.errors import ModelError
+from engine.weights.store.atomic_file import replaced_atomically
+
+NAME = "manifest.json"
+KIND, FORMAT = "coppice prepared layers", 1
+MAX_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What the layers were made from, and how.
+
+    `source` is the checkpoint's folder and `fingerprint` the state its files were in; `dtype` is the number type that
+    the weights were read as, before `codec` stored them. A model that was moved or renamed is still the same.
+    """
+
+    name: str = field(compare=False)
+    source: str = field(compare=False)
+    fingerprint: str
+    codec: str
+    dtype: str
+    layer_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFile:
+    """What a layer's file must be: its size in bytes, and the SHA-256 of all of it in hexadecimal."""
+
+    nbytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A recipe and the layers that are finished, by index; `complete` is written last of all."""
+
+    recipe: Recipe
+    layers: Mapping[int, LayerFile] = field(default_factory=dict)
+    complete: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all finished layers."""
+        return sum(layer.nbytes for layer in self.layers.values())
+
+    def with_layer(self, index: int, layer: LayerFile) -> Self:
+        """The same with one more layer finished."""
+        return replace(self, layers={**self.layers, index: layer})
+
+    def without_layer(self, index: int) -> Self:
+        """The same with a layer to be made again."""
+        return replace(self, layers={i: layer for i, layer in self.layers.items() if i != index}, complete=False)
+
+    def write(self, folder: Path) -> None:
+        """Put it into the folder, in place of an older one. Raises `OSError`."""
+        entries = {str(index): asdict(layer) for index, layer in sorted(self.layers.items())}
+        content = {"kind": KIND, "format": FORMAT, "recipe": asdict(self.recipe), "layers": entries}
+        with replaced_atomically(folder / NAME) as file:
+            file.write(json.dumps({**content, "complete": self.complete}, indent=1).encode())
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The folder's manifest; None where there is none, `ModelError` for one that is damaged or of another format."""
+    path = folder / NAME
+    if path.is_symlink():
+        raise ModelError(f"{path} is a link, which is never followed.", "Prepare the model again.")
+    try:
+        with path.open("rb") as file:
+            content = json.loads(file.read(MAX_BYTES))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}.", "Check the folder.") from error
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or content.get("kind") != KIND:
+        raise ModelError(f"{folder} holds no prepared model.", "Choose another folder.")
+    if content.get("format") != FORMAT:
+        raise ModelError(
+            f"{folder} was prepared by another version of Coppice.", "Delete it, and prepare the model again."
+        )
+    try:
+        return _parse(content)
+    except (LookupError, TypeError, ValueError) as error:
+        raise ModelError(f"{path} is damaged.", "Delete the folder, and prepare the model again.") from error
+
+
+def _parse(content: Mapping[str, Any]) -> Manifest:
+    recipe = Recipe(**content["recipe"])
+    entries = content["layers"].items()
+    layers = {int(index): LayerFile(int(layer["nbytes"]), str(layer["digest"])) for index, layer in entries}
+    count = recipe.layer_count
+    if type(count) is not int or not all(0 <= index < count for index in layers):
+        raise ValueError("the layers are not those of the recipe")
+    return Manifest(recipe, layers, content["complete"] is True and len(layers) == count)

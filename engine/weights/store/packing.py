@@ -1,0 +1,125 @@
+"""One decoder layer in one file: safetensors, padded so that its data can be read straight into a buffer."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from engine.errors import ModelError
+from engine.panics import Panic, no_panic
+from engine.weights.store.atomic_file import drop_from_cache, replaced_atomically
+from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
+
+PREFIX_BYTES = 8  # the length of the table, a little-endian uint64
+ALIGNMENT = 64  # a cache line, and the widest vector register
+PIECE_BYTES = 16 << 20
+
+DTYPES = {
+    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32, "I64": torch.int64,
+    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "F8_E8M0": torch.float8_e8m0fnu,
+    "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64,
+}  # fmt: skip
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PackedLayer:
+    """A file as it was written: its layout, its size in bytes, and the SHA-256 of all of it in hexadecimal."""
+
+    layout: LayerLayout
+    nbytes: int
+    digest: str
+
+
+def write_layer(path: Path, index: int, tensors: Mapping[str, Tensor], codec: str = "plain") -> PackedLayer:
+    """Write a layer's stored tensors; the file appears whole or not at all. Raises `OSError` if it cannot be written.
+
+    Data begin on a page. Tensors lie at multiples of 64 bytes, as far as their sizes allow it without gaps, which
+    safetensors forbids: those whose size is no such multiple stand at the end, the widest numbers first.
+    """
+    stored = _arrange(tensors)
+    head = _head(stored, {"format": "pt", "index": str(index), "codec": codec})
+    digest = hashlib.sha256()
+    with replaced_atomically(path) as file, ThreadPoolExecutor(1) as hasher:
+        for piece in _pieces(head, [tensors[entry.name] for entry in stored]):
+            hashed = hasher.submit(digest.update, piece)  # hashing and writing take about as long, and both let go
+            file.write(piece)
+            hashed.result()
+        nbytes = file.tell()
+    return PackedLayer(_layout(path, index, codec, len(head), nbytes, stored), nbytes, digest.hexdigest())
+
+
+def read_layout(path: Path) -> LayerLayout:
+    """The layout of a file that `write_layer` wrote; raises `ModelError` if it is anything else, or damaged."""
+    try:
+        with path.open("rb") as file:
+            begin = PREFIX_BYTES + int.from_bytes(file.read(PREFIX_BYTES), "little")
+        with no_panic(), safe_open(path, "pt") as table:  # checks that the tensors fill the file exactly
+            metadata = table.metadata() or {}
+            entries = [(name, table.get_slice(name)) for name in table.offset_keys()]
+            stored, at = [], 0
+            for name, entry in entries:
+                stored.append(_stored(name, DTYPES[entry.get_dtype()], tuple(entry.get_shape()), at))
+                at += stored[-1].nbytes
+        layout = _layout(path, int(metadata["index"]), metadata["codec"], begin, begin + at, stored)
+    except (OSError, SafetensorError, LookupError, ValueError, Panic) as error:
+        raise ModelError(f"{path} is no layer that was prepared: {error}.", "Prepare the model again.") from error
+    if begin % PAGE:
+        raise ModelError(f"{path} is no layer that was prepared: its data do not begin on a page.", "Prepare it again.")
+    return layout
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal. Raises `OSError` if it cannot be read."""
+    with path.open("rb", buffering=0) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        drop_from_cache(file.fileno())
+    return digest
+
+
+def _arrange(tensors: Mapping[str, Tensor]) -> list[StoredTensor]:
+    def order(item: tuple[str, Tensor]) -> tuple[bool, int, int, str]:
+        name, tensor = item
+        odd = tensor.nbytes % ALIGNMENT != 0
+        # Behind the first odd size nothing is aligned to a cache line, but still to the numbers' own width.
+        return odd, -tensor.itemsize if odd else 0, -tensor.nbytes, name
+
+    stored, at = [], 0
+    for name, tensor in sorted(tensors.items(), key=order):
+        stored.append(_stored(name, tensor.dtype, tuple(tensor.shape), at))
+        at += stored[-1].nbytes
+    return stored
+
+
+def _stored(name: str, dtype: torch.dtype, shape: tuple[int, ...], begin: int) -> StoredTensor:
+    return StoredTensor(name, dtype, shape, begin, torch.Size(shape).numel() * dtype.itemsize)
+
+
+def _head(stored: list[StoredTensor], metadata: dict[str, str]) -> bytes:
+    """Length and table, filled with blanks up to a page."""
+    table: dict[str, object] = {"__metadata__": metadata}
+    for entry in stored:
+        offsets = [entry.begin, entry.begin + entry.nbytes]
+        table[entry.name] = {"dtype": NAMES[entry.dtype], "shape": entry.shape, "data_offsets": offsets}
+    text = json.dumps(table, separators=(",", ":")).encode()
+    text = text.ljust(round_up(PREFIX_BYTES + len(text)) - PREFIX_BYTES)
+    return len(text).to_bytes(PREFIX_BYTES, "little") + text
+
+
+def _pieces(head: bytes, tensors: list[Tensor]) -> Iterator[memoryview]:
+    yield memoryview(head)
+    for tensor in tensors:
+        flat = memoryview(tensor.cpu().contiguous().view(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
+        for begin in range(0, len(flat), PIECE_BYTES):
+            yield flat[begin : begin + PIECE_BYTES]
+
+
+def _layout(path: Path, index: int, codec: str, begin: int, end: int, stored: list[StoredTensor]) -> LayerLayout:
+    segment = Segment(path, begin, end - begin, 0)
+    return LayerLayout(index, (segment,), tuple(stored), round_up(end - begin), codec)

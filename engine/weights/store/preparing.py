@@ -1,0 +1,162 @@
+"""Makes a prepared model layer by layer: can be stopped at any time, and goes on where it stopped."""
+
+import errno
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torch import Tensor
+
+from engine.cancellation import Cancellation
+from engine.errors import CoppiceError, ModelError
+from engine.weights.store.atomic_file import remove_leftovers
+from engine.weights.store.manifest import LayerFile, Manifest, Recipe, read_manifest
+from engine.weights.store.packing import write_layer
+from engine.weights.store.prepared import is_intact, is_there, layer_path
+
+RESERVE_BYTES = 256 << 20  # left free on the disk: a full disk harms more than us
+TABLE_BYTES = 64 << 10  # a layer's table of tensors, padding included; only far larger mixtures need more
+NO_SPACE = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareProgress:
+    """`layers` of `total` are done, `nbytes` of `total_bytes`. `seconds_left` is None until it can be told.
+
+    `kept` says that the last layer was there already, and whole.
+    """
+
+    layers: int
+    total: int
+    nbytes: int
+    total_bytes: int
+    seconds_left: float | None
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What to prepare. `layer_bytes`: what each layer will take when stored; `make` gives its stored tensors.
+
+    `source_fingerprint` tells the state of the source's files at the moment.
+    """
+
+    recipe: Recipe
+    layer_bytes: Sequence[int]
+    make: Callable[[int], Mapping[str, Tensor]]
+    source_fingerprint: Callable[[], str]
+
+
+def prepare(folder: Path, work: Work, cancellation: Cancellation) -> Iterator[PrepareProgress]:
+    """Write all layers into `folder`, but for those that a run before has finished; yields after each layer.
+
+    Layers of a run that was stopped are kept if they are whole, those of a complete one if their sizes are right.
+    Raises `Cancelled` between two layers, what is done stays; `ModelError` for a folder that holds something else or
+    a source that changed; `CoppiceError` if the disk is too small or fails.
+    """
+    with _disk_errors(folder):
+        manifest = _claim(folder, work.recipe)
+        pace = _Pace(work.layer_bytes)
+        # A complete model is opened often, and was whole when it was made; after a run that was stopped, look closely.
+        is_kept = is_there if manifest.complete else is_intact
+        for index, layer in sorted(manifest.layers.items()):
+            cancellation.check()
+            if is_kept(layer_path(folder, index), layer):
+                yield pace.kept(index)
+            else:
+                manifest = manifest.without_layer(index)
+        if manifest.complete:
+            return
+        manifest.write(folder)
+        missing = [index for index in range(work.recipe.layer_count) if index not in manifest.layers]
+        _require_space(folder, work, missing)
+        for index in missing:
+            cancellation.check()
+            packed = write_layer(layer_path(folder, index), index, work.make(index), work.recipe.codec)
+            manifest = manifest.with_layer(index, LayerFile(packed.nbytes, packed.digest))
+            manifest.write(folder)
+            yield pace.made(index)
+        if work.source_fingerprint() != work.recipe.fingerprint:
+            raise _changed(work.recipe)
+        replace(manifest, complete=True).write(folder)
+
+
+class _Pace:
+    """How far we are, and how long it will take; only layers that were made say anything about that."""
+
+    def __init__(self, layer_bytes: Sequence[int]) -> None:
+        self._layer_bytes = layer_bytes
+        self._layers = self._done = self._made = 0
+        self._begin = time.perf_counter()
+
+    def kept(self, index: int) -> PrepareProgress:
+        """A layer was found whole."""
+        self._begin = time.perf_counter()
+        return self._count(index, kept=True)
+
+    def made(self, index: int) -> PrepareProgress:
+        """A layer was written."""
+        self._made += self._layer_bytes[index]
+        return self._count(index, kept=False)
+
+    def _count(self, index: int, *, kept: bool) -> PrepareProgress:
+        self._layers += 1
+        self._done += self._layer_bytes[index]
+        total = sum(self._layer_bytes)
+        seconds = (time.perf_counter() - self._begin) * (total - self._done) / self._made if self._made else None
+        return PrepareProgress(self._layers, len(self._layer_bytes), self._done, total, seconds, kept)
+
+
+def _claim(folder: Path, recipe: Recipe) -> Manifest:
+    """Make the folder ours, or see that it is ours already and for the same layers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder)
+    manifest = read_manifest(folder)
+    if manifest is None:
+        if any(folder.iterdir()):
+            raise ModelError(f"{folder} holds other files.", "Choose a new folder, or an empty one.")
+        manifest = Manifest(recipe)
+        manifest.write(folder)  # before any layer: a folder of layers alone could not be told from somebody else's
+    if manifest.recipe == recipe:
+        return manifest
+    if replace(manifest.recipe, fingerprint=recipe.fingerprint) == recipe:
+        raise _changed(recipe)
+    raise ModelError(f"{folder} holds '{manifest.recipe.name}', prepared in another way.", "Choose another folder.")
+
+
+def _require_space(folder: Path, work: Work, missing: Sequence[int]) -> None:
+    needed = sum(work.layer_bytes[index] + TABLE_BYTES for index in missing) + RESERVE_BYTES
+    free = shutil.disk_usage(folder).free
+    if missing and needed > free:
+        raise CoppiceError(
+            f"Preparing '{work.recipe.name}' needs {_gib(needed)}, and {_gib(free)} are free in {folder}.",
+            "Free some space, or choose a folder on another disk.",
+        )
+
+
+def _changed(recipe: Recipe) -> ModelError:
+    return ModelError(
+        f"The files of '{recipe.name}' have changed since its preparation began.",
+        "Delete the prepared model, and prepare it again.",
+    )
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    """Say in a sentence what the disk has to say; nothing half written is left when it does."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_SPACE:
+            raise CoppiceError(
+                f"The disk that holds {folder} is full.",
+                "Free some space and prepare again: the layers that are finished are kept.",
+            ) from error
+        raise CoppiceError(f"{folder} cannot be written: {error.strerror or error}.", "Check the disk.") from error
+
+
+def _gib(nbytes: int) -> str:
+    return f"{nbytes / 2**30:.1f} GiB"

@@ -1,0 +1,1 @@
+"""Brings layers to the compute device just before they run."""

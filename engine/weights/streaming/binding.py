@@ -1,0 +1,110 @@
+"""Gives a decoder layer its weights: as views of a buffer, or decoded into one scratch layer that all layers share."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from engine.weights.store.layout import LayerLayout
+
+
+class Decoder(Protocol):
+    """How stored tensors become a weight; a codec of `engine.weights.codecs.quantise` is one."""
+
+    def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
+        """Write the weight called `name` into `out`."""
+
+
+class Binding(Protocol):
+    """One layer's tie to its bytes."""
+
+    def bind(self, buffer: Tensor) -> None:
+        """Make the layer run with what lies in `buffer`, uint8 of at least the layout's size."""
+
+
+class Scratch:
+    """Room for one layer's weights on the compute device, shared by all layers of the same shapes."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._layers: dict[tuple[tuple[str, torch.Size, torch.dtype], ...], dict[str, Tensor]] = {}
+
+    def weights_of(self, layer: nn.Module) -> dict[str, Tensor]:
+        """Tensors shaped like the layer's own, which may be on meta; the same ones for every layer alike."""
+        own = dict(layer.state_dict(keep_vars=True))
+        key = tuple((name, tensor.shape, tensor.dtype) for name, tensor in own.items())
+        if key not in self._layers:
+            # Zeros that are written: the system finds memory for them now, not in the middle of the first pass.
+            self._layers[key] = {
+                name: torch.empty(tensor.shape, dtype=tensor.dtype, device=self._device).zero_()
+                for name, tensor in own.items()
+            }
+        return self._layers[key]
+
+
+class Views:
+    """A layer whose stored bytes are its weights: its parameters become views of the buffer they are in."""
+
+    def __init__(self, layer: nn.Module, layout: LayerLayout) -> None:
+        self._layer = layer
+        self._layout = layout
+        self._bound: dict[int, list[tuple[nn.Module, str, Tensor]]] = {}
+
+    def bind(self, buffer: Tensor) -> None:
+        """Point the layer at its weights in `buffer`, uint8 of at least the layout's size."""
+        places = self._bound.get(buffer.data_ptr())
+        if places is None:
+            places = [_place(self._layer, name, view) for name, view in stored_views(self._layout, buffer).items()]
+            self._bound[buffer.data_ptr()] = places
+        for place in places:
+            _put(*place)
+
+
+class Decoded:
+    """A layer whose stored bytes are an encoding: decoded into the scratch layer just before it runs."""
+
+    def __init__(
+        self, layer: nn.Module, layout: LayerLayout, decoder: Decoder, scratch: Scratch, left_out: str | None = None
+    ) -> None:
+        """Weights whose names begin with `left_out` are somebody else's to bind."""
+        self._layout = layout
+        self._decoder = decoder
+        weights = scratch.weights_of(layer)
+        self._weights = {
+            name: weight for name, weight in weights.items() if left_out is None or not name.startswith(left_out)
+        }
+        for name, tensor in self._weights.items():
+            _put(*_place(layer, name, tensor))
+
+    def bind(self, buffer: Tensor) -> None:
+        """Decode what lies in `buffer`; on a GPU this takes its turn on the stream that computes."""
+        stored = stored_views(self._layout, buffer)
+        for name, weight in self._weights.items():
+            if name in stored:
+                weight.copy_(stored[name])
+            else:
+                self._decoder.decode(stored, name, weight)
+
+
+def stored_views(layout: LayerLayout, buffer: Tensor) -> dict[str, Tensor]:
+    """The layout's tensors as views of a buffer that holds the layer's bytes."""
+    return {
+        entry.name: buffer[entry.begin : entry.begin + entry.nbytes].view(entry.dtype).view(entry.shape)
+        for entry in layout.tensors
+    }
+
+
+def _place(layer: nn.Module, name: str, tensor: Tensor) -> tuple[nn.Module, str, Tensor]:
+    path, _, leaf = name.rpartition(".")
+    module = layer.get_submodule(path)
+    # Assigning to `parameter.data` would raise for a parameter on meta; its place in the module is free to take.
+    return module, leaf, nn.Parameter(tensor, requires_grad=False) if leaf in module._parameters else tensor
+
+
+def _put(module: nn.Module, leaf: str, tensor: Tensor) -> None:
+    # setattr would check and register all over again, for every weight of every layer of every pass.
+    if isinstance(tensor, nn.Parameter):
+        module._parameters[leaf] = tensor
+    else:
+        module._buffers[leaf] = tensor

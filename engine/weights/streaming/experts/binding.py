@@ -1,0 +1,74 @@
+"""Gives a layer's experts their weights: all of them, or only those that a pass uses, side by side."""
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from engine.weights.streaming.binding import Binding, Decoder, Scratch, Views
+from engine.weights.streaming.experts.layout import SplitLayout
+from engine.weights.streaming.experts.modules import Experts
+
+
+class ExpertBinding:
+    """One layer's experts.
+
+    Where few are used, the module is given a smaller stack, with those experts in ascending order, and is told that
+    there are no more. Every row then meets the same numbers in the same order as in the full stack. After the layer
+    has run, `release` puts placeholders of the full size back.
+    """
+
+    def __init__(
+        self, layer: nn.Module, experts: Experts, split: SplitLayout, decoder: Decoder | None, scratch: Scratch
+    ) -> None:
+        """`scratch` has room for all experts, shared by all layers alike."""
+        self._module, self._prefix, self._count = experts.module, experts.prefix, experts.count
+        self._decoder = decoder
+        if decoder:  # decoded layers have a scratch layer, of which this is a part
+            weights = scratch.weights_of(layer)
+            self._stacks = {name.removeprefix(self._prefix): weights[name] for name in weights if self._is_ours(name)}
+        else:
+            self._stacks = scratch.weights_of(experts.module)
+        self._placeholders = dict(self._module._parameters)
+        self._views: Binding | None = None if decoder else Views(layer, split.bulk)
+
+    @property
+    def decodes(self) -> bool:
+        """Whether stored bytes are not the weights themselves."""
+        return self._decoder is not None
+
+    def bind_all(self, bulk: Tensor, stored: Mapping[str, Tensor]) -> None:
+        """All experts: `bulk` holds their bytes; `stored` are the same as tensors, and what the trunk holds of them."""
+        if self._views:
+            self._views.bind(bulk)
+            return
+        for name, stack in self._stacks.items():
+            self._decode(stored, self._prefix + name, stack)
+        self._put(self._count)
+
+    def bind_one(self, place: int, stored: Mapping[str, Tensor]) -> None:
+        """Write an expert's weights, from its own stored tensors, to this place of the smaller stack."""
+        for name, stack in self._stacks.items():
+            self._decode(stored, self._prefix + name, stack[place])
+
+    def show(self, count: int) -> None:
+        """Let the module see the first `count` places, and nothing else."""
+        self._put(count)
+        self._module.num_experts = count  # type: ignore[assignment]  # an attribute that is no parameter
+
+    def release(self) -> None:
+        """Nothing is bound any more."""
+        self._module._parameters.update(self._placeholders)
+        self._module.num_experts = self._count  # type: ignore[assignment]
+
+    def _is_ours(self, name: str) -> bool:
+        return name.startswith(self._prefix)
+
+    def _put(self, count: int) -> None:
+        for name, stack in self._stacks.items():
+            self._module._parameters[name] = nn.Parameter(stack[:count], requires_grad=False)
+
+    def _decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
+        if name in stored or self._decoder is None:
+            out.copy_(stored[name])
+        else:
+            self._decoder.decode(stored, name, out)

@@ -1,0 +1,149 @@
+"""A layer's bytes in two: its trunk, which every pass needs, and its experts, each of which can be read alone."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
+from engine.weights.store.packing import NAMES
+from engine.weights.store.shards import layout_of_shards
+
+ExpertShape = tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]
+"""Names, types and shapes of an expert's parts: layers with the same one can share slots."""
+
+SMALL_PART = 64  # what is less than this fraction of an expert (biases, scales) is no read of its own: it is trunk
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertPart:
+    """What one stored tensor, [experts, ...], holds of every expert: `nbytes` of this type and shape.
+
+    Expert e's begin at `offset` + e x `nbytes` of the file, and at `begin` + e x `nbytes` of the buffer of them all.
+    """
+
+    name: str
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    nbytes: int
+    path: Path
+    offset: int
+    begin: int
+
+    def place(self, expert: int) -> int:
+        """Where the expert's bytes begin in the file."""
+        return self.offset + expert * self.nbytes
+
+    def in_bulk(self, expert: int) -> slice:
+        """Where they lie in the buffer of all experts."""
+        return slice(self.begin + expert * self.nbytes, self.begin + (expert + 1) * self.nbytes)
+
+    def view(self, memory: Tensor) -> Tensor:
+        """Bytes of one expert as what they are."""
+        return memory.view(self.dtype).view(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitLayout:
+    """A layer's `trunk`, all its experts together (`bulk`), and what each of the `count` experts is made of.
+
+    `companions`: those tensors of the trunk, [count, ...], that are the experts' too, but too small to be read apart.
+    """
+
+    trunk: LayerLayout
+    bulk: LayerLayout
+    companions: LayerLayout
+    parts: tuple[ExpertPart, ...]
+    count: int
+
+    @property
+    def expert_bytes(self) -> int:
+        """What one expert takes."""
+        return sum(part.nbytes for part in self.parts)
+
+    @property
+    def shape(self) -> ExpertShape:
+        """Of any of its experts."""
+        return tuple((part.name, part.dtype, part.shape) for part in self.parts)
+
+    def pages_of(self, expert: int, slot: "SlotShape") -> LayerLayout:
+        """The whole pages that hold an expert, as they are read to a slot."""
+        found = []
+        for part, begin in zip(self.parts, slot.begins, strict=True):
+            first = part.place(expert) // PAGE * PAGE
+            last = min(round_up(part.place(expert) + part.nbytes), self._file_end(part))
+            found.append(Segment(part.path, first, last - first, begin))
+        return LayerLayout(self.bulk.index, tuple(found), (), slot.nbytes, self.bulk.codec)
+
+    def _file_end(self, part: ExpertPart) -> int:
+        ends = (s.offset + s.nbytes for s in self.bulk.segments if s.path == part.path)
+        return max(ends)  # a segment ends before its last page only where the file does
+
+
+@dataclass(frozen=True, slots=True)
+class SlotShape:
+    """Where the parts of an expert begin in its slot. Each has room for the whole pages that it was read with."""
+
+    begins: tuple[int, ...]
+    nbytes: int
+
+    def spans(self, split: SplitLayout, expert: int) -> Iterator[tuple[ExpertPart, slice]]:
+        """Which bytes of a slot hold which part of the expert: as far behind a page as they are in the file."""
+        for part, begin in zip(split.parts, self.begins, strict=True):
+            at = begin + part.place(expert) % PAGE
+            yield part, slice(at, at + part.nbytes)
+
+
+def slot_shape(split: SplitLayout) -> SlotShape:
+    """A slot for any expert of the layer."""
+    begins, end = [], 0
+    for part in split.parts:
+        begins.append(end)
+        end += round_up(part.nbytes) + PAGE
+    return SlotShape(tuple(begins), end)
+
+
+def split_layout(layout: LayerLayout, prefix: str, count: int) -> SplitLayout | None:
+    """Part a layer whose experts' stored tensors, [count, ...], have names that begin with `prefix`.
+
+    None if no tensor is worth reading expert by expert.
+    """
+    stacks = [tensor for tensor in layout.tensors if tensor.name.startswith(prefix) and tensor.shape[:1] == (count,)]
+    least = sum(tensor.nbytes for tensor in stacks) / SMALL_PART
+    large = [tensor for tensor in stacks if tensor.nbytes >= least]
+    rest = [tensor for tensor in layout.tensors if tensor not in large]
+    bulk, trunk = _sub_layout(layout, large), _sub_layout(layout, rest)
+    if not large or bulk is None or trunk is None:
+        return None
+    parts = []
+    for tensor, there in zip(large, bulk.tensors, strict=True):
+        place = _placed(layout, tensor)
+        nbytes = tensor.nbytes // count
+        parts.append(
+            ExpertPart(tensor.name, tensor.dtype, tensor.shape[1:], nbytes, place.shard, place.begin, there.begin)
+        )
+    companions = tuple(tensor for tensor in trunk.tensors if tensor.name.startswith(prefix))
+    return SplitLayout(trunk, bulk, replace(trunk, tensors=companions), tuple(parts), count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    dtype: str
+    shape: tuple[int, ...]
+    shard: Path
+    begin: int
+    end: int
+
+
+def _placed(layout: LayerLayout, tensor: StoredTensor) -> _Place:
+    """Where a tensor lies in the layer's files."""
+    home = next(s for s in layout.segments if s.at <= tensor.begin and tensor.begin + tensor.nbytes <= s.at + s.nbytes)
+    begin = home.offset + tensor.begin - home.at
+    return _Place(NAMES[tensor.dtype], tensor.shape, home.path, begin, begin + tensor.nbytes)
+
+
+def _sub_layout(layout: LayerLayout, tensors: Iterable[StoredTensor]) -> LayerLayout | None:
+    part = layout_of_shards(layout.index, {tensor.name: _placed(layout, tensor) for tensor in tensors})
+    return part and replace(part, codec=layout.codec)

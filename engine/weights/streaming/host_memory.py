@@ -1,0 +1,105 @@
+"""Page-aligned host memory: what direct reads need, and what a GPU can copy from at full speed once it is pinned."""
+
+import mmap
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.weights.store.layout import round_up
+
+SMAPS = Path("/proc/self/smaps")
+_BOUNDS = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ")
+
+
+class HostArena:
+    """One large block, handed out in page-aligned pieces. Few large blocks: pinning many small ones wastes memory,
+    as torch's own pinned allocator rounds every block up to a power of two.
+    """
+
+    def __init__(self, nbytes: int, pin: bool = False) -> None:
+        """`nbytes` in all; raises `MemoryError` if the system has no room for them."""
+        self._mapping = _map(max(round_up(nbytes), mmap.PAGESIZE))
+        self._memory = torch.frombuffer(self._mapping, dtype=torch.uint8)
+        self._used = 0
+        self._pinned = pin
+        if pin:
+            _check(_cuda_runtime().cudaHostRegister(self._memory.data_ptr(), self._memory.nbytes, 0))
+
+    def take(self, nbytes: int) -> Tensor:
+        """uint8 [nbytes], zeros, beginning on a page.
+
+        Every page is touched: the system finds memory for them now, not in the middle of somebody's first pass.
+        """
+        begin = self._used
+        self._used += round_up(nbytes)
+        assert self._used <= self._memory.nbytes, "the arena was made too small"
+        self._memory[begin : begin + nbytes : mmap.PAGESIZE] = 0
+        return self._memory[begin : begin + nbytes]
+
+    @property
+    def nbytes(self) -> int:
+        """All of it, in whole pages."""
+        return self._memory.nbytes
+
+    @property
+    def huge_page_bytes(self) -> int:
+        """How much of it the system holds in huge pages by now; 0 where it does not tell."""
+        begin = self._memory.data_ptr()
+        return min(self.nbytes, _huge_page_bytes(range(begin, begin + self.nbytes)))
+
+    def close(self) -> None:
+        """Unpin. The memory itself goes when the last tensor in it does."""
+        if self._pinned:
+            self._pinned = False
+            _check(_cuda_runtime().cudaHostUnregister(self._memory.data_ptr()))
+
+
+def arena_bytes(sizes: Sequence[int]) -> int:
+    """What an arena must hold for pieces of these sizes."""
+    return sum(round_up(size) for size in sizes)
+
+
+def _map(nbytes: int) -> mmap.mmap:
+    """Zeros in huge pages, where the system has them for a program that asks: computing walks far fewer pages then.
+
+    The mapping is private: shared memory, which is Python's default, is memory of files to the kernel, and its huge
+    pages are another setting, switched off nearly everywhere.
+    """
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return mmap.mmap(-1, nbytes)
+    mapping = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without huge pages
+            mapping.madvise(mmap.MADV_HUGEPAGE)
+    return mapping
+
+
+def _huge_page_bytes(addresses: range) -> int:
+    """What `/proc/self/smaps` says of the mappings that these addresses lie in."""
+    found, is_ours = 0, False
+    try:
+        with SMAPS.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if bounds := _BOUNDS.match(line):
+                    begin, end = (int(each, 16) for each in bounds.groups())
+                    is_ours = begin < addresses.stop and end > addresses.start
+                elif is_ours and line.startswith("AnonHugePages:"):
+                    found += int(line.split()[1]) << 10
+    except OSError:
+        return 0
+    return found
+
+
+def _cuda_runtime() -> Any:
+    return torch.cuda.cudart()  # type: ignore[no-untyped-call]
+
+
+def _check(result: object) -> None:
+    code = int(result)  # type: ignore[call-overload]
+    if code != 0:
+        raise MemoryError(f"The system refused to pin memory for the GPU (CUDA error {code}).")
