@@ -44,17 +44,17 @@ from engine.protocol.messages import (
     Statistics,
 )
 from engine.protocol.options import GenerateOptions, LoadOptions
-from engine.sampling import Sampler, Uniforms
-from engine.speculation.acceptance_counts import counted
 from engine.speculation.answer import Answer
-from engine.speculation.autoregression import Autoregression
-from engine.speculation.borrowing import BorrowingSpecExec
-from engine.speculation.lookup import Lookup
 from engine.speculation.method import Method, Sampling
+from engine.speculation.methods.acceptance_counts import counted
+from engine.speculation.methods.autoregression import Autoregression
+from engine.speculation.methods.borrowing import BorrowingSpecExec
+from engine.speculation.methods.lookup import Lookup
+from engine.speculation.methods.sampling import Sampler, Uniforms
+from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Strategy
-from engine.speculation.tree_limit import TreeLimit
+from engine.speculation.tuning.tree_limit import TreeLimit
 from engine.speculation.witness import Witness
 from engine.stats import Stopwatch
 from engine.text.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt

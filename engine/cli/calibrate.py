@@ -12,10 +12,10 @@ from engine.loading.pair_measurement import PairMeasurement
 from engine.model.context import Context
 from engine.protocol.messages import Round
 from engine.protocol.options import UNMEASURED, GenerateOptions
-from engine.speculation.acceptance_counts import AcceptanceCounts
-from engine.speculation.tree import Path, Tree
-from engine.speculation.tree_programme import MOST_NODES
-from engine.speculation.tree_size import PassTimes
+from engine.speculation.methods.acceptance_counts import AcceptanceCounts
+from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.trees.tree_programme import MOST_NODES
+from engine.speculation.tuning.tree_size import PassTimes
 from engine.text.prompt import Prompt
 
 WIDE_BUDGET = 256  # nodes: the usual shape then tries a dozen children at the root

@@ -5,14 +5,14 @@ from collections.abc import Hashable
 from engine.loading.lessons import Lessons, LessonsFiles, settings_of
 from engine.loading.planning import AUTO_BUDGET
 from engine.protocol.options import GenerateOptions
-from engine.speculation.acceptance_counts import AcceptanceCounts
-from engine.speculation.auto import Auto
-from engine.speculation.autoregression import Autoregression
-from engine.speculation.curve import Curve
-from engine.speculation.hiding import Hiding
-from engine.speculation.lookup import Lookup
 from engine.speculation.method import Method, Sampling
+from engine.speculation.methods.acceptance_counts import AcceptanceCounts
+from engine.speculation.methods.autoregression import Autoregression
+from engine.speculation.methods.lookup import Lookup
 from engine.speculation.strategy import Fixed, Strategy
+from engine.speculation.tuning.auto import Auto
+from engine.speculation.tuning.curve import Curve
+from engine.speculation.tuning.hiding import Hiding
 
 SAME_TEXT = ("specexec", "lookup")
 """Methods whose text is the target's own for the same seed, so that one can take over from another unnoticed."""

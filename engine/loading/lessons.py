@@ -14,9 +14,9 @@ from engine.loading.loading import cache_root
 from engine.loading.pair import Pair
 from engine.loading.pair_measurement import names_of, placement_of
 from engine.protocol.options import GenerateOptions
-from engine.speculation.acceptance_counts import AcceptanceCounts
-from engine.speculation.calibration import Calibration
-from engine.speculation.prospect import Prospects
+from engine.speculation.methods.acceptance_counts import AcceptanceCounts
+from engine.speculation.methods.calibration import Calibration
+from engine.speculation.tuning.prospect import Prospects
 from engine.weights.store.atomic_file import replaced_atomically
 
 VERSION = 4

@@ -8,18 +8,18 @@ from engine.loading.pair_measurement import PairMeasurement, PairMeasurements
 from engine.model.context import Context
 from engine.model.guarded_context import GuardedContext
 from engine.protocol.options import UNMEASURED, GenerateOptions
-from engine.speculation.acceptance_counts import AcceptanceCounts
-from engine.speculation.acceptance_vector import PRIOR
-from engine.speculation.chain import Chain
-from engine.speculation.chance import Chance
-from engine.speculation.drafting import Drafting
 from engine.speculation.method import Method, Sampling
-from engine.speculation.sequoia import Sequoia
-from engine.speculation.shapes import Learnt, Planned, Prescribed
-from engine.speculation.specinfer import SpecInfer
-from engine.speculation.tree_programme import MOST_LEVELS, programme_for
-from engine.speculation.tree_shape import TreeShape
-from engine.speculation.tree_size import best_tree
+from engine.speculation.methods.acceptance_counts import AcceptanceCounts
+from engine.speculation.methods.chain import Chain
+from engine.speculation.methods.chance import Chance
+from engine.speculation.methods.drafting import Drafting
+from engine.speculation.methods.sequoia import Sequoia
+from engine.speculation.methods.shapes import Learnt, Planned, Prescribed
+from engine.speculation.methods.specinfer import SpecInfer
+from engine.speculation.trees.acceptance_vector import PRIOR
+from engine.speculation.trees.tree_programme import MOST_LEVELS, programme_for
+from engine.speculation.trees.tree_shape import TreeShape
+from engine.speculation.tuning.tree_size import best_tree
 from engine.speculation.witness import Witness
 
 SAMPLED: tuple[str, ...] = ("sequoia", "specinfer", "chain")

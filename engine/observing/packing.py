@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Callable
 
 from engine.protocol.messages import Tree
-from engine.speculation.tree import Tree as SpeculationTree
+from engine.speculation.trees.tree import Tree as SpeculationTree
 
 
 def pack_tree(tree: SpeculationTree, piece: Callable[[int], str]) -> Tree:

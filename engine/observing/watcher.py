@@ -9,12 +9,12 @@ from engine.observing.packing import pack_tree
 from engine.observing.passing import Passes, Stream
 from engine.protocol.messages import Event
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
-from engine.speculation.merging import enlarge
+from engine.speculation.trees.merging import enlarge
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engine.speculation.tree import Path, Tree
+    from engine.speculation.trees.tree import Path, Tree
     from engine.speculation.verdicts import Judgement
 
 DRAFTS_APART = 0.05  # seconds: nobody sees more than 20 trees a second

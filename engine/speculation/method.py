@@ -6,7 +6,7 @@ from typing import Protocol
 from torch import Tensor
 
 from engine.speculation.price import Price
-from engine.speculation.tree import Path, Tree
+from engine.speculation.trees.tree import Path, Tree
 
 Ends = Callable[[int], bool]
 """Told every token of the answer in turn; True if it is the last one."""
@@ -30,7 +30,7 @@ class Scorer(Protocol):
 
 
 class Sampling(Protocol):
-    """How the tokens of one answer are drawn; `engine.sampling.Sampler` is one.
+    """How the tokens of one answer are drawn; `engine.speculation.methods.sampling.Sampler` is one.
 
     logits: float32 [vocabulary], raw; `answer`: all tokens of the answer so far, the path down the tree included.
     """

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.speculation.arrays import Numbers
+from engine.speculation.trees.arrays import Numbers
 
 
 @dataclass(frozen=True, eq=False, slots=True)

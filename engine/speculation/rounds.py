@@ -11,7 +11,7 @@ import torch
 
 from engine.speculation.method import Scorer
 from engine.speculation.strategy import RoundResult, Strategy
-from engine.speculation.tree_limit import TreeLimit
+from engine.speculation.tuning.tree_limit import TreeLimit
 from engine.speculation.verdicts import said_log_probs
 from engine.speculation.witness import Nobody, Witness
 from engine.stats import Stopwatch

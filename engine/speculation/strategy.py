@@ -6,7 +6,7 @@ from typing import Protocol
 
 from engine.speculation.method import Method
 from engine.speculation.price import Price
-from engine.speculation.tree import Path, Tree
+from engine.speculation.trees.tree import Path, Tree
 
 
 @dataclass(frozen=True, slots=True)

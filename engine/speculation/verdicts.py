@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.speculation.tree import Path, Tree
+from engine.speculation.trees.tree import Path, Tree
 
 _ROWS = 64  # logits that are looked at together: more would take memory that was not planned for
 ALTERNATIVES = 8

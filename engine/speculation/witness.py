@@ -5,7 +5,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from engine.speculation.tree import Path, Tree
+from engine.speculation.trees.tree import Path, Tree
 
 
 class Witness(Protocol):

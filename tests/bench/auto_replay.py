@@ -24,13 +24,13 @@ import torch
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import Session, say
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
-from engine.sampling import Sampler, Uniforms
-from engine.speculation.auto import Auto
+from engine.speculation.methods.sampling import Sampler, Uniforms
+from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.price import Price
-from engine.speculation.prospect import Prospects
-from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Choice, RoundResult
-from engine.speculation.tree import Path, Tree, root_only
+from engine.speculation.trees.tree import Path, Tree, root_only
+from engine.speculation.tuning.auto import Auto
+from engine.speculation.tuning.prospect import Prospects
 from tests.engine.speculation.simulation import Named, cut, worthwhile
 
 WIDEST = 512  # nodes of the recorded trees

@@ -16,7 +16,7 @@ from engine.loading.lessons import VERSION, Lessons, LessonsFiles
 from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
-from engine.speculation.prospect import Prospects
+from engine.speculation.tuning.prospect import Prospects
 from tests.engine.speculation.simulation import Machine, Trial
 
 OPTIONS = GenerateOptions(SamplingOptions(temperature=0.6, top_p=0.9, seed=3))

@@ -12,12 +12,12 @@ from engine.model.context import Context
 from engine.model.guarded_context import GuardedContext
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
-from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
+from engine.speculation.methods.sampling import Sampler, Uniforms
+from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Choice, Fixed, RoundResult
-from engine.speculation.tree_limit import TreeLimit
+from engine.speculation.tuning.tree_limit import TreeLimit
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, PUBLISHED, Silent, noisy_copy, random_prompt, write

@@ -11,7 +11,7 @@ from engine.errors import InputError
 from engine.loading.pair import open_pair
 from engine.loading.pair_measurement import PairMeasurement, PairMeasurements
 from engine.protocol.options import NO_DRAFT, LoadOptions, SamplingOptions
-from engine.speculation.tree_size import PassTimes
+from engine.speculation.tuning.tree_size import PassTimes
 
 WARM = SamplingOptions(temperature=0.6, top_p=0.9, seed=3)
 TIERS = ("device", "device", "ssd")

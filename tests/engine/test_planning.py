@@ -20,7 +20,7 @@ from engine.model.context import Context
 from engine.model.device import DTYPES, choose_dtype
 from engine.model.sizes import model_sizes
 from engine.protocol.options import SpeculationOptions
-from engine.speculation import specexec
+from engine.speculation.methods import specexec
 from engine.weights.planning import needs as needs_room
 from engine.weights.planning.machine import CPU_RATES
 from engine.weights.planning.needs import Workload

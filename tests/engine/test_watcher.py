@@ -12,7 +12,7 @@ from engine.observing.watcher import DRAFTS_APART, Watcher
 from engine.protocol.messages import Event
 from engine.protocol.watching import Drafted, Inspect, Passing, Watch
 from engine.speculation import verdicts
-from engine.speculation.tree import Path, Tree
+from engine.speculation.trees.tree import Path, Tree
 
 TREE = Tree((5, 6, 7), (-1, 0, 0), (0.0, -0.5, -1.0))
 PATH = Path((0, 1), bonus=3)

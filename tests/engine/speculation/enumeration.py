@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from engine.speculation.chance import Chance
+from engine.speculation.methods.chance import Chance
 
 Result = TypeVar("Result", bound=Hashable)
 

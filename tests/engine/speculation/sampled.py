@@ -6,15 +6,15 @@ from functools import partial
 import torch
 
 from engine.protocol.options import SamplingOptions
-from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
-from engine.speculation.chain import Chain
-from engine.speculation.chance import Chance
-from engine.speculation.drafting import Drafting
 from engine.speculation.method import Method, Scorer
+from engine.speculation.methods.chain import Chain
+from engine.speculation.methods.chance import Chance
+from engine.speculation.methods.drafting import Drafting
+from engine.speculation.methods.sampling import Sampler, Uniforms
+from engine.speculation.methods.sequoia import Sequoia
+from engine.speculation.methods.specinfer import SpecInfer
 from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.sequoia import Sequoia
-from engine.speculation.specinfer import SpecInfer
 from engine.speculation.strategy import Fixed
 from engine.stats import Stopwatch
 from tests.engine.speculation.pairs import Outcome, Silent

@@ -9,13 +9,13 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from engine.speculation.arrays import Integers, Numbers
-from engine.speculation.auto import Auto
-from engine.speculation.expectation import BUDGETS, DEPTHS
 from engine.speculation.price import Price
-from engine.speculation.prospect import Prospects
 from engine.speculation.strategy import Choice, RoundResult
-from engine.speculation.tree import Path, Tree, root_only
+from engine.speculation.trees.arrays import Integers, Numbers
+from engine.speculation.trees.tree import Path, Tree, root_only
+from engine.speculation.tuning.auto import Auto
+from engine.speculation.tuning.expectation import BUDGETS, DEPTHS
+from engine.speculation.tuning.prospect import Prospects
 
 TEXTS = 10  # trees that the true rate of a choice is averaged over
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from engine.speculation.acceptance_counts import AcceptanceCounts
-from engine.speculation.acceptance_vector import PRIOR, checked
-from engine.speculation.tree import Path, Tree
+from engine.speculation.methods.acceptance_counts import AcceptanceCounts
+from engine.speculation.trees.acceptance_vector import PRIOR, checked
+from engine.speculation.trees.tree import Path, Tree
 
 
 def star(children: int) -> Tree:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from engine.speculation.auto import Auto
-from engine.speculation.prospect import Prospects, Record
+from engine.speculation.tuning.auto import Auto
+from engine.speculation.tuning.prospect import Prospects, Record
 from tests.campaigns.extent import choose
 from tests.engine.speculation.simulation import Machine, Named, Trial
 

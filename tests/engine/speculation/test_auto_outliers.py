@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from engine.speculation.curve import Curve
-from engine.speculation.draft_pace import DraftPace
 from engine.speculation.strategy import Choice, RoundResult
+from engine.speculation.tuning.curve import Curve
+from engine.speculation.tuning.draft_pace import DraftPace
 from tests.campaigns.extent import choose
 from tests.engine.speculation.simulation import Machine, Trial
 from tests.engine.speculation.test_auto import resident, streamed

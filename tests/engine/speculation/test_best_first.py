@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions, SpeculationOptions
-from engine.sampling import Sampler, Uniforms
-from engine.speculation.best_first import BestFirst
-from engine.speculation.specexec import SpecExec
-from engine.speculation.tree import Tree
+from engine.speculation.methods.sampling import Sampler, Uniforms
+from engine.speculation.methods.specexec import SpecExec
+from engine.speculation.trees.best_first import BestFirst
+from engine.speculation.trees.tree import Tree
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.speculation.arrays import Numbers
-from engine.speculation.best_first import BestFirst
-from engine.speculation.calibration import Calibration
+from engine.speculation.methods.calibration import Calibration
+from engine.speculation.trees.arrays import Numbers
+from engine.speculation.trees.best_first import BestFirst
 from tests.campaigns.extent import choose
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.speculation.curiosity import LOST, Curiosity, Look
-from engine.speculation.plan import Plan
+from engine.speculation.tuning.curiosity import LOST, Curiosity, Look
+from engine.speculation.tuning.plan import Plan
 
 BEST = Plan("specexec", 64, 8, tokens=10.0, seconds=1.0)
 CHEAP = Look("cheap", Plan("none", 0, 0, tokens=1.0, seconds=0.12), is_free=True)

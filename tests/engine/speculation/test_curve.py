@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from engine.speculation.curve import Curve
+from engine.speculation.tuning.curve import Curve
 
 
 def measured(sizes: range, slower: float = 1.0, curve: Curve | None = None) -> Curve:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from engine.speculation.draft_pace import DraftPace
+from engine.speculation.tuning.draft_pace import DraftPace
 
 
 def test_drafting_is_so_much_a_level_and_so_much_a_node() -> None:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from engine.speculation.expectation import BUDGETS, DEPTHS, Expectation
-from engine.speculation.tree import Path, Tree
+from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.tuning.expectation import BUDGETS, DEPTHS, Expectation
 from tests.engine.speculation.simulation import grow
 
 STOPPED = Path((0,), bonus=99)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from engine.speculation.hiding import Hiding
+from engine.speculation.tuning.hiding import Hiding
 
 PASS = 0.3
 

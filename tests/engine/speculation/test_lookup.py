@@ -9,14 +9,14 @@ import torch
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions, SpeculationOptions
-from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
-from engine.speculation.autoregression import Autoregression
-from engine.speculation.lookup import Lookup
+from engine.speculation.methods.autoregression import Autoregression
+from engine.speculation.methods.lookup import Lookup
+from engine.speculation.methods.sampling import Sampler, Uniforms
+from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Fixed, RoundResult
-from engine.speculation.tree import Path
+from engine.speculation.trees.tree import Path
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.speculation.merging import enlarge, merge
-from engine.speculation.tree import Tree
+from engine.speculation.trees.merging import enlarge, merge
+from engine.speculation.trees.tree import Tree
 from tests.campaigns.extent import choose
 from tests.engine.speculation.test_recall import paths_of
 

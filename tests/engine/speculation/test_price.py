@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from engine.model.context import Context
 from engine.protocol.options import SpeculationOptions
-from engine.sampling import Sampler, Uniforms
-from engine.speculation.autoregression import Autoregression
-from engine.speculation.lookup import Lookup
+from engine.speculation.methods.autoregression import Autoregression
+from engine.speculation.methods.lookup import Lookup
+from engine.speculation.methods.sampling import Sampler, Uniforms
+from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.price import Price
-from engine.speculation.specexec import SpecExec
-from engine.speculation.tree import Tree
+from engine.speculation.trees.tree import Tree
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, noisy_copy, random_prompt
 from tests.engine.speculation.simulation import grow, worthwhile

@@ -5,8 +5,8 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.speculation.recall import Recall
-from engine.speculation.tree import Tree
+from engine.speculation.trees.recall import Recall
+from engine.speculation.trees.tree import Tree
 from tests.campaigns.extent import choose
 
 ANYTHING = -math.inf

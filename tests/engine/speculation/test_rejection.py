@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.speculation.chance import Chance, likeliest
-from engine.speculation.drafting import Rule
-from engine.speculation.rejection import from_distinct, from_independent
+from engine.speculation.methods.chance import Chance, likeliest
+from engine.speculation.methods.drafting import Rule
+from engine.speculation.methods.rejection import from_distinct, from_independent
 from tests.engine.speculation.enumeration import ForkedChance, probabilities
 
 CPU = torch.device("cpu")

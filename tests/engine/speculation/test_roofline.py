@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.speculation.roofline import Roofline, closest
+from engine.speculation.tuning.roofline import Roofline, closest
 
 SIZES = [1.0, 3.0, 9.0, 17.0, 33.0, 65.0, 129.0, 257.0, 513.0]
 

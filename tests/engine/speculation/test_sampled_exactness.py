@@ -8,9 +8,9 @@ import torch
 
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions
-from engine.speculation.acceptance_vector import PRIOR, AcceptanceVector
-from engine.speculation.chance import Chance
-from engine.speculation.specinfer import SpecInfer, best_sequences
+from engine.speculation.methods.chance import Chance
+from engine.speculation.methods.specinfer import SpecInfer, best_sequences
+from engine.speculation.trees.acceptance_vector import PRIOR, AcceptanceVector
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Outcome, noisy_copy, random_prompt
 from tests.engine.speculation.sampled import METHODS, write_sampled

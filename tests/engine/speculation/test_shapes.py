@@ -2,14 +2,14 @@
 
 import pytest
 
-from engine.speculation.acceptance_counts import AcceptanceCounts, counted, has_moved
-from engine.speculation.acceptance_vector import PRIOR
-from engine.speculation.shapes import Learnt, Planned, Prescribed
+from engine.speculation.methods.acceptance_counts import AcceptanceCounts, counted, has_moved
+from engine.speculation.methods.shapes import Learnt, Planned, Prescribed
 from engine.speculation.strategy import Choice, RoundResult
-from engine.speculation.tree import Path, Tree
-from engine.speculation.tree_programme import programme_for
-from engine.speculation.tree_shape import TreeShape
-from engine.speculation.tree_size import PassTimes, best_tree
+from engine.speculation.trees.acceptance_vector import PRIOR
+from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.trees.tree_programme import programme_for
+from engine.speculation.trees.tree_shape import TreeShape
+from engine.speculation.tuning.tree_size import PassTimes, best_tree
 from tests.engine.speculation.simulation import Named
 
 SURE = tuple([0.95, 0.02, 0.005] + [0.0] * 29)

@@ -9,11 +9,11 @@ import torch
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
-from engine.sampling import Sampler, Uniforms, distribution
 from engine.speculation.answer import Answer
-from engine.speculation.lookup import Lookup
+from engine.speculation.methods.lookup import Lookup
+from engine.speculation.methods.sampling import Sampler, Uniforms, distribution
+from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Fixed
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose

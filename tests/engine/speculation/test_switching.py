@@ -8,17 +8,17 @@ import torch
 
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions, SpeculationOptions
-from engine.sampling import Sampler, Uniforms
 from engine.speculation.answer import Answer
-from engine.speculation.auto import Auto
-from engine.speculation.autoregression import Autoregression
-from engine.speculation.calibration import Calibration
-from engine.speculation.lookup import Lookup
 from engine.speculation.method import Method
-from engine.speculation.prospect import Prospects
+from engine.speculation.methods.autoregression import Autoregression
+from engine.speculation.methods.calibration import Calibration
+from engine.speculation.methods.lookup import Lookup
+from engine.speculation.methods.sampling import Sampler, Uniforms
+from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.specexec import SpecExec
 from engine.speculation.strategy import Choice, RoundResult, Strategy
+from engine.speculation.tuning.auto import Auto
+from engine.speculation.tuning.prospect import Prospects
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from engine.errors import OutOfMemory
 from engine.speculation.strategy import Choice, RoundResult
-from engine.speculation.tree_limit import MOST_PATIENCE, PATIENCE, TreeLimit
+from engine.speculation.tuning.tree_limit import MOST_PATIENCE, PATIENCE, TreeLimit
 
 
 class Method:

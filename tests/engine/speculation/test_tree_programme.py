@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import InputError
-from engine.speculation.acceptance_vector import PRIOR, checked
-from engine.speculation.tree_programme import TreeProgramme, best_shape, programme_for
-from engine.speculation.tree_shape import TreeShape
+from engine.speculation.trees.acceptance_vector import PRIOR, checked
+from engine.speculation.trees.tree_programme import TreeProgramme, best_shape, programme_for
+from engine.speculation.trees.tree_shape import TreeShape
 from tests.campaigns.extent import choose
 
 Ordered = tuple["Ordered", ...]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.speculation.acceptance_vector import PRIOR
-from engine.speculation.tree_programme import TreeProgramme
-from engine.speculation.tree_size import PassTimes, TreeSize, best_size, best_tree, sizes_up_to
+from engine.speculation.trees.acceptance_vector import PRIOR
+from engine.speculation.trees.tree_programme import TreeProgramme
+from engine.speculation.tuning.tree_size import PassTimes, TreeSize, best_size, best_tree, sizes_up_to
 from tests.campaigns.extent import choose
 
 PROGRAMME = TreeProgramme(PRIOR, 33, 12)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engine.speculation.tree import Path, Tree
+from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.verdicts import ALTERNATIVES, judge, said_log_probs
 
 

@@ -1,0 +1,1 @@
+"""The speculation methods, one file each, and the verification that keeps the target's distribution."""

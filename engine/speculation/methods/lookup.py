@@ -1,0 +1,74 @@
+"""Prompt lookup: whatever method drafts, the tree gets branches of what the text itself said before, for nothing."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from torch import Tensor
+
+from engine.speculation.method import Ends, Method
+from engine.speculation.price import Price
+from engine.speculation.trees.arrays import Numbers
+from engine.speculation.trees.merging import Merged, merge
+from engine.speculation.trees.recall import Recall
+from engine.speculation.trees.tree import Path, Tree
+
+LEAST = math.log(0.02)  # the least likely branch that is worth a row of the target's pass
+
+
+class Lookup:
+    """Another method's trees, with the text's own continuations among their nodes.
+
+    They compete for the budget with what was drafted. The other method must accept on any tree, as SpecExec does, and
+    so does autoregression; with that one the text alone drafts (prompt lookup decoding).
+    """
+
+    def __init__(self, method: Method, name: str) -> None:
+        """`name`: what the two together are called."""
+        self.name = name
+        self._method = method
+        self._recall = Recall()
+        self._merged: Merged | None = None
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Have read exactly `tokens`."""
+        self._recall.read(tokens)
+        self._method.prefill(tokens)
+
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+        """The `budget` likeliest nodes of what is drafted and what was said before."""
+        self._recall.read(tokens)
+        drafted = self._method.grow(tokens, budget, depth, price)
+        is_full = drafted.drafted == budget
+        least = min(drafted.scores or drafted.log_probs) if is_full else LEAST
+        branches = self._recall.branches(budget, depth, least)
+        self._merged = merge(drafted, branches, budget)
+        if price:
+            self._merged = merge(drafted, branches, price.best_size(_chances(self._merged.tree)))
+        return self._merged.tree
+
+    def extend(self) -> bool:
+        """Let the method guess on."""
+        return self._method.extend()
+
+    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+        """As the method accepts."""
+        return self._method.accept(tree, logits, ends, answer)
+
+    def keep(self, path: Path) -> None:
+        """Tell the method how far the text went along its own tree, and how it went on from there."""
+        assert self._merged, "a tree is grown before a path of it is kept"
+        own: list[int] = []
+        for node in path.nodes:
+            origin = self._merged.origins[node]
+            if origin is None:
+                self._method.keep(Path(tuple(own), bonus=self._merged.tree.tokens[node]))
+                return
+            own.append(origin)
+        self._method.keep(Path(tuple(own), path.bonus))
+
+
+def _chances(tree: Tree) -> Numbers:
+    """float64 [drafted]: of its nodes, the likeliest first."""
+    chances: Numbers = np.exp(-np.sort(-np.array((tree.scores or tree.log_probs)[1:], dtype=np.float64)))
+    return chances

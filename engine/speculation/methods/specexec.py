@@ -1,0 +1,191 @@
+"""SpecExec (Svirschevski et al., NeurIPS 2024, arXiv 2406.02532): the K best prefixes, in batched passes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from torch import Tensor
+
+from engine.protocol.options import SpeculationOptions
+from engine.speculation.method import Ends, Sampling, Scorer
+from engine.speculation.methods.acceptance import accept
+from engine.speculation.methods.acceptance_counts import AcceptanceCounts
+from engine.speculation.methods.calibration import Calibration
+from engine.speculation.price import Price
+from engine.speculation.trees.arrays import Integers, Numbers
+from engine.speculation.trees.best_first import BestFirst
+from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.witness import Nobody, Witness
+
+REACH = 4  # idle work looks for so many times the budget, whatever the tree itself is worth: bonus tokens, and more
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A node of the search that the draft has read: its pending number there, and a row of a draft pass.
+
+    `log_probs`, `tokens`: [rows, width], the most probable tokens behind every node of the pass.
+    """
+
+    number: int
+    row: int
+    log_probs: Numbers
+    tokens: Integers
+
+
+class SpecExec:
+    """Expands up to `batch` frontier nodes per draft pass, `width` children each, for at most `depth` passes a tree.
+
+    The draft's cache is kept from round to round: whatever the accepted path needs is there already, but for its last
+    node if that was never expanded. Draft logits are not scaled by the temperature, as published.
+
+    Beyond the published method, a `Calibration` may rank the nodes: it learns from every round how often a token of
+    such a probability is accepted. And `extend` lets the search go on while the target's weights are awaited; if the
+    bonus token is among what it found, the next tree begins with the whole subtree there (compare ShadowSpec, 2026).
+    """
+
+    name = "specexec"
+
+    def __init__(
+        self,
+        draft: Scorer,
+        sampling: Sampling,
+        options: SpeculationOptions,
+        vocabulary: int,
+        calibration: Calibration | None = None,
+        witness: Witness | None = None,
+        ranks: AcceptanceCounts | None = None,
+    ) -> None:
+        """`vocabulary`: the target's; a draft with a larger, padded one must not propose what the target lacks.
+
+        Without `calibration` the draft's own probability ranks the nodes, as published. `witness` sees them come.
+        `ranks` counts which of the draft's likeliest tokens the target said, for other methods.
+        """
+        self._ranks = ranks
+        self._draft = draft
+        self._sampling = sampling
+        self._options = options
+        self._vocabulary = vocabulary
+        self._calibration = calibration
+        self._witness = witness or Nobody()
+        self._search: BestFirst | None = None  # the tree's, or what is left of it below the bonus token
+        self._pending: dict[int, Read] = {}  # expanded nodes of the search
+        self._appended = 0  # pending nodes of the draft
+        self._unread = 0  # of these, committed tokens before the root that the draft had not read
+        self._kept: list[int] = []  # node of the tree -> node of the search
+        self._reach = self._depth = 0
+        self._is_extended = False
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Have read exactly `tokens`; whatever was searched before is forgotten."""
+        self._search = None
+        self._draft.prefill(tokens)
+
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+        """The `budget` most probable draft prefixes behind `tokens`, at most `depth` deep; fewer if not worth more."""
+        self._depth, self._is_extended = min(depth, self._options.depth), False
+        self._reach = REACH * max(budget, 1)
+        while self._search is not None and (root := self._draft.length + self._unread) < len(tokens) - 1:
+            self._go_on([0], tokens[root + 1])  # the text went farther than the tree of this method
+        search = self._search
+        if search is None:
+            search = self._search = BestFirst(tokens[-1], self._options.decay)
+            self._pending, self._appended, self._unread = {}, 0, 0
+        size = _promising(search.chances(self._depth), budget, price)
+        for _ in range(self._options.depth):
+            frontier = search.frontier(self._options.batch, max(size, 1), self._depth)
+            is_first = len(search) == 1  # who chose a tree at all wants the first level
+            if not len(frontier) or not (is_first or not price or price.is_worth_reading(search.chances_of(frontier))):
+                break
+            self._expand(search, frontier, budget, tokens)
+            size = _promising(search.chances(self._depth), budget, price)
+            self._tell(search, size)
+        size = min(budget, price.best_size(search.chances(self._depth))) if price else budget
+        kept = search.best(size, self._depth)
+        self._kept = kept.tolist()
+        return search.tree(kept)
+
+    def extend(self) -> bool:
+        """One more draft pass, over the best nodes beyond the budget; False if there are none."""
+        search = self._search
+        if search is None or not self._pending:
+            return False
+        if not self._is_extended:
+            search.reconsider()
+            self._is_extended = True
+        frontier = search.frontier(self._options.batch, self._reach, self._depth)
+        if not len(frontier):
+            return False
+        self._expand(search, frontier, self._reach, [])
+        self._tell(search, self._reach)
+        return True
+
+    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+        """Follow what the target draws for itself, as far as the tree has it."""
+        return accept(tree, logits, self._sampling.draw, ends, answer)
+
+    def keep(self, path: Path) -> None:
+        """Commit the accepted nodes that the draft has read; an unexpanded last one is caught up in the next round."""
+        self._go_on([self._kept[node] for node in path.nodes], path.bonus)
+
+    def _go_on(self, nodes: Sequence[int], token: int) -> None:
+        """Commit these nodes of the search, root first, as far as they are read; what is below `token` stays known."""
+        search = self._search
+        read = [self._pending[node].number for node in nodes if node in self._pending]
+        if search is not None:
+            self._learn(nodes, [*search.tokens_of(nodes[1:]), token])
+        committed = [*range(self._unread), *read] if read else []
+        bonus = search.child(nodes[-1], token) if search is not None else None
+        if search is None or bonus is None:
+            self._search = None
+            self._draft.keep(committed)
+            return
+        stay = search.reroot(bonus).tolist()
+        below = {new: self._pending[old] for new, old in enumerate(stay) if old in self._pending}
+        rest = sorted(read.number for read in below.values())
+        number = {old: new for new, old in enumerate(rest)}
+        self._draft.keep(committed, rest)
+        self._pending = {node: replace(read, number=number[read.number]) for node, read in below.items()}
+        self._appended, self._unread = len(rest), 0
+
+    def _expand(self, search: BestFirst, frontier: Integers, budget: int, tokens: Sequence[int]) -> None:
+        """One draft pass over the frontier, and its children into the search."""
+        if not self._pending:  # the first frontier is the root; with it goes what the draft has not read yet
+            unread = list(tokens[self._draft.length :])
+            self._unread = self._appended = len(unread) - 1
+            logits = self._draft.score(unread, range(-1, self._unread), last=1)
+        else:
+            parents = [self._pending[parent].number for parent in search.parents_of(frontier)]
+            logits = self._draft.score(search.tokens_of(frontier), parents)
+        known = logits.log_softmax(-1)[:, : self._vocabulary]
+        probable = known.topk(min(self._options.width, known.shape[-1]))
+        log_probs, candidates = probable.values.cpu().double().numpy(), probable.indices.cpu().numpy()
+        for row, node in enumerate(frontier.tolist()):
+            self._pending[node] = Read(self._appended + row, row, log_probs, candidates)
+        self._appended += len(frontier)
+        scores = self._calibration.log_acceptance(log_probs) if self._calibration else None
+        search.expand(frontier, log_probs, candidates, budget, scores)
+
+    def _tell(self, search: BestFirst, size: int) -> None:
+        self._witness.grown(lambda: search.tree(search.best(size, self._depth)))
+
+    def _learn(self, nodes: Sequence[int], followers: Sequence[int]) -> None:
+        """Of what the draft proposed behind every accepted node: which did the target say?"""
+        reads = [
+            (read, token) for node, token in zip(nodes, followers, strict=True) if (read := self._pending.get(node))
+        ]
+        if not reads or not (self._calibration or self._ranks):
+            return
+        listed = np.stack([read.tokens[read.row] for read, _ in reads])
+        found = (listed == np.array([[token] for _, token in reads])).nonzero()
+        taken = dict(zip(*(numbers.tolist() for numbers in found), strict=True))
+        ranks = [taken.get(row) for row in range(len(reads))]
+        if self._ranks:
+            self._ranks.observe_ranks(ranks, listed.shape[1])
+        if self._calibration:
+            self._calibration.observe(np.stack([read.log_probs[read.row] for read, _ in reads]), ranks)
+
+
+def _promising(chances: Numbers, budget: int, price: Price | None) -> int:
+    """How many of the nodes known so far a tree would have that may still grow."""
+    return min(budget, price.hopeful_size(chances)) if price else budget

@@ -1,0 +1,87 @@
+"""SpecInfer (Miao et al., ASPLOS 2024, arXiv 2305.09781): draft sequences that share their beginnings in a tree."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from engine.speculation.method import Ends
+from engine.speculation.methods.drafting import Drafting
+from engine.speculation.methods.drawn import Drawn
+from engine.speculation.methods.rejection import from_independent
+from engine.speculation.price import Price
+from engine.speculation.trees.acceptance_vector import AcceptanceVector
+from engine.speculation.trees.tree import Path, Tree
+
+
+def best_sequences(acceptance: AcceptanceVector, budget: int, most_levels: int) -> int:
+    """How many sequences promise most tokens: one of k first children is accepted, then every next one like a first.
+
+    `acceptance`: the probability that the k-th child is the accepted one; `budget`: nodes, at least 1.
+    """
+
+    def promise(sequences: int) -> float:
+        levels = min(most_levels, budget // sequences)
+        return sum(acceptance[:sequences]) * sum(acceptance[0] ** level for level in range(levels))
+
+    return max(range(1, budget + 1), key=promise)
+
+
+class SpecInfer(Drawn):
+    """A number of sequences, drawn from the draft independently of each other; equal beginnings are one node.
+
+    The static expansion is <k,1,1,...>: sequences are independent from the root on. k is the number that promises most
+    tokens for the budget as the draft is accepted (`best_sequences`), or, where no acceptance is given, as few as the
+    depth allows. When greedy, they begin with the k likeliest tokens. Other expansions <k1,k2,...> draw so many
+    children behind every node of a level; they end with the expansions, or with the budget.
+    """
+
+    name = "specinfer"
+
+    def __init__(
+        self,
+        drafting: Drafting,
+        most_levels: int,
+        expansions: Sequence[int] = (),
+        acceptance: AcceptanceVector = (),
+    ) -> None:
+        """`most_levels`: drafted levels at most. `expansions`: children by level; empty for the static one."""
+        super().__init__(drafting, most_levels)
+        self._expansions = expansions
+        self._acceptance = acceptance
+
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+        """All sequences, a level at a time."""
+        del price
+        if self._expansions:
+            return self._branching(tokens, budget, min(depth, self._most_levels))
+        sprout = self._drafting.plant(tokens)
+        depth = min(budget, depth, self._most_levels)
+        if depth and self._acceptance:
+            depth = min(depth, budget // best_sequences(self._acceptance, budget, depth))
+        sequences = {0: budget // depth} if depth else {}  # node of the tree -> how many sequences go through it
+        for _ in range(depth):
+            nodes = list(sequences)
+            distributions = self._drafting.read(nodes)
+            drawn = self._drafting.independent(distributions, list(sequences.values()))
+            sequences = {
+                child: said.count(sprout.tokens[child])
+                for said, children in zip(drawn, sprout.branch(nodes, distributions, drawn), strict=True)
+                for child in children
+            }
+        return sprout.tree()
+
+    def _branching(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
+        """So many children behind every node of a level, as far as the budget allows a whole level."""
+        sprout, nodes, room = self._drafting.plant(tokens), [0], budget
+        for children in self._expansions[:depth]:
+            room -= children * len(nodes)
+            if room < 0 or not nodes:
+                break
+            distributions = self._drafting.read(nodes)
+            drawn = self._drafting.independent(distributions, [children] * len(nodes))
+            nodes = [child for each in sprout.branch(nodes, distributions, drawn) for child in each]
+        return sprout.tree()
+
+    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+        """At every node the first of its draws that passes, else a token from what the target has left."""
+        return self._drafting.accept(tree, logits, ends, answer, from_independent)

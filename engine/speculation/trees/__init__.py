@@ -1,0 +1,1 @@
+"""Token trees, and what builds, merges and shapes them. Pure."""
