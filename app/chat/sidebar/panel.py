@@ -270,8 +270,9 @@ class ConversationsPanel(QWidget):
             self.moved.emit(conversation, name)
 
 
-def _titles(records: Sequence[ConversationRecord]) -> dict[int, str]:
-    return {each.id: each.shown_title for each in records}
+def _titles(records: Sequence[ConversationRecord]) -> dict[int, tuple[str, str]]:
+    """As they are kept: to make thousands of them fit to be shown takes too long for every change of the list."""
+    return {each.id: (each.title, each.auto_title) for each in records}
 
 
 def _add(menu: QMenu, text: str, shortcut: str, action: object) -> QAction:

@@ -183,6 +183,25 @@ def test_rows_with_an_excerpt_are_higher_and_leave_the_others_as_they_were(panel
     assert panel.list.visualRect(panel.model.index_of(records[4].id)).height() == plain
 
 
+def test_a_change_during_a_search_makes_no_title_anew(
+    panel: ConversationsPanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def note(text: str) -> str:
+        made.append(text)
+        return text
+
+    records = chats(50)
+    panel.show_conversations(records)
+    panel.search.setText("oak")
+    panel.show_found([])
+    monkeypatch.setattr("app.chat.archive.records.unsteered", note)
+    with qtbot.waitSignal(panel.search_requested):
+        panel.show_conversations([replace(records[0], title="An oak"), *records[1:]])
+    assert made == []
+
+
 def test_the_chosen_row_and_the_place_stay_while_an_answer_grows(panel: ConversationsPanel) -> None:
     records = chats(200)
     panel.show_conversations(records)
