@@ -1,5 +1,6 @@
 """One engine process, from its start to its end, and the private socket it is reached by."""
 
+import logging
 import os
 import secrets
 import shutil
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from app.i18n.translation import tr
 from app.installation.runtime.engine_variables import engine_variables
@@ -28,7 +29,11 @@ BROKEN = (EOFError, OSError, AuthenticationError)
 """What a connection raises when the other side is gone."""
 
 _LOG_BYTES = 1_000_000
+_CHUNK_BYTES = 65_536
 _SECONDS_TO_EXIT = 2.0
+_SECONDS_FOR_LAST_WORDS = 1.0
+
+_log = logging.getLogger("coppice.engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +87,14 @@ class EngineChild:
         self._folder = tempfile.mkdtemp(prefix="coppice-")
         self._listener = _listen(self._folder, self._key)
         self._address = str(self._listener.address)
+        self._log = EngineLog(program.log)
         try:
             self._process = _start(program, self._address, self._key)
         except BaseException:
             self._close_door()
+            self._log.close()
             raise
+        self._copying = start("engine log", lambda: repeat(self._copy_output))
         start("engine watch", lambda: repeat(self._watch))
 
     @property
@@ -105,17 +113,31 @@ class EngineChild:
         self._process.kill()
 
     def end(self) -> int:
-        """Wait a moment for the process to exit by itself, then kill it; returns its exit code."""
+        """Wait a moment for the process to exit by itself, then kill it; returns its exit code.
+
+        What it printed is in its log then, unless a process that it started still holds its output open.
+        """
         self._close_door()
         try:
-            return self._process.wait(_SECONDS_TO_EXIT)
+            code = self._process.wait(_SECONDS_TO_EXIT)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            return self._process.wait()
+            code = self._process.wait()
+        self._copying.join(_SECONDS_FOR_LAST_WORDS)
+        return code
 
     def _close_door(self) -> None:
         self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _copy_output(self) -> None:
+        """Until the engine, and whatever it started, has closed its output: a full pipe would stop the engine."""
+        output = self._process.stdout
+        assert output
+        while chunk := output.read(_CHUNK_BYTES):
+            self._log.write(chunk)
+        output.close()
+        self._log.close()
 
     def _watch(self) -> None:
         """An engine that dies before it calls would leave `accept` waiting for ever: then we call in its place."""
@@ -124,6 +146,51 @@ class EngineChild:
             Client(self._address, authkey=self._key).close()
         except BROKEN:
             return  # nobody was waiting any more
+
+
+class EngineLog:
+    """The file of what an engine prints, and one older file beside it; neither grows beyond a limit.
+
+    A file that cannot be written costs lines of the log, never the engine.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Make the file, or go on at its end."""
+        self._path = path
+        self._file: IO[bytes] | None = None
+        self._has_failed = False
+        self.write(b"")
+
+    def write(self, data: bytes) -> None:
+        """Add to the file; a full one takes the place of the older one first."""
+        try:
+            file = self._file or self._open("ab")
+            if file.tell() + len(data) > _LOG_BYTES:
+                file = self._rotate()
+            file.write(data)
+        except OSError as error:
+            self.close()
+            if not self._has_failed:
+                _log.warning("The engine's log %s cannot be written: %s", self._path, error)
+            self._has_failed = True
+
+    def close(self) -> None:
+        """Let go of the file; whatever is written later opens it again."""
+        file, self._file = self._file, None
+        if file:
+            file.close()
+
+    def _open(self, mode: str) -> IO[bytes]:
+        self._file = self._path.open(mode, buffering=0)
+        return self._file
+
+    def _rotate(self) -> IO[bytes]:
+        self.close()
+        try:
+            self._path.replace(self._path.with_suffix(".old.log"))
+        except OSError as error:  # another program holds one of them open, which Windows respects
+            _log.debug("The engine's log is begun anew, without an older one: %s", error)
+        return self._open("wb")
 
 
 def describe_exit(code: int) -> str:
@@ -152,22 +219,15 @@ def _listen(folder: str, key: bytes) -> Listener:
 
 
 def _start(program: EngineProgram, address: str, key: bytes) -> "subprocess.Popen[bytes]":
-    _rotate(program.log)
     arguments, environment = program.find()
     environment = engine_variables(environment)  # also where a program did not think of it
     environment |= {ADDRESS_VARIABLE: address, KEY_VARIABLE: key.hex(), "PYTHONUNBUFFERED": "1"}
-    with program.log.open("ab") as log:
-        return subprocess.Popen(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        )
-
-
-def _rotate(log: Path) -> None:
-    """Keep one old log beside a new one, so that neither grows without end."""
-    if log.exists() and log.stat().st_size > _LOG_BYTES:
-        log.replace(log.with_suffix(".old.log"))
+    return subprocess.Popen(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,  # what is there is read at once, and a thread that waits for more holds no lock
+        env=environment,
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+    )

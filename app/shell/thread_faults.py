@@ -30,6 +30,12 @@ FAULTS: dict[str, tuple[str, str]] = {
         mark("The engine's process could not be watched because of an error in this program ({error})."),
         mark("Restart the engine if it does not answer."),
     ),
+    "engine log": (
+        mark(
+            "Some of what the engine printed was not written to its log because of an error in this program ({error})."
+        ),
+        mark("The engine goes on. Restart it if this comes again."),
+    ),
     "downloads": (
         mark("A download has ended because of an error in this program ({error})."),
         mark("Resume it in Models. What has arrived is kept."),

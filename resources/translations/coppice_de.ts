@@ -4,481 +4,6 @@
     <context>
         <name>Coppice</name>
         <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;About Coppice</source>
-            <translation>&amp;Über Coppice</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Attach files…</source>
-            <translation>&amp;Dateien anhängen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Chats</source>
-            <translation>&amp;Chats</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Copy answer</source>
-            <translation>Antwort &amp;kopieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Delete chat</source>
-            <translation>Chat &amp;löschen</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Edit</source>
-            <translation>&amp;Bearbeiten</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Edit last question</source>
-            <translation>Letzte &amp;Frage bearbeiten</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Export chat…</source>
-            <translation>Chat &amp;exportieren…</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;File</source>
-            <translation>&amp;Datei</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Full screen</source>
-            <translation>&amp;Vollbild</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Generation settings</source>
-            <translation>&amp;Antworteinstellungen</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Help</source>
-            <translation>&amp;Hilfe</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Import chats…</source>
-            <translation>Chats &amp;importieren…</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Keyboard shortcuts</source>
-            <translation>&amp;Tastenkürzel</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Models…</source>
-            <translation>&amp;Modelle…</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;New chat</source>
-            <translation>&amp;Neuer Chat</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Next pane</source>
-            <translation>&amp;Nächster Bereich</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Pin or unpin chat</source>
-            <translation>Chat an&amp;heften oder lösen</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Preferences…</source>
-            <translation>&amp;Einstellungen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Quit</source>
-            <translation>&amp;Beenden</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Regenerate answer</source>
-            <translation>Ne&amp;u antworten</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Restart engine</source>
-            <translation>&amp;Rechenprozess neu starten</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Smaller text</source>
-            <translation>&amp;Kleinere Schrift</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Stop answering</source>
-            <translation>Ant&amp;wort anhalten</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;View</source>
-            <translation>&amp;Ansicht</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>&amp;Write a message</source>
-            <translation>Nach&amp;richt schreiben</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>C&amp;ontinue answer</source>
-            <translation>Antw&amp;ort fortsetzen</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Command &amp;palette…</source>
-            <translation>Befehls&amp;palette…</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Copy &amp;diagnostics</source>
-            <translation>&amp;Diagnose kopieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Copy con&amp;versation</source>
-            <translation>Gespräch ko&amp;pieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>D&amp;uplicate chat</source>
-            <translation>Chat d&amp;uplizieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Larger te&amp;xt</source>
-            <translation>Grö&amp;ßere Schrift</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Move chat to &amp;folder…</source>
-            <translation>Chat in &amp;Ordner verschieben…</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>N&amp;ormal text size</source>
-            <translation>Nor&amp;male Schriftgröße</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Ne&amp;xt version</source>
-            <translation>&amp;Nächste Fassung</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Open &amp;log folder</source>
-            <translation>Protokoll&amp;ordner öffnen</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Pre&amp;vious pane</source>
-            <translation>V&amp;origer Bereich</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Previo&amp;us version</source>
-            <translation>Vor&amp;ige Fassung</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Ren&amp;ame chat</source>
-            <translation>Ch&amp;at umbenennen</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Save as &amp;preset…</source>
-            <translation>Als Vorla&amp;ge speichern…</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Searc&amp;h chats</source>
-            <translation>Chats &amp;suchen</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Spec&amp;ulate on or off</source>
-            <translation>Spekulation &amp;ein oder aus</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Speculation &amp;tree</source>
-            <translation>Spekulations&amp;baum</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Star&amp;t the answer with…</source>
-            <translation>Antwort be&amp;ginnen mit…</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>T&amp;int guessed tokens</source>
-            <translation>Er&amp;ratene Token färben</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Te&amp;lemetry</source>
-            <translation>&amp;Telemetrie</translation>
-        </message>
-        <message>
-            <location filename="../../app/actions.py" />
-            <source>Tint by pro&amp;bability</source>
-            <translation>Nach &amp;Wahrscheinlichkeit tönen</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/dialog.py" />
-            <source>&amp;Close</source>
-            <translation>&amp;Schließen</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/dialog.py" />
-            <source>&amp;Install</source>
-            <translation>&amp;Installieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/dialog.py" />
-            <source>&amp;Pause</source>
-            <translation>An&amp;halten</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/dialog.py" />
-            <source>&amp;Resume</source>
-            <translation>&amp;Fortsetzen</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/dialog.py" />
-            <source>&amp;Try again</source>
-            <translation>&amp;Noch einmal versuchen</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/dialog.py" />
-            <source>C&amp;ancel installation</source>
-            <translation>Installation &amp;abbrechen</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/dialog.py" />
-            <source>Choose &amp;another…</source>
-            <translation>&amp;Anderen wählen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/dialog.py" />
-            <source>Engine</source>
-            <translation>Rechenkern</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/dialog.py" />
-            <source>Install the engine</source>
-            <translation>Den Rechenkern installieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/dialog.py" />
-            <source>Installing the engine</source>
-            <translation>Der Rechenkern wird installiert</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/dialog.py" />
-            <source>Welcome to Coppice</source>
-            <translation>Willkommen bei Coppice</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/progress_page.py" />
-            <source>How much of the engine is installed</source>
-            <translation>Wie viel vom Rechenkern installiert ist</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/progress_page.py" />
-            <source>Stopping…</source>
-            <translation>Wird angehalten …</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/progress_page.py" />
-            <source>This window may be closed: the installation goes on behind it.</source>
-            <translation>Dieses Fenster darf geschlossen werden: Die Installation geht im Hintergrund weiter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/proposal_page.py" />
-            <source>&amp;Browse…</source>
-            <translation>&amp;Durchsuchen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/proposal_page.py" />
-            <source>Folder of wheels</source>
-            <translation>Ordner mit Wheels</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/proposal_page.py" />
-            <source>For computers without a network: the folder holds the files that the lock names.</source>
-            <translation>Für Rechner ohne Netz: Der Ordner enthält die Dateien, die vorgegeben sind.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/proposal_page.py" />
-            <source>Install from a folder of &amp;wheels, without the network</source>
-            <translation>Aus einem Ordner mit &amp;Wheels installieren, ohne Netz</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/proposal_page.py" />
-            <source>Looking at this computer…</source>
-            <translation>Dieser Rechner wird angesehen …</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/proposal_page.py" />
-            <source>Models run in an engine of their own, which is not part of this program because it is large and differs from computer to computer. It is installed once, for you alone. Chats can be read meanwhile.</source>
-            <translation>Modelle laufen in einem eigenen Rechenkern. Er ist kein Teil dieses Programms, weil er groß ist und von Rechner zu Rechner verschieden. Er wird einmal installiert, nur für Sie. Unterhaltungen lassen sich währenddessen lesen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/proposal_page.py" />
-            <source>Preferences say that the network is not to be used.</source>
-            <translation>Die Einstellungen sagen, dass das Netz nicht benutzt werden soll.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/proposal_page.py" />
-            <source>This Coppice brings no engine for this system.</source>
-            <translation>Dieses Coppice bringt keinen Rechenkern für dieses System mit.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/ready_page.py" />
-            <source>&amp;Choose a model for this computer…</source>
-            <translation>Ein Modell für diesen Rechner &amp;wählen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/ready_page.py" />
-            <source>&amp;Try the embedded model now</source>
-            <translation>Das mitgelieferte Modell &amp;jetzt ausprobieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/ready_page.py" />
-            <source>Coppice proposes models that this computer can run, also ones bigger than its GPU.</source>
-            <translation>Coppice schlägt Modelle vor, die auf diesem Rechner laufen, auch solche, die größer sind als seine Grafikkarte.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/ready_page.py" />
-            <source>The engine is ready.</source>
-            <translation>Der Rechenkern ist bereit.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/ready_page.py" />
-            <source>The engine works, but does not find the graphics card: the processor computes. Check the card's driver, then repair the engine in Preferences.</source>
-            <translation>Der Rechenkern arbeitet, findet aber die Grafikkarte nicht: Es rechnet der Prozessor. Prüfen Sie den Treiber der Karte und reparieren Sie dann den Rechenkern in den Einstellungen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/ready_page.py" />
-            <source>Tiny, already here, often wrong: it shows within seconds how everything works.</source>
-            <translation>Winzig, schon da, oft im Irrtum: Es zeigt in Sekunden, wie alles geht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>Cancelled.</source>
-            <translation>Abgebrochen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>Checking what is there…</source>
-            <translation>Es wird geprüft, was schon da ist …</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>Downloading the engine…</source>
-            <translation>Der Rechenkern wird heruntergeladen …</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>Nothing is being installed.</source>
-            <translation>Es wird nichts installiert.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>Paused. What has arrived is kept.</source>
-            <translation>Angehalten. Was angekommen ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>The engine could not be installed.</source>
-            <translation>Der Rechenkern ließ sich nicht installieren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>Trying the engine out…</source>
-            <translation>Der Rechenkern wird ausprobiert …</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>Unpacking the engine…</source>
-            <translation>Der Rechenkern wird ausgepackt …</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>{build} (recommended)</source>
-            <translation>{build} (empfohlen)</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>{disk} on the disk, about {time}, nothing is downloaded</source>
-            <translation>{disk} auf der Platte, etwa {time}, nichts wird heruntergeladen</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>{done} of {total}</source>
-            <translation>{done} von {total}</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>{done} of {total}, {speed}/s, {left} left</source>
-            <translation>{done} von {total}, {speed}/s, noch {left}</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>{done} of {total}. Waiting: {reason}.</source>
-            <translation>{done} von {total}. Es wird gewartet: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/assistant/words.py" />
-            <source>{size} to download, {disk} on the disk, about {time} at 50 Mbit/s</source>
-            <translation>{size} herunterzuladen, {disk} auf der Platte, etwa {time} bei 50 Mbit/s</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/answer_view.py" />
-            <source>Answer</source>
-            <translation>Antwort</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/answer_view.py" />
-            <source>Answer text</source>
-            <translation>Text der Antwort</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/answer_view.py" />
-            <source>Copy answer</source>
-            <translation>Antwort kopieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/answer_view.py" />
-            <source>Edit answer</source>
-            <translation>Antwort bearbeiten</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/answer_view.py" />
-            <source>Regenerate answer</source>
-            <translation>Neu antworten</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/answer_view.py" />
-            <source>Save</source>
-            <translation>Speichern</translation>
-        </message>
-        <message>
             <location filename="../../app/chat/archive/archive.py" />
             <source>Conversations cannot be read from {file}: {reason}.</source>
             <translation>Chats können nicht aus {file} gelesen werden: {reason}.</translation>
@@ -504,6 +29,61 @@
             <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
         </message>
         <message>
+            <location filename="../../app/chat/archive/exchange.py" />
+            <source>A conversation in it is larger than {size} MB, or consists mostly of brackets.</source>
+            <translation>Ein Gespräch darin ist größer als {size} MB oder besteht vor allem aus Klammern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange.py" />
+            <source>It cannot be read: {reason}.</source>
+            <translation>Sie kann nicht gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange.py" />
+            <source>It is larger than {size} MB.</source>
+            <translation>Sie ist größer als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange.py" />
+            <source>It is not UTF-8 text.</source>
+            <translation>Sie ist kein Text in UTF-8.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange.py" />
+            <source>The file holds a message without a role or without text.</source>
+            <translation>Die Datei enthält eine Nachricht ohne Rolle oder ohne Text.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange.py" />
+            <source>The file holds no conversation.</source>
+            <translation>Die Datei enthält keinen Chat.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange.py" />
+            <source>The file holds no messages; expected is {form}.</source>
+            <translation>Die Datei enthält keine Nachrichten; erwartet wird {form}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange.py" />
+            <source>The file holds no question.</source>
+            <translation>Die Datei enthält keine Frage.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange.py" />
+            <source>The file holds no turns; expected are headings such as “## You” and “## Answer”.</source>
+            <translation>Die Datei enthält kein Gespräch; erwartet werden Überschriften wie „## You“ und „## Answer“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange.py" />
+            <source>The file is not JSON: {error}.</source>
+            <translation>Die Datei ist kein JSON: {error}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange.py" />
+            <source>Too much in it is no conversation.</source>
+            <translation>Zu vieles darin ist kein Gespräch.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/archive/schema.py" />
             <source>a newer version of Coppice wrote it</source>
             <translation>eine neuere Fassung von Coppice hat sie geschrieben</translation>
@@ -524,234 +104,234 @@
             <translation>nur das zugehörige Protokoll ist noch da</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/pdf.py" />
+            <location filename="../../app/chat/composer/attachments/pdf.py" />
             <source>It has no text, perhaps because its pages are pictures.</source>
             <translation>Sie hat keinen Text, vielleicht weil ihre Seiten Bilder sind.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/pdf.py" />
+            <location filename="../../app/chat/composer/attachments/pdf.py" />
             <source>It is damaged, or not a PDF.</source>
             <translation>Sie ist beschädigt oder kein PDF.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/pdf.py" />
+            <location filename="../../app/chat/composer/attachments/pdf.py" />
             <source>It is encrypted. Save a copy without a password, and attach that.</source>
             <translation>Sie ist verschlüsselt. Speichern Sie eine Kopie ohne Passwort, und hängen Sie diese an.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/pdf.py" />
+            <location filename="../../app/chat/composer/attachments/pdf.py" />
             <source>No text was found in it: {note}.</source>
             <translation>Es wurde kein Text darin gefunden: {note}.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/pdf.py" />
+            <location filename="../../app/chat/composer/attachments/pdf.py" />
             <source>only the first {number} of {count} pages</source>
             <translation>nur die ersten {number} von {count} Seiten</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/pdf.py" />
+            <location filename="../../app/chat/composer/attachments/pdf.py" />
             <source>only the first {number} of {count} pages: the rest is too long</source>
             <translation>nur die ersten {number} von {count} Seiten: der Rest ist zu lang</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/pdf.py" />
+            <location filename="../../app/chat/composer/attachments/pdf.py" />
             <source>reading was stopped after {number} of {count} pages: it took too long</source>
             <translation>das Lesen wurde nach {number} von {count} Seiten abgebrochen: es dauerte zu lange</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/reader.py" />
+            <location filename="../../app/chat/composer/attachments/reader.py" />
             <source>It cannot be read because of an error in this program ({error}).</source>
             <translation>Sie kann wegen eines Fehlers in diesem Programm ({error}) nicht gelesen werden.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/reading.py" />
-            <source>It cannot be read: {reason}.</source>
-            <translation>Sie kann nicht gelesen werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/attachments/reading.py" />
+            <location filename="../../app/chat/composer/attachments/reading.py" />
             <source>It is a folder. Attach the files in it.</source>
             <translation>Das ist ein Ordner. Hängen Sie die Dateien darin an.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/reading.py" />
+            <location filename="../../app/chat/composer/attachments/reading.py" />
             <source>It is empty.</source>
             <translation>Sie ist leer.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/reading.py" />
-            <source>It is larger than {size} MB.</source>
-            <translation>Sie ist größer als {size} MB.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/attachments/reading.py" />
+            <location filename="../../app/chat/composer/attachments/reading.py" />
             <source>It is not an ordinary file.</source>
             <translation>Das ist keine gewöhnliche Datei.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/reading.py" />
+            <location filename="../../app/chat/composer/attachments/reading.py" />
             <source>It is not text.</source>
             <translation>Sie enthält keinen Text.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/reading.py" />
+            <location filename="../../app/chat/composer/attachments/reading.py" />
             <source>It is not text. Only texts, code and PDFs can be attached.</source>
             <translation>Sie enthält keinen Text. Nur Texte, Code und PDFs können angehängt werden.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachments/tray.py" />
             <source>Attached: {name}, {size}</source>
             <translation>Angehängt: {name}, {size}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachments/tray.py" />
             <source>Attachments</source>
             <translation>Anhänge</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachments/tray.py" />
             <source>Do not attach this file</source>
             <translation>Diese Datei nicht anhängen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachments/tray.py" />
             <source>Pasted text {number}</source>
             <translation>Eingefügter Text {number}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachments/tray.py" />
             <source>Remove {name}</source>
             <translation>{name} entfernen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachments/tray.py" />
             <source>in part</source>
             <translation>zum Teil</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachments/tray.py" />
             <source>reading…</source>
             <translation>wird gelesen …</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachments/tray.py" />
             <source>{count:,} characters</source>
             <translation>{count:,} Zeichen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachments/tray.py" />
             <source>{count:,} tokens</source>
             <translation>{count:,} Token</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachments/tray.py" />
             <source>{name} was not attached. {reason}</source>
             <translation>{name} wurde nicht angehängt. {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachments/tray.py" />
             <source>{name} was not attached: {count} files are the most for one question.</source>
             <translation>{name} wurde nicht angehängt: Mehr als {count} Dateien kann eine Frage nicht haben.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/beginning_row.py" />
+            <location filename="../../app/chat/composer/beginning_row.py" />
             <source>Do not start the answer</source>
             <translation>Antwort nicht vorgeben</translation>
         </message>
         <message>
-            <location filename="../../app/chat/beginning_row.py" />
+            <location filename="../../app/chat/composer/beginning_row.py" />
             <source>Let the answer begin as it likes</source>
             <translation>Die Antwort frei beginnen lassen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/beginning_row.py" />
+            <location filename="../../app/chat/composer/beginning_row.py" />
             <source>Start the answer with</source>
             <translation>Antwort beginnen mit</translation>
         </message>
         <message>
-            <location filename="../../app/chat/beginning_row.py" />
+            <location filename="../../app/chat/composer/beginning_row.py" />
             <source>Sure, here is</source>
             <translation>Gern, hier ist</translation>
         </message>
         <message>
-            <location filename="../../app/chat/beginning_row.py" />
+            <location filename="../../app/chat/composer/beginning_row.py" />
             <source>The model goes on from these words as if they were its own.</source>
             <translation>Das Modell schreibt ab diesen Worten weiter, als wären es seine eigenen.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>A file is still being read</source>
             <translation>Eine Datei wird noch gelesen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Attach files</source>
             <translation>Dateien anhängen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Attach files (Ctrl+Shift+A)</source>
             <translation>Dateien anhängen (Strg+Umschalt+A)</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Click to change it for this chat (Ctrl+Shift+P).</source>
             <translation>Ein Klick ändert es für diesen Chat (Strg+Umschalt+P).</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Continue</source>
             <translation>Fortsetzen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Continue answer</source>
             <translation>Antwort fortsetzen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Ctrl+Enter</source>
             <translation>Strg+Eingabe</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Enter</source>
             <translation>Eingabe</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Send</source>
             <translation>Senden</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Send ({keys})</source>
             <translation>Senden ({keys})</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Start the answer with… (Ctrl+Shift+B)</source>
             <translation>Antwort beginnen mit… (Strg+Umschalt+B)</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Stop</source>
             <translation>Anhalten</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Stop (Esc)</source>
             <translation>Anhalten (Esc)</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>The answer was cut off: let it go on (Ctrl+J)</source>
             <translation>Die Antwort wurde abgeschnitten: weiterschreiben lassen (Strg+J)</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>There is no model to ask</source>
             <translation>Es ist kein Modell da, das antworten könnte</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/question_field.py" />
+            <source>Ask something</source>
+            <translation>Fragen Sie etwas</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/question_field.py" />
+            <source>Message</source>
+            <translation>Nachricht</translation>
         </message>
         <message>
             <location filename="../../app/chat/context/divider.py" />
@@ -831,41 +411,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{tokens:,} von {context:,} Token</translation>
         </message>
         <message>
-            <location filename="../../app/chat/controller.py" />
-            <source>Choose one in Models, then regenerate the answer.</source>
-            <translation>Wählen Sie eines unter Modelle und lassen Sie neu antworten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/controller.py" />
-            <source>If the answer fails, start a new chat or restart the engine.</source>
-            <translation>Falls die Antwort scheitert, beginnen Sie einen neuen Chat, oder starten Sie die Engine neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/controller.py" />
-            <source>No model is loaded.</source>
-            <translation>Es ist kein Modell geladen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/controller.py" />
-            <source>The length of this conversation could not be counted, so no turn was left out.</source>
-            <translation>Die Länge dieses Chats konnte nicht gezählt werden; deshalb wurde nichts weggelassen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/conversation_view.py" />
-            <source>Conversation</source>
-            <translation>Gespräch</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/conversation_view.py" />
-            <source>Scroll to the end of the conversation</source>
-            <translation>Zum Ende des Gesprächs rollen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/conversation_view.py" />
-            <source>To the end of the conversation</source>
-            <translation>Zum Ende des Gesprächs</translation>
-        </message>
-        <message>
             <location filename="../../app/chat/conversations.py" />
             <source>Conversations (*.json *.md *.markdown)</source>
             <translation>Chats (*.json *.md *.markdown)</translation>
@@ -941,583 +486,494 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{path} ließ sich nicht schreiben: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/exchange.py" />
-            <source>A conversation in it is larger than {size} MB, or consists mostly of brackets.</source>
-            <translation>Ein Gespräch darin ist größer als {size} MB oder besteht vor allem aus Klammern.</translation>
+            <location filename="../../app/chat/generation/controller.py" />
+            <source>Choose one in Models, then regenerate the answer.</source>
+            <translation>Wählen Sie eines unter Modelle und lassen Sie neu antworten.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/exchange.py" />
-            <source>It is not UTF-8 text.</source>
-            <translation>Sie ist kein Text in UTF-8.</translation>
+            <location filename="../../app/chat/generation/controller.py" />
+            <source>If the answer fails, start a new chat or restart the engine.</source>
+            <translation>Falls die Antwort scheitert, beginnen Sie einen neuen Chat, oder starten Sie die Engine neu.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/exchange.py" />
-            <source>The file holds a message without a role or without text.</source>
-            <translation>Die Datei enthält eine Nachricht ohne Rolle oder ohne Text.</translation>
+            <location filename="../../app/chat/generation/controller.py" />
+            <source>No model is loaded.</source>
+            <translation>Es ist kein Modell geladen.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/exchange.py" />
-            <source>The file holds no conversation.</source>
-            <translation>Die Datei enthält keinen Chat.</translation>
+            <location filename="../../app/chat/generation/controller.py" />
+            <source>The length of this conversation could not be counted, so no turn was left out.</source>
+            <translation>Die Länge dieses Chats konnte nicht gezählt werden; deshalb wurde nichts weggelassen.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/exchange.py" />
-            <source>The file holds no messages; expected is {form}.</source>
-            <translation>Die Datei enthält keine Nachrichten; erwartet wird {form}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/exchange.py" />
-            <source>The file holds no question.</source>
-            <translation>Die Datei enthält keine Frage.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/exchange.py" />
-            <source>The file holds no turns; expected are headings such as “## You” and “## Answer”.</source>
-            <translation>Die Datei enthält kein Gespräch; erwartet werden Überschriften wie „## You“ und „## Answer“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/exchange.py" />
-            <source>The file is not JSON: {error}.</source>
-            <translation>Die Datei ist kein JSON: {error}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/exchange.py" />
-            <source>Too much in it is no conversation.</source>
-            <translation>Zu vieles darin ist kein Gespräch.</translation>
-        </message>
-        <message numerus="yes">
-            <location filename="../../app/chat/figures.py" />
-            <source>%n passes</source>
-            <translation>
-                <numerusform>%n Durchlauf</numerusform>
-                <numerusform>%n Durchläufe</numerusform>
-            </translation>
-        </message>
-        <message numerus="yes">
-            <location filename="../../app/chat/figures.py" />
-            <source>%n tokens</source>
-            <translation>
-                <numerusform>%n Token</numerusform>
-                <numerusform>%n Token</numerusform>
-            </translation>
-        </message>
-        <message numerus="yes">
-            <location filename="../../app/chat/figures.py" />
-            <source>Cut off at %n tokens</source>
-            <translation>
-                <numerusform>Nach %n Token abgeschnitten</numerusform>
-                <numerusform>Nach %n Token abgeschnitten</numerusform>
-            </translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>How often the whole target model ran for this answer; reading the question is not counted</source>
-            <translation>Wie oft das ganze Zielmodell für diese Antwort lief; das Lesen der Frage zählt nicht mit</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>Interrupted: the engine stopped</source>
-            <translation>Unterbrochen: Der Rechenprozess hat aufgehört</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>Length of the answer in tokens</source>
-            <translation>Länge der Antwort in Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>Not answered</source>
-            <translation>Nicht beantwortet</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>Reading the question</source>
-            <translation>Liest die Frage</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>Stopped</source>
-            <translation>Angehalten</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>The answer reached the length limit or filled the context. The limit is in Generation settings.</source>
-            <translation>Die Antwort hat die Höchstlänge erreicht oder den Kontext gefüllt. Die Höchstlänge steht in den Antworteinstellungen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>The models take in the conversation before the first token comes</source>
-            <translation>Die Modelle nehmen das Gespräch auf, bevor das erste Token kommt</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>Time from the request to the first token, with reading the question</source>
-            <translation>Zeit von der Anfrage bis zum ersten Token, mit dem Lesen der Frage</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>Tokens of the answer per pass of the target model. Without speculation this is 1; the more the draft guesses right, the higher it is.</source>
-            <translation>Token der Antwort je Durchlauf des Zielmodells. Ohne Spekulation ist das 1; je mehr das Entwurfsmodell richtig rät, desto mehr werden es.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>Tokens of the answer per second of decoding; reading the question is not counted</source>
-            <translation>Token der Antwort je Sekunde des Schreibens; das Lesen der Frage zählt nicht mit</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>Waiting for the model</source>
-            <translation>Wartet auf das Modell</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>What the engine has to say about this answer</source>
-            <translation>Was der Rechenprozess zu dieser Antwort zu sagen hat</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>Why there is no more of this answer</source>
-            <translation>Warum von dieser Antwort nicht mehr da ist</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>first token {seconds:.2f} s</source>
-            <translation>erstes Token {seconds:.2f} s</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>{rate:.1f} tokens per pass</source>
-            <translation>{rate:.1f} Token je Durchlauf</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/figures.py" />
-            <source>{rate:.1f} tokens/s</source>
-            <translation>{rate:.1f} Token/s</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>0 always takes the likeliest token; higher values dare more.</source>
             <translation>0 nimmt immer das wahrscheinlichste Token; höhere Werte wagen mehr.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Above 0 makes words that the answer has already less likely; 0 changes nothing.</source>
             <translation>Über 0 werden Wörter, die in der Antwort schon stehen, weniger wahrscheinlich; 0 ändert nichts.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Above 1 makes words that were there already less likely; 1 changes nothing.</source>
             <translation>Über 1 werden Wörter, die schon vorkamen, weniger wahrscheinlich; 1 ändert nichts.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Automatic</source>
             <translation>Automatisch</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Draft chain</source>
             <translation>Entwurfskette</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Drop the oldest turns</source>
             <translation>Die ältesten Nachrichten weglassen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>How many tokens the draft may guess for one pass of the target. More guesses, more tokens per pass, but a slower pass.</source>
             <translation>Wie viele Token das Entwurfsmodell für einen Durchlauf des Zielmodells raten darf. Mehr Vermutungen geben mehr Token je Durchlauf, aber einen langsameren Durchlauf.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>How the draft model guesses ahead. Automatic speculates whenever a draft is loaded.</source>
             <translation>Wie das Entwurfsmodell vorausrät. Automatisch spekuliert, sobald ein Entwurfsmodell geladen ist.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Leave it empty for a random one.</source>
             <translation>Leer lassen für einen zufälligen.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Longest answer</source>
             <translation>Längste Antwort</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Method</source>
             <translation>Verfahren</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Min-p</source>
             <translation>Min-p</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>No limit</source>
             <translation>Unbegrenzt</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>No speculation</source>
             <translation>Keine Spekulation</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>None</source>
             <translation>Keine</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>On</source>
             <translation>Ein</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Only so many of the likeliest tokens are drawn from; 0 is no limit.</source>
             <translation>Nur aus so vielen der wahrscheinlichsten Token wird gezogen; 0 heißt unbegrenzt.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Only the likeliest tokens that together have this probability are drawn from; 1 is no limit.</source>
             <translation>Nur aus den wahrscheinlichsten Token, die zusammen diese Wahrscheinlichkeit haben, wird gezogen; 1 heißt unbegrenzt.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Presence penalty</source>
             <translation>Abzug für Vorhandenes</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Random</source>
             <translation>Zufällig</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Repeats of the text</source>
             <translation>Wiederholungen des Textes</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Repetition penalty</source>
             <translation>Abzug für Wiederholungen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Seed</source>
             <translation>Startwert</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Sequoia tree</source>
             <translation>Sequoia-Baum</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>SpecExec tree</source>
             <translation>SpecExec-Baum</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>SpecInfer sequences</source>
             <translation>SpecInfer-Folgen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Speculation</source>
             <translation>Spekulation</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Stop, and say so</source>
             <translation>Aufhören und es sagen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Summarise the oldest turns</source>
             <translation>Die ältesten Beiträge zusammenfassen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>System prompt</source>
             <translation>Systemanweisung</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Temperature</source>
             <translation>Temperatur</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>The answer is cut off at this many tokens.</source>
             <translation>Nach so vielen Token wird die Antwort abgeschnitten.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>The seed “{text}” is not a whole number.</source>
             <translation>Der Startwert „{text}“ ist keine ganze Zahl.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Tokens less likely than this share of the likeliest one are left out; 0 is no limit.</source>
             <translation>Token, die weniger wahrscheinlich sind als dieser Anteil des wahrscheinlichsten, bleiben weg; 0 heißt unbegrenzt.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Told to the model before the conversation, such as 'Answer briefly.'</source>
             <translation>Wird dem Modell vor dem Gespräch gesagt, etwa „Antworte kurz.“</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Top-k</source>
             <translation>Top-k</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Top-p</source>
             <translation>Top-p</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Tree budget</source>
             <translation>Baumbudget</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>What happens when the conversation fills the context. Turns that are dropped stay on the screen, above a line that says so.</source>
             <translation>Was geschieht, wenn das Gespräch den Kontext füllt. Weggelassene Nachrichten bleiben sichtbar, über einer Linie, die es sagt.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>With 32-bit weights the same seed, question and settings give the same answer. With 16-bit weights rounding depends on the size of the trees, and answers may part where two tokens are almost equally likely. Empty draws a new seed for every answer.</source>
             <translation>Mit 32-Bit-Gewichten geben derselbe Startwert, dieselbe Frage und dieselben Einstellungen dieselbe Antwort. Mit 16-Bit-Gewichten hängt die Rundung von der Größe der Bäume ab, und Antworten können auseinandergehen, wo zwei Token fast gleich wahrscheinlich sind. Leer wird für jede Antwort ein neuer Startwert gezogen.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>With a full context</source>
             <translation>Bei vollem Kontext</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_form.py" />
+            <location filename="../../app/chat/generation/form.py" />
             <source>Without speculation the target writes token by token, mostly slower. The answer has the same probabilities either way; with 32-bit weights it is the same text, with 16-bit weights texts may part where two tokens are almost equally likely.</source>
             <translation>Ohne Spekulation schreibt das Zielmodell Token für Token, meist langsamer. Die Antwort hat so oder so dieselben Wahrscheinlichkeiten; mit 32-Bit-Gewichten ist es derselbe Text, mit 16-Bit-Gewichten können Texte auseinandergehen, wo zwei Token fast gleich wahrscheinlich sind.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_popover.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>Back to what new chats begin with</source>
             <translation>Zurück zu dem, womit neue Chats beginnen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_popover.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>For this chat, from the next answer on.</source>
             <translation>Für diesen Chat, ab der nächsten Antwort.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_popover.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>Generation settings</source>
             <translation>Antworteinstellungen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation_popover.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>Reset</source>
             <translation>Zurücksetzen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/link_opening.py" />
-            <source>It leads to: {address}</source>
-            <translation>Er führt zu: {address}</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>Delete</source>
+            <translation>Löschen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/link_opening.py" />
-            <source>It reads: {text}</source>
-            <translation>Dort steht: {text}</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>Forget this preset; chats keep their settings</source>
+            <translation>Diese Vorlage vergessen; Chats behalten ihre Einstellungen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/link_opening.py" />
-            <source>Open a link</source>
-            <translation>Link öffnen</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>Give the preset that was chosen this name</source>
+            <translation>Der gewählten Vorlage diesen Namen geben</translation>
         </message>
         <message>
-            <location filename="../../app/chat/link_opening.py" />
-            <source>Open anyway</source>
-            <translation>Trotzdem öffnen</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>Keep these settings under this name</source>
+            <translation>Diese Einstellungen unter diesem Namen behalten</translation>
         </message>
         <message>
-            <location filename="../../app/chat/link_opening.py" />
-            <source>The text of this link looks like an address, but the link leads to another one.</source>
-            <translation>Der Text dieses Links sieht wie eine Adresse aus, aber der Link führt zu einer anderen.</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>Name of the preset</source>
+            <translation>Name der Vorlage</translation>
         </message>
         <message>
-            <location filename="../../app/chat/message_editor.py" />
-            <source>Cancel</source>
-            <translation>Abbrechen</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>New chats begin with this preset</source>
+            <translation>Neue Chats beginnen mit dieser Vorlage</translation>
         </message>
         <message>
-            <location filename="../../app/chat/message_editor.py" />
-            <source>Edit message</source>
-            <translation>Nachricht bearbeiten</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>No preset</source>
+            <translation>Keine Vorlage</translation>
         </message>
         <message>
-            <location filename="../../app/chat/message_editor.py" />
-            <source>Leave the message as it is (Esc)</source>
-            <translation>Die Nachricht lassen, wie sie ist (Esc)</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>Preset</source>
+            <translation>Vorlage</translation>
         </message>
         <message>
-            <location filename="../../app/chat/message_editor.py" />
-            <source>This message is too long to be edited here. It can be copied.</source>
-            <translation>Diese Nachricht ist zu lang, um hier bearbeitet zu werden. Sie lässt sich kopieren.</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>Rename</source>
+            <translation>Umbenennen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/message_editor.py" />
-            <source>This text is too long to be pasted here. It can be attached as a file.</source>
-            <translation>Dieser Text ist zu lang, um hier eingefügt zu werden. Er lässt sich als Datei anhängen.</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>Save</source>
+            <translation>Speichern</translation>
         </message>
         <message>
-            <location filename="../../app/chat/message_editor.py" />
-            <source>{accept_words} (Ctrl+Return)</source>
-            <translation>{accept_words} (Strg+Eingabe)</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>Settings kept under a name: choose one to use it in this chat, or write a new name.</source>
+            <translation>Einstellungen unter einem Namen: eine wählen, um sie in diesem Chat zu verwenden, oder einen neuen Namen schreiben.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/message_text.py" />
-            <source>Copied</source>
-            <translation>Kopiert</translation>
+            <location filename="../../app/chat/generation/preset_row.py" />
+            <source>{text} preset</source>
+            <translation>Vorlage: {text}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/presets.py" />
+            <source>A preset needs a name.</source>
+            <translation>Eine Vorlage braucht einen Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/presets.py" />
+            <source>Choose another name.</source>
+            <translation>Wählen Sie einen anderen Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/presets.py" />
+            <source>Save the settings under this name first.</source>
+            <translation>Speichern Sie die Einstellungen zuerst unter diesem Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/presets.py" />
+            <source>The name has {count} letters.</source>
+            <translation>Der Name hat {count} Buchstaben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/presets.py" />
+            <source>There is a preset “{name}” already.</source>
+            <translation>Eine Vorlage „{name}“ gibt es schon.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/presets.py" />
+            <source>There is no preset “{name}”.</source>
+            <translation>Eine Vorlage „{name}“ gibt es nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/presets.py" />
+            <source>Use at most {count}.</source>
+            <translation>Höchstens {count} sind möglich.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/presets.py" />
+            <source>Write one into the field.</source>
+            <translation>Schreiben Sie einen in das Feld.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>No draft model is loaded: only what the text repeats is guessed.</source>
+            <translation>Es ist kein Entwurfsmodell geladen: Geraten wird nur, was der Text wiederholt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>Of the last answer: {note}</source>
+            <translation>Zur letzten Antwort: {note}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>Speculation is switched off.</source>
+            <translation>Die Spekulation ist ausgeschaltet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>Speculation off</source>
+            <translation>Spekulation aus</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>Speculation on</source>
+            <translation>Spekulation an</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>Switched off for this chat: the target writes token by token.</source>
+            <translation>Für diesen Chat ausgeschaltet: Das Zielmodell schreibt Token für Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>The last answer was written without.</source>
+            <translation>Die letzte Antwort wurde ohne geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>The method {method} needs a draft model; none is loaded.</source>
+            <translation>Das Verfahren {method} braucht ein Entwurfsmodell; es ist keines geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>{name} guesses ahead.</source>
+            <translation>{name} rät voraus.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint_legend.py" />
+            <source>How likely the target found every token that it wrote, before temperature and filters. Answers of earlier versions have no probabilities.</source>
+            <translation>Wie wahrscheinlich das Zielmodell jedes geschriebene Token fand, vor Temperatur und Filtern. Antworten früherer Versionen haben keine Wahrscheinlichkeiten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint_legend.py" />
+            <source>No tint</source>
+            <translation>Keine Tönung</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint_legend.py" />
+            <source>Probability</source>
+            <translation>Wahrscheinlichkeit</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint_legend.py" />
+            <source>Tokens</source>
+            <translation>Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint_legend.py" />
+            <source>What the tint means</source>
+            <translation>Was die Tönung bedeutet</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint_legend.py" />
+            <source>Whose idea every token was; the target has checked them all.</source>
+            <translation>Von wem jedes Token kam; geprüft hat sie alle das Zielmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>90 % and more, or not known</source>
+            <translation>ab 90 %, oder unbekannt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>How likely the target found this is not known.</source>
+            <translation>Wie wahrscheinlich das Zielmodell das fand, ist nicht bekannt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>The draft had guessed it.</source>
+            <translation>Das Entwurfsmodell hatte es geraten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>The target added it itself.</source>
+            <translation>Das Zielmodell hat es selbst angefügt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>The target gave this token {percent}.</source>
+            <translation>Das Zielmodell gab diesem Token {percent}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>added by the target</source>
+            <translation>vom Zielmodell angefügt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>below 20 %</source>
+            <translation>unter 20 %</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>from 20 %</source>
+            <translation>ab 20 %</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>from 50 %</source>
+            <translation>ab 50 %</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>guessed by the draft</source>
+            <translation>vom Entwurfsmodell geraten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>less than 0.1 %</source>
+            <translation>weniger als 0,1 %</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/token_tint.py" />
+            <source>more than 99 %</source>
+            <translation>mehr als 99 %</translation>
         </message>
         <message>
             <location filename="../../app/chat/panel.py" />
             <source>Chat</source>
             <translation>Chat</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/preset_row.py" />
-            <source>Delete</source>
-            <translation>Löschen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/preset_row.py" />
-            <source>Forget this preset; chats keep their settings</source>
-            <translation>Diese Vorlage vergessen; Chats behalten ihre Einstellungen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/preset_row.py" />
-            <source>Give the preset that was chosen this name</source>
-            <translation>Der gewählten Vorlage diesen Namen geben</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/preset_row.py" />
-            <source>Keep these settings under this name</source>
-            <translation>Diese Einstellungen unter diesem Namen behalten</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/preset_row.py" />
-            <source>Name of the preset</source>
-            <translation>Name der Vorlage</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/preset_row.py" />
-            <source>New chats begin with this preset</source>
-            <translation>Neue Chats beginnen mit dieser Vorlage</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/preset_row.py" />
-            <source>No preset</source>
-            <translation>Keine Vorlage</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/preset_row.py" />
-            <source>Preset</source>
-            <translation>Vorlage</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/preset_row.py" />
-            <source>Rename</source>
-            <translation>Umbenennen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/preset_row.py" />
-            <source>Settings kept under a name: choose one to use it in this chat, or write a new name.</source>
-            <translation>Einstellungen unter einem Namen: eine wählen, um sie in diesem Chat zu verwenden, oder einen neuen Namen schreiben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/preset_row.py" />
-            <source>{text} preset</source>
-            <translation>Vorlage: {text}</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/presets.py" />
-            <source>A preset needs a name.</source>
-            <translation>Eine Vorlage braucht einen Namen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/presets.py" />
-            <source>Choose another name.</source>
-            <translation>Wählen Sie einen anderen Namen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/presets.py" />
-            <source>Save the settings under this name first.</source>
-            <translation>Speichern Sie die Einstellungen zuerst unter diesem Namen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/presets.py" />
-            <source>The name has {count} letters.</source>
-            <translation>Der Name hat {count} Buchstaben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/presets.py" />
-            <source>There is a preset “{name}” already.</source>
-            <translation>Eine Vorlage „{name}“ gibt es schon.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/presets.py" />
-            <source>There is no preset “{name}”.</source>
-            <translation>Eine Vorlage „{name}“ gibt es nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/presets.py" />
-            <source>Use at most {count}.</source>
-            <translation>Höchstens {count} sind möglich.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/presets.py" />
-            <source>Write one into the field.</source>
-            <translation>Schreiben Sie einen in das Feld.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/question_field.py" />
-            <source>Ask something</source>
-            <translation>Fragen Sie etwas</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/question_field.py" />
-            <source>Message</source>
-            <translation>Nachricht</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/question_view.py" />
-            <source>Attached files</source>
-            <translation>Angehängte Dateien</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/question_view.py" />
-            <source>Copy question</source>
-            <translation>Frage kopieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/question_view.py" />
-            <source>Edit question</source>
-            <translation>Frage bearbeiten</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/question_view.py" />
-            <source>Question</source>
-            <translation>Frage</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/question_view.py" />
-            <source>Question text</source>
-            <translation>Text der Frage</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -1640,1828 +1096,3148 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Gestern</translation>
         </message>
         <message>
-            <location filename="../../app/chat/speculation_state.py" />
-            <source>No draft model is loaded: only what the text repeats is guessed.</source>
-            <translation>Es ist kein Entwurfsmodell geladen: Geraten wird nur, was der Text wiederholt.</translation>
+            <location filename="../../app/chat/text/link_opening.py" />
+            <source>It leads to: {address}</source>
+            <translation>Er führt zu: {address}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/speculation_state.py" />
-            <source>Of the last answer: {note}</source>
-            <translation>Zur letzten Antwort: {note}</translation>
+            <location filename="../../app/chat/text/link_opening.py" />
+            <source>It reads: {text}</source>
+            <translation>Dort steht: {text}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/speculation_state.py" />
-            <source>Speculation is switched off.</source>
-            <translation>Die Spekulation ist ausgeschaltet.</translation>
+            <location filename="../../app/chat/text/link_opening.py" />
+            <source>Open a link</source>
+            <translation>Link öffnen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/speculation_state.py" />
-            <source>Speculation off</source>
-            <translation>Spekulation aus</translation>
+            <location filename="../../app/chat/text/link_opening.py" />
+            <source>Open anyway</source>
+            <translation>Trotzdem öffnen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/speculation_state.py" />
-            <source>Speculation on</source>
-            <translation>Spekulation an</translation>
+            <location filename="../../app/chat/text/link_opening.py" />
+            <source>The text of this link looks like an address, but the link leads to another one.</source>
+            <translation>Der Text dieses Links sieht wie eine Adresse aus, aber der Link führt zu einer anderen.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/speculation_state.py" />
-            <source>Switched off for this chat: the target writes token by token.</source>
-            <translation>Für diesen Chat ausgeschaltet: Das Zielmodell schreibt Token für Token.</translation>
+            <location filename="../../app/chat/text/message_text.py" />
+            <source>Copied</source>
+            <translation>Kopiert</translation>
         </message>
         <message>
-            <location filename="../../app/chat/speculation_state.py" />
-            <source>The last answer was written without.</source>
-            <translation>Die letzte Antwort wurde ohne geschrieben.</translation>
+            <location filename="../../app/chat/view/answer_view.py" />
+            <source>Answer</source>
+            <translation>Antwort</translation>
         </message>
         <message>
-            <location filename="../../app/chat/speculation_state.py" />
-            <source>The method {method} needs a draft model; none is loaded.</source>
-            <translation>Das Verfahren {method} braucht ein Entwurfsmodell; es ist keines geladen.</translation>
+            <location filename="../../app/chat/view/answer_view.py" />
+            <source>Answer text</source>
+            <translation>Text der Antwort</translation>
         </message>
         <message>
-            <location filename="../../app/chat/speculation_state.py" />
-            <source>{name} guesses ahead.</source>
-            <translation>{name} rät voraus.</translation>
+            <location filename="../../app/chat/view/answer_view.py" />
+            <source>Copy answer</source>
+            <translation>Antwort kopieren</translation>
         </message>
         <message>
-            <location filename="../../app/chat/thought_view.py" />
+            <location filename="../../app/chat/view/answer_view.py" />
+            <source>Edit answer</source>
+            <translation>Antwort bearbeiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_view.py" />
+            <source>Regenerate answer</source>
+            <translation>Neu antworten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/conversation_view.py" />
+            <source>Conversation</source>
+            <translation>Gespräch</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/conversation_view.py" />
+            <source>Scroll to the end of the conversation</source>
+            <translation>Zum Ende des Gesprächs rollen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/conversation_view.py" />
+            <source>To the end of the conversation</source>
+            <translation>Zum Ende des Gesprächs</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/view/figures.py" />
+            <source>%n passes</source>
+            <translation>
+                <numerusform>%n Durchlauf</numerusform>
+                <numerusform>%n Durchläufe</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/view/figures.py" />
+            <source>%n tokens</source>
+            <translation>
+                <numerusform>%n Token</numerusform>
+                <numerusform>%n Token</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/view/figures.py" />
+            <source>Cut off at %n tokens</source>
+            <translation>
+                <numerusform>Nach %n Token abgeschnitten</numerusform>
+                <numerusform>Nach %n Token abgeschnitten</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>How often the whole target model ran for this answer; reading the question is not counted</source>
+            <translation>Wie oft das ganze Zielmodell für diese Antwort lief; das Lesen der Frage zählt nicht mit</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>Interrupted: the engine stopped</source>
+            <translation>Unterbrochen: Der Rechenprozess hat aufgehört</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>Length of the answer in tokens</source>
+            <translation>Länge der Antwort in Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>Not answered</source>
+            <translation>Nicht beantwortet</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>Reading the question</source>
+            <translation>Liest die Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>Stopped</source>
+            <translation>Angehalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>The answer reached the length limit or filled the context. The limit is in Generation settings.</source>
+            <translation>Die Antwort hat die Höchstlänge erreicht oder den Kontext gefüllt. Die Höchstlänge steht in den Antworteinstellungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>The models take in the conversation before the first token comes</source>
+            <translation>Die Modelle nehmen das Gespräch auf, bevor das erste Token kommt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>Time from the request to the first token, with reading the question</source>
+            <translation>Zeit von der Anfrage bis zum ersten Token, mit dem Lesen der Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>Tokens of the answer per pass of the target model. Without speculation this is 1; the more the draft guesses right, the higher it is.</source>
+            <translation>Token der Antwort je Durchlauf des Zielmodells. Ohne Spekulation ist das 1; je mehr das Entwurfsmodell richtig rät, desto mehr werden es.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>Tokens of the answer per second of decoding; reading the question is not counted</source>
+            <translation>Token der Antwort je Sekunde des Schreibens; das Lesen der Frage zählt nicht mit</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>Waiting for the model</source>
+            <translation>Wartet auf das Modell</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>What the engine has to say about this answer</source>
+            <translation>Was der Rechenprozess zu dieser Antwort zu sagen hat</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>Why there is no more of this answer</source>
+            <translation>Warum von dieser Antwort nicht mehr da ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>first token {seconds:.2f} s</source>
+            <translation>erstes Token {seconds:.2f} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>{rate:.1f} tokens per pass</source>
+            <translation>{rate:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/figures.py" />
+            <source>{rate:.1f} tokens/s</source>
+            <translation>{rate:.1f} Token/s</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_editor.py" />
+            <source>Cancel</source>
+            <translation>Abbrechen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_editor.py" />
+            <source>Edit message</source>
+            <translation>Nachricht bearbeiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_editor.py" />
+            <source>Leave the message as it is (Esc)</source>
+            <translation>Die Nachricht lassen, wie sie ist (Esc)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_editor.py" />
+            <source>This message is too long to be edited here. It can be copied.</source>
+            <translation>Diese Nachricht ist zu lang, um hier bearbeitet zu werden. Sie lässt sich kopieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_editor.py" />
+            <source>This text is too long to be pasted here. It can be attached as a file.</source>
+            <translation>Dieser Text ist zu lang, um hier eingefügt zu werden. Er lässt sich als Datei anhängen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_editor.py" />
+            <source>{accept_words} (Ctrl+Return)</source>
+            <translation>{accept_words} (Strg+Eingabe)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>Attached files</source>
+            <translation>Angehängte Dateien</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>Copy question</source>
+            <translation>Frage kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>Edit question</source>
+            <translation>Frage bearbeiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>Question</source>
+            <translation>Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>Question text</source>
+            <translation>Text der Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/thought_view.py" />
             <source>Hide the thinking</source>
             <translation>Überlegungen verbergen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/thought_view.py" />
+            <location filename="../../app/chat/view/thought_view.py" />
             <source>Show the thinking</source>
             <translation>Überlegungen zeigen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/thought_view.py" />
+            <location filename="../../app/chat/view/thought_view.py" />
             <source>Thinking</source>
             <translation>Überlegungen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/thought_view.py" />
+            <location filename="../../app/chat/view/thought_view.py" />
             <source>Thinking for {time}…</source>
             <translation>Überlegt seit {time} …</translation>
         </message>
         <message>
-            <location filename="../../app/chat/thought_view.py" />
+            <location filename="../../app/chat/view/thought_view.py" />
             <source>Thinking…</source>
             <translation>Überlegt …</translation>
         </message>
         <message>
-            <location filename="../../app/chat/thought_view.py" />
+            <location filename="../../app/chat/view/thought_view.py" />
             <source>Thought</source>
             <translation>Überlegt</translation>
         </message>
         <message>
-            <location filename="../../app/chat/thought_view.py" />
+            <location filename="../../app/chat/view/thought_view.py" />
             <source>Thought for {time}</source>
             <translation>{time} lang überlegt</translation>
         </message>
         <message>
-            <location filename="../../app/chat/thought_view.py" />
+            <location filename="../../app/chat/view/thought_view.py" />
             <source>{minutes} min {seconds} s</source>
             <translation>{minutes} min {seconds} s</translation>
         </message>
         <message>
-            <location filename="../../app/chat/thought_view.py" />
+            <location filename="../../app/chat/view/thought_view.py" />
             <source>{seconds} s</source>
             <translation>{seconds} s</translation>
         </message>
         <message>
-            <location filename="../../app/chat/time_popup.py" />
+            <location filename="../../app/chat/view/time_popup.py" />
             <source>Draft</source>
             <translation>Entwurf</translation>
         </message>
         <message>
-            <location filename="../../app/chat/time_popup.py" />
+            <location filename="../../app/chat/view/time_popup.py" />
             <source>Draft, while layers came</source>
             <translation>Entwurf, während Schichten kamen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/time_popup.py" />
+            <location filename="../../app/chat/view/time_popup.py" />
             <source>Loading</source>
             <translation>Lädt</translation>
         </message>
         <message>
-            <location filename="../../app/chat/time_popup.py" />
+            <location filename="../../app/chat/view/time_popup.py" />
             <source>Other</source>
             <translation>Übriges</translation>
         </message>
         <message>
-            <location filename="../../app/chat/time_popup.py" />
+            <location filename="../../app/chat/view/time_popup.py" />
             <source>Speculation: {method}</source>
             <translation>Spekulation: {method}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/time_popup.py" />
+            <location filename="../../app/chat/view/time_popup.py" />
             <source>Speculation: {method}, {budget} nodes a pass</source>
             <translation>Spekulation: {method}, {budget} Knoten je Durchgang</translation>
         </message>
         <message>
-            <location filename="../../app/chat/time_popup.py" />
+            <location filename="../../app/chat/view/time_popup.py" />
             <source>Target</source>
             <translation>Zielmodell</translation>
         </message>
         <message>
-            <location filename="../../app/chat/time_popup.py" />
+            <location filename="../../app/chat/view/time_popup.py" />
             <source>Where the time went</source>
             <translation>Wo die Zeit blieb</translation>
         </message>
         <message>
-            <location filename="../../app/chat/tint_legend.py" />
-            <source>How likely the target found every token that it wrote, before temperature and filters. Answers of earlier versions have no probabilities.</source>
-            <translation>Wie wahrscheinlich das Zielmodell jedes geschriebene Token fand, vor Temperatur und Filtern. Antworten früherer Versionen haben keine Wahrscheinlichkeiten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/tint_legend.py" />
-            <source>No tint</source>
-            <translation>Keine Tönung</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/tint_legend.py" />
-            <source>Probability</source>
-            <translation>Wahrscheinlichkeit</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/tint_legend.py" />
-            <source>Tokens</source>
-            <translation>Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/tint_legend.py" />
-            <source>What the tint means</source>
-            <translation>Was die Tönung bedeutet</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/tint_legend.py" />
-            <source>Whose idea every token was; the target has checked them all.</source>
-            <translation>Von wem jedes Token kam; geprüft hat sie alle das Zielmodell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>90 % and more, or not known</source>
-            <translation>ab 90 %, oder unbekannt</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>How likely the target found this is not known.</source>
-            <translation>Wie wahrscheinlich das Zielmodell das fand, ist nicht bekannt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>The draft had guessed it.</source>
-            <translation>Das Entwurfsmodell hatte es geraten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>The target added it itself.</source>
-            <translation>Das Zielmodell hat es selbst angefügt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>The target gave this token {percent}.</source>
-            <translation>Das Zielmodell gab diesem Token {percent}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>added by the target</source>
-            <translation>vom Zielmodell angefügt</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>below 20 %</source>
-            <translation>unter 20 %</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>from 20 %</source>
-            <translation>ab 20 %</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>from 50 %</source>
-            <translation>ab 50 %</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>guessed by the draft</source>
-            <translation>vom Entwurfsmodell geraten</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>less than 0.1 %</source>
-            <translation>weniger als 0,1 %</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/token_tint.py" />
-            <source>more than 99 %</source>
-            <translation>mehr als 99 %</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/version_switch.py" />
+            <location filename="../../app/chat/view/version_switch.py" />
             <source>Earlier version</source>
             <translation>Frühere Fassung</translation>
         </message>
         <message>
-            <location filename="../../app/chat/version_switch.py" />
+            <location filename="../../app/chat/view/version_switch.py" />
             <source>Later version</source>
             <translation>Spätere Fassung</translation>
         </message>
         <message>
-            <location filename="../../app/chat/version_switch.py" />
+            <location filename="../../app/chat/view/version_switch.py" />
             <source>Version {value} of {count}</source>
             <translation>Fassung {value} von {count}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/welcome.py" />
+            <location filename="../../app/chat/view/welcome.py" />
             <source>A draft model guesses ahead, the target checks its guesses. Ctrl+T shows them as a tree.</source>
             <translation>Ein Entwurfsmodell rät voraus, das Zielmodell prüft die Vermutungen. Strg+T zeigt sie als Baum.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/welcome.py" />
+            <location filename="../../app/chat/view/welcome.py" />
             <source>Ask: {text}</source>
             <translation>Fragen: {text}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/welcome.py" />
+            <location filename="../../app/chat/view/welcome.py" />
             <source>The embedded demo is a tiny model: it chats a little and tells short stories, and it is often wrong. Load your own in Models (Ctrl+M).</source>
             <translation>Die eingebaute Vorführung ist ein winziges Modell: Es plaudert ein wenig und erzählt kurze Geschichten (auf Englisch), und es irrt sich oft. Laden Sie ein eigenes unter Modelle (Strg+M).</translation>
         </message>
         <message>
-            <location filename="../../app/chat/welcome.py" />
+            <location filename="../../app/chat/view/welcome.py" />
             <source>What shall we talk about?</source>
             <translation>Worüber wollen wir reden?</translation>
         </message>
         <message>
-            <location filename="../../app/engine_child.py" />
-            <source>The engine could not read what the window told it, and ended.</source>
-            <translation>Der Rechenprozess konnte nicht lesen, was ihm das Fenster mitteilte, und hat sich beendet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_child.py" />
-            <source>The engine crashed ({signal}).</source>
-            <translation>Der Rechenprozess ist abgestürzt ({signal}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_child.py" />
-            <source>The engine ended by itself.</source>
-            <translation>Der Rechenprozess hat sich von selbst beendet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_child.py" />
-            <source>The engine ended with exit code {code}.</source>
-            <translation>Der Rechenprozess hat sich mit Code {code} beendet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_child.py" />
-            <source>The engine was ended from outside.</source>
-            <translation>Der Rechenprozess wurde von außen beendet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_child.py" />
-            <source>The engine was killed, perhaps because memory ran out.</source>
-            <translation>Der Rechenprozess wurde abgebrochen, vielleicht weil der Speicher nicht reichte.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_link.py" />
+            <location filename="../../app/engine/link.py" />
             <source>Check the installation, then restart it.</source>
             <translation>Prüfen Sie die Installation und starten Sie ihn dann neu.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_link.py" />
+            <location filename="../../app/engine/link.py" />
             <source>Restart it.</source>
             <translation>Starten Sie ihn neu.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_link.py" />
+            <location filename="../../app/engine/link.py" />
             <source>Restart it; the log tells more.</source>
             <translation>Starten Sie sie neu; das Protokoll sagt mehr.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_link.py" />
+            <location filename="../../app/engine/link.py" />
             <source>The connection to the engine failed because of an error in this program ({error}).</source>
             <translation>Die Verbindung zur Engine scheiterte wegen eines Fehlers in diesem Programm ({error}).</translation>
         </message>
         <message>
-            <location filename="../../app/engine_link.py" />
+            <location filename="../../app/engine/link.py" />
             <source>The engine could not be started: {error}.</source>
             <translation>Der Rechenprozess konnte nicht gestartet werden: {error}.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_link.py" />
+            <location filename="../../app/engine/link.py" />
             <source>The engine did not introduce itself.</source>
             <translation>Der Rechenprozess hat sich nicht gemeldet.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_link.py" />
+            <location filename="../../app/engine/link.py" />
             <source>The engine is not running.</source>
             <translation>Der Rechenprozess läuft nicht.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_link.py" />
+            <location filename="../../app/engine/link.py" />
             <source>The engine sent something that cannot be read ({error}).</source>
             <translation>Der Rechenprozess hat etwas geschickt, das nicht gelesen werden kann ({error}).</translation>
         </message>
         <message>
-            <location filename="../../app/engine_link.py" />
+            <location filename="../../app/engine/link.py" />
             <source>The engine speaks version {its} of the protocol, this window version {ours}: they come from different installations.</source>
             <translation>Der Rechenprozess spricht Version {its} des Protokolls, dieses Fenster Version {ours}: sie stammen aus verschiedenen Installationen.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_link.py" />
+            <location filename="../../app/engine/link.py" />
             <source>The engine was restarted.</source>
             <translation>Der Rechenprozess wurde neu gestartet.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_link.py" />
+            <location filename="../../app/engine/link.py" />
             <source>What it printed last is in {file}.</source>
             <translation>Was er zuletzt ausgegeben hat, steht in {file}.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>'{name}' ({kind}) is not a text-generation model.</source>
-            <translation>„{name}“ ({kind}) ist kein Modell, das Text schreibt.</translation>
+            <location filename="../../app/engine/process.py" />
+            <source>The engine could not read what the window told it, and ended.</source>
+            <translation>Der Rechenprozess konnte nicht lesen, was ihm das Fenster mitteilte, und hat sich beendet.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>'{name}' does not fit here.</source>
-            <translation>„{name}“ passt hier nicht.</translation>
+            <location filename="../../app/engine/process.py" />
+            <source>The engine crashed ({signal}).</source>
+            <translation>Der Rechenprozess ist abgestürzt ({signal}).</translation>
         </message>
         <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>'{name}' has the architecture '{kind}', which this version of transformers does not know.</source>
-            <translation>„{name}“ hat die Architektur „{kind}“, die diese Fassung von transformers nicht kennt.</translation>
+            <location filename="../../app/engine/process.py" />
+            <source>The engine ended by itself.</source>
+            <translation>Der Rechenprozess hat sich von selbst beendet.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>'{name}' is stored already quantised ({method}).</source>
-            <translation>„{name}“ ist schon quantisiert gespeichert ({method}).</translation>
+            <location filename="../../app/engine/process.py" />
+            <source>The engine ended with exit code {code}.</source>
+            <translation>Der Rechenprozess hat sich mit Code {code} beendet.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>'{name}' reads at most {count} tokens, not {asked}.</source>
-            <translation>„{name}“ liest höchstens {count} Token, nicht {asked}.</translation>
+            <location filename="../../app/engine/process.py" />
+            <source>The engine was ended from outside.</source>
+            <translation>Der Rechenprozess wurde von außen beendet.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>'{stage}', step {done} of {count}</source>
-            <translation>„{stage}“, Schritt {done} von {count}</translation>
+            <location filename="../../app/engine/process.py" />
+            <source>The engine was killed, perhaps because memory ran out.</source>
+            <translation>Der Rechenprozess wurde abgebrochen, vielleicht weil der Speicher nicht reichte.</translation>
         </message>
         <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>1 level</source>
-            <translation>1 Ebene</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>1 node</source>
-            <translation>1 Knoten</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>A tree does not pay here: the best, {size}, would give {cost}; so one token per pass.</source>
-            <translation>Ein Baum lohnt sich hier nicht: Der beste, {size}, gäbe {cost}; also ein Token je Durchlauf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>All layers of '{name}' stay in memory: a copy of them in 4 bits is no faster draft.</source>
-            <translation>Alle Schichten von „{name}“ bleiben im Speicher: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>All {count} layers fit in memory.</source>
-            <translation>Alle {count} Schichten passen in den Speicher.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>All {count} layers fit on the GPU.</source>
-            <translation>Alle {count} Schichten passen auf die Grafikkarte.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>As measured here, no tree of Sequoia's pays: the smallest is grown.</source>
-            <translation>Wie hier gemessen, lohnt sich kein Baum von Sequoia: Es wächst der kleinste.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Check the path, or give a hub id like 'org/name'.</source>
-            <translation>Prüfen Sie den Pfad, oder geben Sie einen Namen des Hubs wie „org/name“ an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Choose a draft of the same family, or no draft.</source>
-            <translation>Wählen Sie ein Entwurfsmodell derselben Familie oder keines.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Choose a draft, or the method 'lookup'.</source>
-            <translation>Wählen Sie ein Entwurfsmodell oder das Verfahren „lookup“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Choose a shorter context.</source>
-            <translation>Wählen Sie einen kürzeren Kontext.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Choose a smaller tree or a shorter context, or load the model with less memory for its layers.</source>
-            <translation>Wählen Sie einen kleineren Baum oder einen kürzeren Kontext, oder laden Sie das Modell mit weniger Speicher für seine Schichten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Choose another draft, or none.</source>
-            <translation>Wählen Sie einen anderen Entwurf oder keinen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Choose another model.</source>
-            <translation>Ein anderes Modell wählen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Choose device 'cpu', or install an NVIDIA driver and a CUDA build of torch.</source>
-            <translation>Wählen Sie das Gerät „cpu“, oder installieren Sie einen Treiber von NVIDIA und torch für CUDA.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Choose its 16-bit version.</source>
-            <translation>Wählen Sie die Fassung in 16 Bit.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
-            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Choose other weights, or another draft.</source>
-            <translation>Wählen Sie andere Gewichte oder einen anderen Entwurf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Choose smaller weights (nf4), a shorter context, or raise the limits.</source>
-            <translation>Wählen Sie kleinere Gewichte (nf4) oder einen kürzeren Kontext, oder heben Sie die Grenzen an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree.</source>
-            <translation>Schließen Sie andere Programme, oder wählen Sie ein kleineres Modell, kleinere Gewichte, einen kürzeren Kontext oder einen kleineren Baum.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Copying {name} in 4 bits</source>
-            <translation>Kopiert {name} in 4 Bit</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Download it again.</source>
-            <translation>Laden Sie sie noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Download the file again.</source>
-            <translation>Laden Sie die Datei noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Download the model again, or choose another one.</source>
-            <translation>Laden Sie das Modell noch einmal herunter, oder wählen Sie ein anderes.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Download the model again.</source>
-            <translation>Laden Sie das Modell noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Download the model first, or give its folder.</source>
-            <translation>Laden Sie das Modell erst herunter, oder geben Sie seinen Ordner an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>GPU memory</source>
-            <translation>Grafikspeicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Give the folder of a model in the transformers format.</source>
-            <translation>Geben Sie den Ordner eines Modells im transformers-Format an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Give the folder with its config.json.</source>
-            <translation>Geben Sie den Ordner mit der config.json an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>It is damaged or was not downloaded completely: download it again.</source>
-            <translation>Sie ist beschädigt oder nicht ganz heruntergeladen: Laden Sie sie noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Loading {name}</source>
-            <translation>Lädt {name}</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Measuring this machine</source>
-            <translation>Vermisst diesen Rechner</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Memory ran out during {work}: {wanted}; {free}.</source>
-            <translation>Der Speicher reichte nicht ({work}): {wanted}; {free}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Memory ran out with bigger trees before.</source>
-            <translation>Für größere Bäume reichte der Speicher schon einmal nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Memory ran out with this pair before: planning with {limits}</source>
-            <translation>Mit diesem Paar reichte der Speicher schon einmal nicht: Geplant wird mit {limits}</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Merge it into its base model first.</source>
-            <translation>Verschmelzen Sie ihn erst mit seinem Grundmodell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Models that bring their own code are not run.</source>
-            <translation>Modelle, die eigenen Code mitbringen, werden nicht ausgeführt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>No draft model is loaded.</source>
-            <translation>Es ist kein Entwurfsmodell geladen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>No draft model is loaded: the text alone suggests.</source>
-            <translation>Es ist kein Entwurfsmodell geladen: Nur der Text selbst macht Vorschläge.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Preparing {name} in {weights}</source>
-            <translation>Bereitet {name} in {weights} vor</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Preparing {name} in {weights}, {seconds} s left</source>
-            <translation>Bereitet {name} in {weights} vor, noch {seconds} s</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Reading {name}</source>
-            <translation>Liest {name}</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Repair or install the engine again.</source>
-            <translation>Den Rechenprozess reparieren oder neu installieren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Run 'git lfs pull' in its folder.</source>
-            <translation>Rufen Sie in seinem Ordner „git lfs pull“ auf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Start a new chat, or choose another model.</source>
-            <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Start a new chat, shorten the message, or load the model with a larger context.</source>
-            <translation>Beginnen Sie ein neues Gespräch, kürzen Sie die Nachricht, oder laden Sie das Modell mit größerem Kontext.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The acceptance of this pair was never measured with these settings.</source>
-            <translation>Wie viel bei diesem Paar angenommen wird, wurde mit diesen Einstellungen nie gemessen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The conversation has {count} tokens, and the context holds {room}.</source>
-            <translation>Das Gespräch hat {count} Token, und der Kontext fasst {room}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The draft '{draft}' has another tokenizer than the target '{target}'.</source>
-            <translation>Das Entwurfsmodell „{draft}“ hat einen anderen Tokenizer als das Zielmodell „{target}“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The layers of '{name}' are kept in 4 bits: a copy of them in 4 bits is no faster draft.</source>
-            <translation>Die Schichten von „{name}“ liegen in 4 Bit vor: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The message is empty.</source>
-            <translation>Die Nachricht ist leer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The method '{method}' needs a draft model.</source>
-            <translation>Das Verfahren „{method}“ braucht ein Entwurfsmodell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The model's chat template refuses this conversation: {reason}.</source>
-            <translation>Die Chat-Vorlage des Modells lehnt dieses Gespräch ab: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The model's chat template was stopped: it took longer than {seconds} seconds.</source>
-            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie brauchte mehr als {seconds} Sekunden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The model's chat template was stopped: it took more than {size} MiB of memory.</source>
-            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie brauchte mehr als {size} MiB Speicher.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The model's chat template was stopped: it wrote more than {count} characters.</source>
-            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie schrieb mehr als {count} Zeichen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The placement was chosen by hand and is not changed by itself: choose place 'auto', without force.</source>
-            <translation>Die Verteilung wurde von Hand gewählt und ändert sich nicht von selbst: Wählen Sie den Ort „auto“, ohne Zwang.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The process that renders the model's chat template cannot be started: it ended with code {code}.</source>
-            <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, lässt sich nicht starten: Er endete mit Code {code}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The process that renders the model's chat template ended with code {code}.</source>
-            <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, endete mit Code {code}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The prompt is empty.</source>
-            <translation>Die Eingabe ist leer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The tokenizer of {name} failed: {reason}.</source>
-            <translation>Der Tokenizer von {name} ist gescheitert: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
-            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>There is no CUDA device that torch can use.</source>
-            <translation>Es gibt kein CUDA-Gerät, das torch benutzen kann.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>There is no model folder {folder}.</source>
-            <translation>Es gibt keinen Modellordner {folder}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Trees are no longer grown.</source>
-            <translation>Bäume wachsen nicht mehr.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Trees have at most {count} nodes.</source>
-            <translation>Bäume haben höchstens {count} Knoten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Trying again: {reason}</source>
-            <translation>Neuer Versuch: {reason}</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Wider trees do not pay here: a chain of {size} promises {cost}.</source>
-            <translation>Breitere Bäume lohnen sich hier nicht: Eine Kette, {size}, verspricht {cost}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>Write something first.</source>
-            <translation>Schreiben Sie erst etwas.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>a pass of {model} over {rows} tokens</source>
-            <translation>ein Durchlauf über {rows} Token (Modell: {model})</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>embeddings and head</source>
-            <translation>Einbettungen und Kopf</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>layers</source>
-            <translation>Schichten</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>layers in RAM</source>
-            <translation>Schichten im RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>layers in transit</source>
-            <translation>Schichten unterwegs</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>layers in transit through RAM</source>
-            <translation>Schichten auf dem Weg durch das RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>loading</source>
-            <translation>beim Laden</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>memory</source>
-            <translation>Speicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>more {kind} was asked for</source>
-            <translation>verlangt: mehr {kind}</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>the context</source>
-            <translation>den Kontext</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>the draft</source>
-            <translation>den Entwurf</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>the working space of a pass</source>
-            <translation>den Arbeitsspeicher eines Durchlaufs</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>this model</source>
-            <translation>diesem Modell</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>this request</source>
-            <translation>bei dieser Anfrage</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>unpacking</source>
-            <translation>das Auspacken</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{count} levels</source>
-            <translation>{count} Ebenen</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{count} nodes</source>
-            <translation>{count} Knoten</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{count} stream from {place}</source>
-            <translation>{count} werden geladen ({place})</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{file} has a table of tensors that cannot be read.</source>
-            <translation>{file} hat ein Verzeichnis der Tensoren, das nicht gelesen werden kann.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{file} is a Git LFS pointer, not the weights.</source>
-            <translation>{file} ist ein Zeiger von Git LFS, nicht die Gewichte.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{file} is a file, not a model folder.</source>
-            <translation>{file} ist eine Datei, kein Modellordner.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{file} is cut off: {there} of {all} bytes are there.</source>
-            <translation>{file} ist abgeschnitten: {there} von {all} Bytes sind da.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{file} is not valid JSON.</source>
-            <translation>{file} ist kein gültiges JSON.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{folder} holds GGUF weights; only safetensors are opened.</source>
-            <translation>{folder} enthält GGUF-Gewichte; nur safetensors werden geöffnet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{folder} holds an adapter, not a whole model.</source>
-            <translation>{folder} enthält einen Adapter, kein ganzes Modell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{folder} holds no tokenizer.</source>
-            <translation>{folder} enthält keinen Tokenizer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{folder} holds no weights: {file} is missing.</source>
-            <translation>{folder} enthält keine Gewichte: {file} fehlt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{folder} holds no {file}.</source>
-            <translation>{folder} enthält keine Datei {file}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{folder} holds weights in a format that can run code; only safetensors are opened.</source>
-            <translation>{folder} enthält Gewichte in einem Format, das Code ausführen kann; nur safetensors werden geöffnet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{gib} for {purpose}</source>
-            <translation>{gib} für {purpose}</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{gib} of GPU memory</source>
-            <translation>{gib} Grafikspeicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{gib} of RAM</source>
-            <translation>{gib} RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{gib} of {kind} were asked for</source>
-            <translation>verlangt: {gib} {kind}</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{gpu} of GPU memory and {ram} of RAM were free</source>
-            <translation>frei: {gpu} Grafikspeicher und {ram} RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{kept} of {count} layers stay in memory; {streamed} stream from SSD.</source>
-            <translation>{kept} von {count} Schichten bleiben im Speicher; {streamed} werden von der SSD geladen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{kept} of {count} layers stay on the GPU; {streams}.</source>
-            <translation>{kept} von {count} Schichten bleiben auf der Grafikkarte; {streams}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{missing} of {all} weight files are missing in {folder}, first {file}.</source>
-            <translation>{missing} von {all} Gewichtsdateien fehlen in {folder}, zuerst {file}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{needed} of {memory} would be needed ({parts}), but {free} may be used.</source>
-            <translation>{needed} ({memory}) wären nötig ({parts}), aber {free} dürfen benutzt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{nodes}, {levels} deep ({method})</source>
-            <translation>{nodes} in {levels} ({method})</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{ram} of RAM were free</source>
-            <translation>frei: {ram} RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{size} promise {cost}.</source>
-            <translation>{size} versprechen {cost}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_sentences.py" />
-            <source>{tokens} tokens in {times} times the time of one</source>
-            <translation>{tokens} Token in der {times}-fachen Zeit von einem</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine_state.py" />
+            <location filename="../../app/engine/state.py" />
             <source> ({step} of {total})</source>
             <translation> ({step} von {total})</translation>
         </message>
         <message>
-            <location filename="../../app/engine_state.py" />
+            <location filename="../../app/engine/state.py" />
             <source>, {time} left</source>
             <translation>, noch {time}</translation>
         </message>
         <message>
-            <location filename="../../app/engine_state.py" />
+            <location filename="../../app/engine/state.py" />
             <source>Engine stopped</source>
             <translation>Rechenprozess steht</translation>
         </message>
         <message>
-            <location filename="../../app/engine_state.py" />
+            <location filename="../../app/engine/state.py" />
             <source>No model loaded</source>
             <translation>Kein Modell geladen</translation>
         </message>
         <message>
-            <location filename="../../app/engine_state.py" />
+            <location filename="../../app/engine/state.py" />
             <source>Ready</source>
             <translation>Bereit</translation>
         </message>
         <message>
-            <location filename="../../app/engine_state.py" />
+            <location filename="../../app/engine/state.py" />
             <source>Ready: {pair}</source>
             <translation>Bereit: {pair}</translation>
         </message>
         <message>
-            <location filename="../../app/engine_state.py" />
+            <location filename="../../app/engine/state.py" />
             <source>Starting engine</source>
             <translation>Rechenprozess startet</translation>
         </message>
         <message>
-            <location filename="../../app/engine_state.py" />
+            <location filename="../../app/engine/state.py" />
             <source>{count} of {total} layers from {place}</source>
             <translation>{count} von {total} Schichten aus {place}</translation>
         </message>
         <message>
-            <location filename="../../app/engine_state.py" />
+            <location filename="../../app/engine/state.py" />
             <source>{models} on {device}</source>
             <translation>{models} auf {device}</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/engine/unheard_stop.py" />
+            <source>It may be in a long step, and stop at its end. A restart ends it now: the text so far stays, and the models are loaded again.</source>
+            <translation>Er kann in einem langen Schritt sein und an dessen Ende anhalten. Ein Neustart beendet ihn sofort: Der bisherige Text bleibt, und die Modelle werden neu geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/unheard_stop.py" />
+            <source>Restart engine</source>
+            <translation>Neu starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/unheard_stop.py" />
+            <source>The engine has not reacted to Stop for {seconds} seconds.</source>
+            <translation>Der Rechenprozess hat seit {seconds} Sekunden nicht auf das Anhalten reagiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>'{name}' ({kind}) is not a text-generation model.</source>
+            <translation>„{name}“ ({kind}) ist kein Modell, das Text schreibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>'{name}' does not fit here.</source>
+            <translation>„{name}“ passt hier nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>'{name}' has the architecture '{kind}', which this version of transformers does not know.</source>
+            <translation>„{name}“ hat die Architektur „{kind}“, die diese Fassung von transformers nicht kennt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>'{name}' is stored already quantised ({method}).</source>
+            <translation>„{name}“ ist schon quantisiert gespeichert ({method}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>'{name}' reads at most {count} tokens, not {asked}.</source>
+            <translation>„{name}“ liest höchstens {count} Token, nicht {asked}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>'{stage}', step {done} of {count}</source>
+            <translation>„{stage}“, Schritt {done} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>1 level</source>
+            <translation>1 Ebene</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>1 node</source>
+            <translation>1 Knoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>A tree does not pay here: the best, {size}, would give {cost}; so one token per pass.</source>
+            <translation>Ein Baum lohnt sich hier nicht: Der beste, {size}, gäbe {cost}; also ein Token je Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>All layers of '{name}' stay in memory: a copy of them in 4 bits is no faster draft.</source>
+            <translation>Alle Schichten von „{name}“ bleiben im Speicher: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>All {count} layers fit in memory.</source>
+            <translation>Alle {count} Schichten passen in den Speicher.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>All {count} layers fit on the GPU.</source>
+            <translation>Alle {count} Schichten passen auf die Grafikkarte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>As measured here, no tree of Sequoia's pays: the smallest is grown.</source>
+            <translation>Wie hier gemessen, lohnt sich kein Baum von Sequoia: Es wächst der kleinste.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Check the path, or give a hub id like 'org/name'.</source>
+            <translation>Prüfen Sie den Pfad, oder geben Sie einen Namen des Hubs wie „org/name“ an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Choose a draft of the same family, or no draft.</source>
+            <translation>Wählen Sie ein Entwurfsmodell derselben Familie oder keines.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Choose a draft, or the method 'lookup'.</source>
+            <translation>Wählen Sie ein Entwurfsmodell oder das Verfahren „lookup“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Choose a shorter context.</source>
+            <translation>Wählen Sie einen kürzeren Kontext.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Choose a smaller tree or a shorter context, or load the model with less memory for its layers.</source>
+            <translation>Wählen Sie einen kleineren Baum oder einen kürzeren Kontext, oder laden Sie das Modell mit weniger Speicher für seine Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Choose another draft, or none.</source>
+            <translation>Wählen Sie einen anderen Entwurf oder keinen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Choose another model.</source>
+            <translation>Ein anderes Modell wählen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Choose device 'cpu', or install an NVIDIA driver and a CUDA build of torch.</source>
+            <translation>Wählen Sie das Gerät „cpu“, oder installieren Sie einen Treiber von NVIDIA und torch für CUDA.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Choose its 16-bit version.</source>
+            <translation>Wählen Sie die Fassung in 16 Bit.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
+            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Choose other weights, or another draft.</source>
+            <translation>Wählen Sie andere Gewichte oder einen anderen Entwurf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Choose smaller weights (nf4), a shorter context, or raise the limits.</source>
+            <translation>Wählen Sie kleinere Gewichte (nf4) oder einen kürzeren Kontext, oder heben Sie die Grenzen an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree.</source>
+            <translation>Schließen Sie andere Programme, oder wählen Sie ein kleineres Modell, kleinere Gewichte, einen kürzeren Kontext oder einen kleineren Baum.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Copying {name} in 4 bits</source>
+            <translation>Kopiert {name} in 4 Bit</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Download it again.</source>
+            <translation>Laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Download the file again.</source>
+            <translation>Laden Sie die Datei noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Download the model again, or choose another one.</source>
+            <translation>Laden Sie das Modell noch einmal herunter, oder wählen Sie ein anderes.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Download the model again.</source>
+            <translation>Laden Sie das Modell noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Download the model first, or give its folder.</source>
+            <translation>Laden Sie das Modell erst herunter, oder geben Sie seinen Ordner an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>GPU memory</source>
+            <translation>Grafikspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Give the folder of a model in the transformers format.</source>
+            <translation>Geben Sie den Ordner eines Modells im transformers-Format an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Give the folder with its config.json.</source>
+            <translation>Geben Sie den Ordner mit der config.json an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>It is damaged or was not downloaded completely: download it again.</source>
+            <translation>Sie ist beschädigt oder nicht ganz heruntergeladen: Laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Loading {name}</source>
+            <translation>Lädt {name}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Measuring this machine</source>
+            <translation>Vermisst diesen Rechner</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Memory ran out during {work}: {wanted}; {free}.</source>
+            <translation>Der Speicher reichte nicht ({work}): {wanted}; {free}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Memory ran out with bigger trees before.</source>
+            <translation>Für größere Bäume reichte der Speicher schon einmal nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Memory ran out with this pair before: planning with {limits}</source>
+            <translation>Mit diesem Paar reichte der Speicher schon einmal nicht: Geplant wird mit {limits}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Merge it into its base model first.</source>
+            <translation>Verschmelzen Sie ihn erst mit seinem Grundmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Models that bring their own code are not run.</source>
+            <translation>Modelle, die eigenen Code mitbringen, werden nicht ausgeführt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>No draft model is loaded.</source>
+            <translation>Es ist kein Entwurfsmodell geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>No draft model is loaded: the text alone suggests.</source>
+            <translation>Es ist kein Entwurfsmodell geladen: Nur der Text selbst macht Vorschläge.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Preparing {name} in {weights}</source>
+            <translation>Bereitet {name} in {weights} vor</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Preparing {name} in {weights}, {seconds} s left</source>
+            <translation>Bereitet {name} in {weights} vor, noch {seconds} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Reading {name}</source>
+            <translation>Liest {name}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Repair or install the engine again.</source>
+            <translation>Den Rechenprozess reparieren oder neu installieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Run 'git lfs pull' in its folder.</source>
+            <translation>Rufen Sie in seinem Ordner „git lfs pull“ auf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Start a new chat, or choose another model.</source>
+            <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Start a new chat, shorten the message, or load the model with a larger context.</source>
+            <translation>Beginnen Sie ein neues Gespräch, kürzen Sie die Nachricht, oder laden Sie das Modell mit größerem Kontext.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The acceptance of this pair was never measured with these settings.</source>
+            <translation>Wie viel bei diesem Paar angenommen wird, wurde mit diesen Einstellungen nie gemessen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The conversation has {count} tokens, and the context holds {room}.</source>
+            <translation>Das Gespräch hat {count} Token, und der Kontext fasst {room}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The draft '{draft}' has another tokenizer than the target '{target}'.</source>
+            <translation>Das Entwurfsmodell „{draft}“ hat einen anderen Tokenizer als das Zielmodell „{target}“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The layers of '{name}' are kept in 4 bits: a copy of them in 4 bits is no faster draft.</source>
+            <translation>Die Schichten von „{name}“ liegen in 4 Bit vor: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The message is empty.</source>
+            <translation>Die Nachricht ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The method '{method}' needs a draft model.</source>
+            <translation>Das Verfahren „{method}“ braucht ein Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The model's chat template refuses this conversation: {reason}.</source>
+            <translation>Die Chat-Vorlage des Modells lehnt dieses Gespräch ab: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The model's chat template was stopped: it took longer than {seconds} seconds.</source>
+            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie brauchte mehr als {seconds} Sekunden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The model's chat template was stopped: it took more than {size} MiB of memory.</source>
+            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie brauchte mehr als {size} MiB Speicher.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The model's chat template was stopped: it wrote more than {count} characters.</source>
+            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie schrieb mehr als {count} Zeichen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The placement was chosen by hand and is not changed by itself: choose place 'auto', without force.</source>
+            <translation>Die Verteilung wurde von Hand gewählt und ändert sich nicht von selbst: Wählen Sie den Ort „auto“, ohne Zwang.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The process that renders the model's chat template cannot be started: it ended with code {code}.</source>
+            <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, lässt sich nicht starten: Er endete mit Code {code}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The process that renders the model's chat template ended with code {code}.</source>
+            <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, endete mit Code {code}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The prompt is empty.</source>
+            <translation>Die Eingabe ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The tokenizer of {name} failed: {reason}.</source>
+            <translation>Der Tokenizer von {name} ist gescheitert: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
+            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>There is no CUDA device that torch can use.</source>
+            <translation>Es gibt kein CUDA-Gerät, das torch benutzen kann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>There is no model folder {folder}.</source>
+            <translation>Es gibt keinen Modellordner {folder}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Trees are no longer grown.</source>
+            <translation>Bäume wachsen nicht mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Trees have at most {count} nodes.</source>
+            <translation>Bäume haben höchstens {count} Knoten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Trying again: {reason}</source>
+            <translation>Neuer Versuch: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Wider trees do not pay here: a chain of {size} promises {cost}.</source>
+            <translation>Breitere Bäume lohnen sich hier nicht: Eine Kette, {size}, verspricht {cost}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>Write something first.</source>
+            <translation>Schreiben Sie erst etwas.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>a pass of {model} over {rows} tokens</source>
+            <translation>ein Durchlauf über {rows} Token (Modell: {model})</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>embeddings and head</source>
+            <translation>Einbettungen und Kopf</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>layers</source>
+            <translation>Schichten</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>layers in RAM</source>
+            <translation>Schichten im RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>layers in transit</source>
+            <translation>Schichten unterwegs</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>layers in transit through RAM</source>
+            <translation>Schichten auf dem Weg durch das RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>loading</source>
+            <translation>beim Laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>memory</source>
+            <translation>Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>more {kind} was asked for</source>
+            <translation>verlangt: mehr {kind}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>the context</source>
+            <translation>den Kontext</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>the draft</source>
+            <translation>den Entwurf</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>the working space of a pass</source>
+            <translation>den Arbeitsspeicher eines Durchlaufs</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>this model</source>
+            <translation>diesem Modell</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>this request</source>
+            <translation>bei dieser Anfrage</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>unpacking</source>
+            <translation>das Auspacken</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{count} levels</source>
+            <translation>{count} Ebenen</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{count} nodes</source>
+            <translation>{count} Knoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{count} stream from {place}</source>
+            <translation>{count} werden geladen ({place})</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{file} has a table of tensors that cannot be read.</source>
+            <translation>{file} hat ein Verzeichnis der Tensoren, das nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{file} is a Git LFS pointer, not the weights.</source>
+            <translation>{file} ist ein Zeiger von Git LFS, nicht die Gewichte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{file} is a file, not a model folder.</source>
+            <translation>{file} ist eine Datei, kein Modellordner.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{file} is cut off: {there} of {all} bytes are there.</source>
+            <translation>{file} ist abgeschnitten: {there} von {all} Bytes sind da.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{file} is not valid JSON.</source>
+            <translation>{file} ist kein gültiges JSON.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{folder} holds GGUF weights; only safetensors are opened.</source>
+            <translation>{folder} enthält GGUF-Gewichte; nur safetensors werden geöffnet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{folder} holds an adapter, not a whole model.</source>
+            <translation>{folder} enthält einen Adapter, kein ganzes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{folder} holds no tokenizer.</source>
+            <translation>{folder} enthält keinen Tokenizer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{folder} holds no weights: {file} is missing.</source>
+            <translation>{folder} enthält keine Gewichte: {file} fehlt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{folder} holds no {file}.</source>
+            <translation>{folder} enthält keine Datei {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{folder} holds weights in a format that can run code; only safetensors are opened.</source>
+            <translation>{folder} enthält Gewichte in einem Format, das Code ausführen kann; nur safetensors werden geöffnet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{gib} for {purpose}</source>
+            <translation>{gib} für {purpose}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{gib} of GPU memory</source>
+            <translation>{gib} Grafikspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{gib} of RAM</source>
+            <translation>{gib} RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{gib} of {kind} were asked for</source>
+            <translation>verlangt: {gib} {kind}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{gpu} of GPU memory and {ram} of RAM were free</source>
+            <translation>frei: {gpu} Grafikspeicher und {ram} RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{kept} of {count} layers stay in memory; {streamed} stream from SSD.</source>
+            <translation>{kept} von {count} Schichten bleiben im Speicher; {streamed} werden von der SSD geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{kept} of {count} layers stay on the GPU; {streams}.</source>
+            <translation>{kept} von {count} Schichten bleiben auf der Grafikkarte; {streams}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{missing} of {all} weight files are missing in {folder}, first {file}.</source>
+            <translation>{missing} von {all} Gewichtsdateien fehlen in {folder}, zuerst {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{needed} of {memory} would be needed ({parts}), but {free} may be used.</source>
+            <translation>{needed} ({memory}) wären nötig ({parts}), aber {free} dürfen benutzt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{nodes}, {levels} deep ({method})</source>
+            <translation>{nodes} in {levels} ({method})</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{ram} of RAM were free</source>
+            <translation>frei: {ram} RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{size} promise {cost}.</source>
+            <translation>{size} versprechen {cost}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/engine_sentences.py" />
+            <source>{tokens} tokens in {times} times the time of one</source>
+            <translation>{tokens} Token in der {times}-fachen Zeit von einem</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>'{name}' cannot be used: {reason}.</source>
             <translation>„{name}“ kann nicht benutzt werden: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>A file of {name} is no longer there.</source>
             <translation>Eine Datei von {name} ist nicht mehr da.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Another Coppice is installing the engine just now.</source>
             <translation>Ein anderes Coppice installiert gerade den Rechenkern.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Chats can be read, and models downloaded.</source>
             <translation>Gespräche lassen sich lesen und Modelle herunterladen.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Check HF_ENDPOINT, HTTPS_PROXY and HTTP_PROXY.</source>
             <translation>Prüfen Sie HF_ENDPOINT, HTTPS_PROXY und HTTP_PROXY.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Check the branch or commit.</source>
             <translation>Prüfen Sie den Zweig oder Commit.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Check the connection, then resume; what has arrived is kept.</source>
             <translation>Prüfen Sie die Verbindung, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Check the folder and its permissions, then resume.</source>
             <translation>Prüfen Sie den Ordner und seine Rechte, dann setzen Sie fort.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Check the folder and its permissions, then try again; --data-dir names another.</source>
             <translation>Prüfen Sie den Ordner und seine Rechte, dann versuchen Sie es noch einmal; --data-dir nennt einen anderen.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Check the hub's address (HF_ENDPOINT).</source>
             <translation>Prüfen Sie die Adresse des Hubs (HF_ENDPOINT).</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Check the index and the proxy, or use a folder of wheels.</source>
             <translation>Prüfen Sie das Verzeichnis und den Proxy, oder nehmen Sie einen Ordner mit Wheels.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Check the name; if it is private, log in first.</source>
             <translation>Prüfen Sie den Namen; ist es nicht öffentlich, melden Sie sich erst an.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Choose a model in the transformers format.</source>
             <translation>Wählen Sie ein Modell im transformers-Format.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Choose a version of the model in the safetensors format.</source>
             <translation>Wählen Sie eine Fassung des Modells im safetensors-Format.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Choose another build of the engine.</source>
             <translation>Wählen Sie eine andere Fassung des Rechenkerns.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Choose the folder that holds the wheels.</source>
             <translation>Wählen Sie den Ordner, der die Wheels enthält.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE.</source>
             <translation>Coppice soll ohne Netz bleiben, nach den Einstellungen oder durch HF_HUB_OFFLINE.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Copy it again from the hub's settings.</source>
             <translation>Kopieren Sie es noch einmal aus den Einstellungen des Hubs.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Copy it anew, or install from the network.</source>
             <translation>Kopieren Sie sie neu, oder installieren Sie aus dem Netz.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Do not use it.</source>
             <translation>Benutzen Sie es nicht.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Do not use this model, or tell its authors.</source>
             <translation>Benutzen Sie dieses Modell nicht, oder sagen Sie es seinen Verfassern.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Enter a hub token, or set HF_TOKEN.</source>
             <translation>Geben Sie ein Token des Hubs ein, oder setzen Sie HF_TOKEN.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Free some space, then resume; what has arrived is kept.</source>
             <translation>Schaffen Sie Platz, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Give a branch, a tag or a commit.</source>
             <translation>Geben Sie einen Zweig, ein Tag oder einen Commit an.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Give one like 'org/name'.</source>
             <translation>Geben Sie einen wie „org/name“ an.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Give them in its address: http://name:password@host:port in HTTPS_PROXY.</source>
             <translation>Geben Sie beide in seiner Adresse an: http://name:password@host:port in HTTPS_PROXY.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Install Coppice again.</source>
             <translation>Installieren Sie Coppice neu.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Install from the network, where the index names the checksum, or choose another build of the engine.</source>
             <translation>Installieren Sie aus dem Netz, wo der Index die Prüfsumme nennt, oder wählen Sie eine andere Fassung des Rechenkerns.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Install it again, or another build.</source>
             <translation>Installieren Sie ihn noch einmal oder eine andere Fassung.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Install it again.</source>
             <translation>Installieren Sie ihn noch einmal.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Log in again, or enter another.</source>
             <translation>Melden Sie sich neu an, oder geben Sie ein anderes ein.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Look into the log, then resume.</source>
             <translation>Sehen Sie in das Protokoll, dann setzen Sie fort.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Models on this computer can be used.</source>
             <translation>Modelle auf diesem Rechner gehen weiter.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Models on this computer can be used; change it to reach the hub.</source>
             <translation>Modelle auf diesem Rechner gehen; ändern Sie das, um den Hub zu erreichen.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Nobody says which package index to ask.</source>
             <translation>Niemand sagt, welches Paketverzeichnis zu fragen ist.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Open {page} and accept it, then try again.</source>
             <translation>Öffnen Sie {page} und nehmen Sie sie an, dann versuchen Sie es noch einmal.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Put them there, or choose another folder, or install from the network.</source>
             <translation>Legen Sie sie dorthin, oder wählen Sie einen anderen Ordner, oder installieren Sie aus dem Netz.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>See {page}.</source>
             <translation>Siehe {page}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Set the variable HF_TOKEN, or log in with 'hf auth login'; Coppice uses both.</source>
             <translation>Setzen Sie die Variable HF_TOKEN, oder melden Sie sich mit „hf auth login“ an; Coppice benutzt beides.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Set {name}, or check uv.</source>
             <translation>Setzen Sie {name}, oder prüfen Sie uv.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Set {name}, or use a wheel folder.</source>
             <translation>Setzen Sie {name}, oder nehmen Sie einen Ordner mit Wheels.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>That is not the name of a model on the hub.</source>
             <translation>Das ist kein Name eines Modells auf dem Hub.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>That is not the name of a revision.</source>
             <translation>Das ist kein Name einer Revision.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The access token was not sent to {host}: the connection is not encrypted.</source>
             <translation>Das Zugriffstoken wurde nicht an {host} gesendet: Die Verbindung ist nicht verschlüsselt.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The address of the hub or of the proxy cannot be used: {reason}.</source>
             <translation>Die Adresse des Hubs oder des Proxys ist nicht zu gebrauchen: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The authors of {name} have refused you access.</source>
             <translation>Die Verfasser von {name} haben Ihnen den Zugang verweigert.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The download of {name} has ended because of an error in this program.</source>
             <translation>Der Download von {name} endete durch einen Fehler in diesem Programm.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The engine is not installed yet.</source>
             <translation>Der Rechenkern ist noch nicht installiert.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The engine's Python could not be made ({reason}).</source>
             <translation>Das Python des Rechenkerns ließ sich nicht anlegen ({reason}).</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The engine's packages could not be unpacked: {reason}.</source>
             <translation>Die Pakete des Rechenkerns ließen sich nicht auspacken: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The facts in {folder} cannot be read back.</source>
             <translation>Die Angaben in {folder} können nicht wieder gelesen werden.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The hub does not accept the token.</source>
             <translation>Der Hub nimmt das Token nicht an.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The hub does not hand out {name}: {reason}.</source>
             <translation>Der Hub gibt {name} nicht heraus: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The hub has no model {name} that you can see.</source>
             <translation>Der Hub hat kein Modell {name}, das Sie sehen dürfen.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The hub is switched off by HF_HUB_OFFLINE.</source>
             <translation>Der Hub ist durch HF_HUB_OFFLINE abgeschaltet.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The hub sends us from one address to the next without an end.</source>
             <translation>Der Hub schickt uns endlos von einer Adresse zur nächsten.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The hub sends us to an address that is not safe.</source>
             <translation>Der Hub schickt uns zu einer Adresse, die nicht sicher ist.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The installation has ended because of an error in this program.</source>
             <translation>Die Installation endete durch einen Fehler in diesem Programm.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The lock {name} cannot be read ({reason}).</source>
             <translation>Die Vorgabe {name} kann nicht gelesen werden ({reason}).</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The model hub cannot be reached: {reason}.</source>
             <translation>Der Modell-Hub ist nicht erreichbar: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The model hub is busy: {reason}.</source>
             <translation>Der Modell-Hub ist überlastet: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The new engine answered nothing.</source>
             <translation>Der neue Rechenkern hat nichts geantwortet.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The new engine did not answer in time.</source>
             <translation>Der neue Rechenkern hat nicht rechtzeitig geantwortet.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The new engine does not tell its version.</source>
             <translation>Der neue Rechenkern nennt seine Version nicht.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The new engine does not work on this computer: {reason}.</source>
             <translation>Der neue Rechenkern arbeitet auf diesem Rechner nicht: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The package index does not hand out {file} ({status}).</source>
             <translation>Das Paketverzeichnis gibt {file} nicht heraus ({status}).</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The package index does not have {file}.</source>
             <translation>Das Paketverzeichnis hat {file} nicht.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The package index does not tell the size of {file}.</source>
             <translation>Das Paketverzeichnis nennt die Größe von {file} nicht.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The package index has another {file} than this Coppice was tested with: its checksum differs.</source>
             <translation>Das Paketverzeichnis hat ein anderes {file} als das, womit dieses Coppice geprüft wurde: Die Prüfsumme ist anders.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The package index names no checksum of {file}.</source>
             <translation>Das Paketverzeichnis nennt keine Prüfsumme von {file}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>The proxy asks for a name and a password.</source>
             <translation>Der Proxy verlangt Namen und Passwort.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>There is no folder {folder}.</source>
             <translation>Es gibt keinen Ordner {folder}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>This Coppice carries no lock {name}.</source>
             <translation>Dieses Coppice bringt keine Vorgabe {name} mit.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>This Coppice knows no checksum of {names}, so files from a folder cannot be checked.</source>
             <translation>Dieses Coppice kennt keine Prüfsumme von {names}; Dateien aus einem Ordner lassen sich deshalb nicht prüfen.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>This is no access token.</source>
             <translation>Das ist kein Zugangstoken.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>This system has no keyring that would keep the token.</source>
             <translation>Dieses System hat keinen Schlüsselbund, der das Token verwahren könnte.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Try again in a moment.</source>
             <translation>Versuchen Sie es gleich noch einmal.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Try again later, or use another network or a folder of wheels.</source>
             <translation>Versuchen Sie es später, oder nehmen Sie ein anderes Netz oder einen Ordner mit Wheels.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Try again later; if it happens again, tell the model's authors.</source>
             <translation>Versuchen Sie es später; geschieht es wieder, sagen Sie es den Verfassern des Modells.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Try again when less is going on.</source>
             <translation>Versuchen Sie es wieder, wenn weniger los ist.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Try again when they have answered.</source>
             <translation>Versuchen Sie es wieder, wenn sie geantwortet haben.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Try again, or install Coppice again.</source>
             <translation>Versuchen Sie es noch einmal, oder installieren Sie Coppice neu.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Try again.</source>
             <translation>Versuchen Sie es noch einmal.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Try again; the log tells more.</source>
             <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Unset it to download.</source>
             <translation>Nehmen Sie das weg, um herunterzuladen.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Update Coppice, or use a folder of wheels.</source>
             <translation>Aktualisieren Sie Coppice, oder nehmen Sie einen Ordner mit Wheels.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Use a folder of wheels, choose another build of the engine, or update Coppice.</source>
             <translation>Nehmen Sie einen Ordner mit Wheels, wählen Sie eine andere Fassung des Rechenkerns, oder aktualisieren Sie Coppice.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Use a wheel folder.</source>
             <translation>Nehmen Sie einen Ordner mit Wheels.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Use an address of the hub that begins with https://.</source>
             <translation>Verwenden Sie eine Hub-Adresse, die mit https:// beginnt.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Wait until it is done, or close it.</source>
             <translation>Warten Sie, bis es fertig ist, oder schließen Sie es.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>You have not accepted the licence of {name}.</source>
             <translation>Sie haben die Lizenz von {name} nicht angenommen.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>Your request for {name} still awaits a review by its authors.</source>
             <translation>Ihre Anfrage nach {name} ist von den Verfassern noch nicht geprüft.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>another program is downloading this file</source>
             <translation>ein anderes Programm lädt diese Datei herunter</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>exit code {code}</source>
             <translation>Code {code}</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>it answered with {status}</source>
             <translation>er antwortete mit {status}</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>it answers too slowly</source>
             <translation>er antwortet zu langsam</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>it consists mostly of brackets</source>
             <translation>es besteht vor allem aus Klammern</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>it does not answer</source>
             <translation>er antwortet nicht</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>it has more than {limit} files</source>
             <translation>es hat mehr als {limit} Dateien</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>it has no weights in the safetensors format</source>
             <translation>es hat keine Gewichte im safetensors-Format</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>it has no {file}</source>
             <translation>es hat keine Datei {file}</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>it is damaged</source>
             <translation>es ist beschädigt</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>it is nested too deeply</source>
             <translation>es ist zu tief verschachtelt</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>it is no JSON object</source>
             <translation>es ist kein JSON-Objekt</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>it points to another host for its next page</source>
             <translation>er verweist für die nächste Seite an einen anderen Rechner</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>its address or the proxy's cannot be used; see HF_ENDPOINT and HTTPS_PROXY</source>
             <translation>die Adresse des Hubs oder des Proxys ist nicht zu gebrauchen; siehe HF_ENDPOINT und HTTPS_PROXY</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>its answer is no list of models</source>
             <translation>seine Antwort ist keine Liste von Modellen</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>its index names files outside its folder, or of another format</source>
             <translation>sein Verzeichnis nennt Dateien außerhalb des Ordners oder in anderem Format</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>its index of weight files is damaged</source>
             <translation>sein Verzeichnis der Gewichtsdateien ist beschädigt</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>its listing has a file without a name</source>
             <translation>die Auflistung nennt eine Datei ohne Namen</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>its listing is not one of a model</source>
             <translation>die Auflistung ist nicht die eines Modells</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>its weight file {name} is missing</source>
             <translation>seine Gewichtsdatei {name} fehlt</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>its {file} cannot be read: {reason}</source>
             <translation>die Datei {file} kann nicht gelesen werden: {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>its {file} is larger than {size} MB</source>
             <translation>die Datei {file} ist größer als {size} MB</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>no answer</source>
             <translation>keine Antwort</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>one of its files is shorter than such a file can be</source>
             <translation>eine der Dateien ist kürzer, als eine solche Datei sein kann</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>that is no name of a model on the hub</source>
             <translation>das ist kein Name eines Modells auf dem Hub</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the connection broke</source>
             <translation>die Verbindung ist abgebrochen</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the connection ended early</source>
             <translation>die Verbindung endete zu früh</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the connection has stalled</source>
             <translation>die Verbindung steht still</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the connection was lost</source>
             <translation>die Verbindung ging verloren</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the engine</source>
             <translation>der Rechenkern</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the hub</source>
             <translation>der Hub</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the hub does not say what files it has</source>
             <translation>der Hub sagt nicht, welche Dateien es hat</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the hub does not say what it is</source>
             <translation>der Hub sagt nicht, was es ist</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the hub names no size or checksum of {file}</source>
             <translation>der Hub nennt keine Größe oder Prüfsumme von {file}</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the hub sent another part of {name} than was asked for</source>
             <translation>der Hub schickte einen anderen Teil von {name}, als verlangt war</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the hub's answer cannot be read: {reason}</source>
             <translation>die Antwort des Hubs kann nicht gelesen werden: {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the hub's answer is larger than {size} MB</source>
             <translation>die Antwort des Hubs ist größer als {size} MB</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the hub's answer is not the listing of a model</source>
             <translation>die Antwort des Hubs ist nicht die Auflistung eines Modells</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the hub's storage</source>
             <translation>der Speicher des Hubs</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the package index</source>
             <translation>das Paketverzeichnis</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the package index's answer is not a list of files</source>
             <translation>die Antwort des Paketverzeichnisses ist keine Liste von Dateien</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the proxy does not let us through ({reason})</source>
             <translation>der Proxy lässt uns nicht durch ({reason})</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the proxy refuses</source>
             <translation>der Proxy weist ab</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the server sent another part than we asked for</source>
             <translation>der Server schickte einen anderen Teil als den verlangten</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the server with news of versions</source>
             <translation>der Server mit Neuigkeiten über Versionen</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>the tables of its weight files are too large</source>
             <translation>die Verzeichnisse der Gewichtsdateien sind zu groß</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>there is no connection</source>
             <translation>es gibt keine Verbindung</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>uv does not say which package index to ask.</source>
             <translation>uv sagt nicht, welches Paketverzeichnis zu fragen ist.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{file} arrived damaged twice: its checksum is not the one that was meant.</source>
             <translation>{file} kam zweimal beschädigt an: Die Prüfsumme ist nicht die gemeinte.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{file} does not begin as a safetensors file does</source>
             <translation>{file} beginnt nicht wie eine safetensors-Datei</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{file} in {folder} is not the file that was meant: its checksum differs.</source>
             <translation>{file} in {folder} ist nicht die gemeinte Datei: Die Prüfsumme ist anders.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{file} of {name} arrived damaged twice: its checksum is not the one the hub names.</source>
             <translation>{file} von {name} kam zweimal beschädigt an: Die Prüfsumme ist nicht die, die der Hub nennt.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{file} of {name} claims to have {size} MB; such a file has at most {most} MB.</source>
             <translation>{file} von {name} hat angeblich {size} MB; eine solche Datei hat höchstens {most} MB.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{folder} lacks {missing} of the {count} wheels: {names}.</source>
             <translation>In {folder} fehlen {missing} der {count} Wheels: {names}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{names} and {count} more</source>
             <translation>{names} und {count} weitere</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{name} cannot be downloaded: its listing has no end.</source>
             <translation>{name} kann nicht heruntergeladen werden: Die Auflistung hat kein Ende.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{name} cannot be downloaded: {reason}.</source>
             <translation>{name} kann nicht heruntergeladen werden: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{name} has a file that would be written outside its folder, {file}.</source>
             <translation>{name} hat eine Datei, die außerhalb des Ordners geschrieben würde, {file}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{name} has a file whose name not every system can keep, {file}.</source>
             <translation>{name} hat eine Datei, deren Namen nicht jedes System aufnehmen kann, {file}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{name} has no config.json.</source>
             <translation>{name} hat keine config.json.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{name} has no such revision.</source>
             <translation>{name} hat keine solche Revision.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{name} holds no weights that can be opened: neither a model.safetensors nor an index of several.</source>
             <translation>{name} enthält keine Gewichte, die sich öffnen lassen: weder model.safetensors noch ein Verzeichnis mehrerer Dateien.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{name} is only for those who have accepted its licence, and you are not logged in.</source>
             <translation>{name} ist nur für jene, die seine Lizenz angenommen haben, und Sie sind nicht angemeldet.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{place} cannot be written: {reason}.</source>
             <translation>{place} kann nicht geschrieben werden: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{reason}, {count} times in a row.</source>
             <translation>{reason}, {count}-mal hintereinander.</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{server} answered with an error ({status})</source>
             <translation>{server} antwortete mit einem Fehler ({status})</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{server} answered with {status}</source>
             <translation>{server} antwortete mit {status}</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{server} cannot be reached ({reason})</source>
             <translation>{server} ist nicht erreichbar ({reason})</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{server} is overloaded (429)</source>
             <translation>{server} ist überlastet (429)</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{server} sent an address that cannot be used</source>
             <translation>{server} schickte eine Adresse, die nicht zu gebrauchen ist</translation>
         </message>
         <message>
-            <location filename="../../app/failure_sentences.py" />
+            <location filename="../../app/i18n/failure_sentences.py" />
             <source>{size} more are needed on the disk of {folder}.</source>
             <translation>Auf der Platte von {folder} fehlen {size}.</translation>
         </message>
         <message>
-            <location filename="../../app/help.py" />
-            <source>
-&lt;h3&gt;Coppice {version}&lt;/h3&gt;
-&lt;p&gt;Chat with a language model that is bigger than your GPU: a small draft model grows a tree of guesses,
-one pass of the target model checks them all, and you watch it happen.&lt;/p&gt;
-&lt;p&gt;To coppice a tree is to cut it back to the stump so that it regrows.
-Every round does that to the tree of guesses.&lt;/p&gt;
-&lt;p&gt;Free software under the Apache License 2.0.&lt;/p&gt;
-</source>
-            <translation>
-&lt;h3&gt;Coppice {version}&lt;/h3&gt;
-&lt;p&gt;Chatten mit einem Sprachmodell, das größer ist als die Grafikkarte: Ein kleines Entwurfsmodell lässt einen Baum
-von Vermutungen wachsen, ein Durchlauf des Zielmodells prüft sie alle, und Sie sehen dabei zu.&lt;/p&gt;
-&lt;p&gt;„To coppice“ heißt, einen Baum auf den Stock zu setzen, damit er neu austreibt.
-Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
-&lt;p&gt;Freie Software unter der Apache-Lizenz 2.0.&lt;/p&gt;
-</translation>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>'{name}' cannot be loaded: {reason}</source>
+            <translation>„{name}“ kann nicht geladen werden: {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/help.py" />
-            <source>About Coppice</source>
-            <translation>Über Coppice</translation>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>'{name}' cannot hold a token tree: {reason}.</source>
+            <translation>„{name}“ kann keinen Token-Baum halten: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/help.py" />
-            <source>Keyboard shortcuts</source>
-            <translation>Tastenkürzel</translation>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>'{name}' computes logits that are not finite numbers.</source>
+            <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
         </message>
         <message>
-            <location filename="../../app/help.py" />
-            <source>New line</source>
-            <translation>Neue Zeile</translation>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>'{name}' has a layer without keys and values.</source>
+            <translation>„{name}“ hat eine Schicht ohne Schlüssel und Werte.</translation>
         </message>
         <message>
-            <location filename="../../app/help.py" />
-            <source>Shift+Enter</source>
-            <translation>Umschalt+Eingabe</translation>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>'{name}' has weights for more layers than its config.json says: {tensor}.</source>
+            <translation>„{name}“ hat Gewichte für mehr Schichten, als config.json sagt: {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>'{name}' has weights of another shape than its config.json says: {tensor}.</source>
+            <translation>„{name}“ hat Gewichte anderer Form, als config.json sagt: {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>'{name}' lacks the weights {tensor}.</source>
+            <translation>„{name}“ fehlen die Gewichte {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>An expansion is out of range.</source>
+            <translation>Eine Verzweigung liegt außerhalb des erlaubten Bereichs.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Check that the file may be read.</source>
+            <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Check the disk, or download it again.</source>
+            <translation>Prüfen Sie die Platte, oder laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Check the disk.</source>
+            <translation>Prüfen Sie die Platte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Check the folder of the model.</source>
+            <translation>Prüfen Sie den Ordner des Modells.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Check the folder, or download the model again.</source>
+            <translation>Prüfen Sie den Ordner, oder laden Sie das Modell noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Check the folder.</source>
+            <translation>Prüfen Sie den Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Check the path.</source>
+            <translation>Prüfen Sie den Pfad.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Choose a decoder with attention.</source>
+            <translation>Wählen Sie einen Decoder mit Aufmerksamkeit.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss.</source>
+            <translation>Wählen Sie einen Decoder mit voller oder gleitender Aufmerksamkeit wie Llama, Qwen, Mistral, Gemma oder gpt-oss.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Choose a draft.</source>
+            <translation>Wählen Sie ein Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Choose a model first.</source>
+            <translation>Wählen Sie erst ein Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Choose a model of another family.</source>
+            <translation>Wählen Sie ein Modell einer anderen Familie.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Choose a model with a tokenizer.json.</source>
+            <translation>Wählen Sie ein Modell mit einer tokenizer.json.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Choose a new folder, or an empty one.</source>
+            <translation>Wählen Sie einen neuen oder leeren Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Choose another folder.</source>
+            <translation>Wählen Sie einen anderen Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Choose another model, or update Coppice.</source>
+            <translation>Wählen Sie ein anderes Modell, oder erneuern Sie Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Choose another.</source>
+            <translation>Wählen Sie ein anderes.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Choose one of {names}.</source>
+            <translation>Wählen Sie eines von {names}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Context {number}</source>
+            <translation>Kontext {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Delete it, and prepare the model again.</source>
+            <translation>Löschen Sie ihn, und bereiten Sie das Modell noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Delete the folder, and prepare the model again.</source>
+            <translation>Löschen Sie den Ordner, und bereiten Sie das Modell noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Delete the prepared model, and prepare it again.</source>
+            <translation>Löschen Sie das vorbereitete Modell, und bereiten Sie es noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Details are in the engine's log.</source>
+            <translation>Näheres steht im Protokoll des Rechenprozesses.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Device '{name}'</source>
+            <translation>Gerät „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Do not use this model.</source>
+            <translation>Verwenden Sie dieses Modell nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Download or prepare the model again.</source>
+            <translation>Laden Sie das Modell noch einmal herunter, oder bereiten Sie es noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Fetch the model's facts again.</source>
+            <translation>Holen Sie die Angaben zum Modell noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Free some space and prepare again: the layers that are finished are kept.</source>
+            <translation>Schaffen Sie Platz, und bereiten Sie noch einmal vor: Die fertigen Schichten bleiben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Free some space, or choose a folder on another disk.</source>
+            <translation>Schaffen Sie Platz, oder wählen Sie einen Ordner auf einer anderen Platte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give a model folder, a hub id or 'embedded'.</source>
+            <translation>Geben Sie einen Modellordner an, eine Kennung auf dem Hub oder „embedded“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give a number above 0 and up to 1.</source>
+            <translation>Geben Sie eine Zahl über 0 und bis 1 an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give a number above 0.</source>
+            <translation>Geben Sie eine Zahl über 0 an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give a number from 0 to below 1.</source>
+            <translation>Geben Sie eine Zahl von 0 bis unter 1 an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give a number from {least} to {most}.</source>
+            <translation>Geben Sie eine Zahl von {least} bis {most} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give a number of nodes from 1 to {most}, or auto.</source>
+            <translation>Geben Sie eine Zahl von Knoten von 1 bis {most} an oder auto.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give a number of tokens, or 0 for automatic.</source>
+            <translation>Geben Sie eine Zahl von Token an oder 0 für automatisch.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give a whole number from {least} to {most}.</source>
+            <translation>Geben Sie eine ganze Zahl von {least} bis {most} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give a whole number of at least 1.</source>
+            <translation>Geben Sie eine ganze Zahl von mindestens 1 an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give a whole number, 0 for no limit.</source>
+            <translation>Geben Sie eine ganze Zahl an, 0 für keine Grenze.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give ids from 0 to {most}.</source>
+            <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give numbers of children from 1 to 64.</source>
+            <translation>Anzahlen von Kindern von 1 bis 64 angeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give one of {names}.</source>
+            <translation>Geben Sie eines an von {names}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Give parents like -1,0,0,1: each before its children.</source>
+            <translation>Eltern wie -1,0,0,1 angeben: jeder Knoten vor seinen Kindern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Input/output error</source>
+            <translation>Lese- oder Schreibfehler</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Is a directory</source>
+            <translation>das ist ein Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>It is learnt anew.</source>
+            <translation>Es wird neu gelernt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.</source>
+            <translation>Die Gewichte sind beschädigt oder zu groß für den gewählten Zahlentyp: --weights bfloat16 oder float32 versuchen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Leave out --acceptance.</source>
+            <translation>Lassen Sie --acceptance weg.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Leave out --expansions.</source>
+            <translation>--expansions weglassen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Leave out --grow-map.</source>
+            <translation>--grow-map weglassen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Max new tokens {number}</source>
+            <translation>Längste Antwort {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Measure it with `bench --calibrate`.</source>
+            <translation>Messen Sie sie mit `bench --calibrate`.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Method '{name}'</source>
+            <translation>Verfahren „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>No model is given.</source>
+            <translation>Es ist kein Modell angegeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>No space left on device</source>
+            <translation>kein Platz mehr auf der Platte</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>No such file or directory</source>
+            <translation>Datei oder Ordner gibt es nicht</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Not a directory</source>
+            <translation>das ist kein Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Nothing was deleted.</source>
+            <translation>Nichts wurde gelöscht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Permission denied</source>
+            <translation>keine Berechtigung</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Place '{name}'</source>
+            <translation>Platz „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Places for {count} layers are given, but the model has {there}.</source>
+            <translation>Plätze für {count} Schichten sind angegeben, aber das Modell hat {there}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Prepare it again.</source>
+            <translation>Bereiten Sie sie noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Prepare the model again.</source>
+            <translation>Bereiten Sie das Modell noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Prepare the model again: what is whole is kept.</source>
+            <translation>Bereiten Sie das Modell noch einmal vor: Was heil ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Prepare the model first.</source>
+            <translation>Bereiten Sie das Modell erst vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Preparing '{name}' needs {size}, and {there} are free in {folder}.</source>
+            <translation>„{name}“ vorzubereiten braucht {size}, und {there} sind in {folder} frei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Presence penalty {number}</source>
+            <translation>Abzug für Vorhandenes {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Put the file itself there.</source>
+            <translation>Legen Sie die Datei selbst dorthin.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Put the model's own file there.</source>
+            <translation>Legen Sie die Datei des Modells dorthin.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Read-only file system</source>
+            <translation>das Dateisystem ist nur lesbar</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Repetition penalty {number}</source>
+            <translation>Abzug für Wiederholungen {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Seed {number}</source>
+            <translation>Startwert {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Sequoia learns it while it writes.</source>
+            <translation>Sequoia lernt sie beim Schreiben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Take a checkpoint in float32, bfloat16 or float16.</source>
+            <translation>Nehmen Sie ein Modell in float32, bfloat16 oder float16.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Temperature {number}</source>
+            <translation>Temperatur {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The checkpoint is damaged, or its numbers are too large for 16 bits: download it again, or take another.</source>
+            <translation>Das Modell ist beschädigt, oder seine Zahlen sind zu groß für 16 Bit: Laden Sie es noch einmal herunter, oder nehmen Sie ein anderes.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The config.json asks for {size} MB of buffers, where models have less than {limit} MB.</source>
+            <translation>Die config.json verlangt {size} MB Puffer; Modelle haben weniger als {limit} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The config.json of '{name}' has more than {count} entries.</source>
+            <translation>Die config.json von „{name}“ hat mehr als {count} Einträge.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The config.json of '{name}' says {count} layers, which its weights do not hold.</source>
+            <translation>Die config.json von „{name}“ nennt {count} Schichten, die ihre Gewichte nicht enthalten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The config.json of '{name}' says {entry} = {value}; it must be {wanted}.</source>
+            <translation>Die config.json von „{name}“ nennt {entry} = {value}; es muss {wanted} sein.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The config.json of '{name}' {fault}, which its weights do not hold.</source>
+            <translation>Die config.json von „{name}“ {fault}, was ihre Gewichte nicht enthalten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The conversation does not end with a message to answer.</source>
+            <translation>Das Gespräch endet nicht mit einer Nachricht, die zu beantworten wäre.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The conversation is empty.</source>
+            <translation>Das Gespräch ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The disk that holds {folder} is full.</source>
+            <translation>Die Platte, auf der {folder} liegt, ist voll.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The engine met an unexpected error: {reason}</source>
+            <translation>Der Rechenprozess stieß auf einen unerwarteten Fehler: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The file is damaged or made to do harm: get the model again from where it was published.</source>
+            <translation>Die Datei ist beschädigt oder soll Schaden anrichten: das Modell von dort neu holen, wo es veröffentlicht wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The files of '{name}' have changed since it was prepared.</source>
+            <translation>Die Dateien von „{name}“ haben sich geändert, seit es vorbereitet wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The files of '{name}' have changed since its preparation began.</source>
+            <translation>Die Dateien von „{name}“ haben sich geändert, seit die Vorbereitung begann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The grow map is out of range.</source>
+            <translation>Die Baumform liegt außerhalb des erlaubten Bereichs.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The limit of GPU memory</source>
+            <translation>Die Grenze des Grafikspeichers</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The limit of RAM</source>
+            <translation>Die Grenze des RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The method '{method}' knows no acceptance.</source>
+            <translation>Das Verfahren „{method}“ kennt keine Annahme.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The method '{method}' knows no expansions.</source>
+            <translation>Das Verfahren „{method}“ kennt keine Verzweigungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The method '{method}' knows no grow map.</source>
+            <translation>Das Verfahren „{method}“ kennt keine Baumform.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The model's path cannot be used.</source>
+            <translation>Der Pfad des Modells kann nicht verwendet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The prepared model is damaged: prepare it again.</source>
+            <translation>Das vorbereitete Modell ist beschädigt: Bereiten Sie es noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The stored tensor '{tensor}' {fault}.</source>
+            <translation>Der gespeicherte Tensor „{tensor}“ {fault}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The system refused to pin memory for the GPU (CUDA error {number}).</source>
+            <translation>Das System verweigerte, Speicher für die Grafikkarte festzuhalten (CUDA-Fehler {number}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The target source</source>
+            <translation>Die Quelle des Zielmodells</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The tokenizer in {folder} cannot be opened: {reason}.</source>
+            <translation>Der Tokenizer in {folder} kann nicht geöffnet werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The tokenizer in {folder} has an empty vocabulary.</source>
+            <translation>Der Tokenizer in {folder} hat ein leeres Vokabular.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The tokenizer in {folder} is not of the fast kind.</source>
+            <translation>Der Tokenizer in {folder} ist keiner der schnellen Art.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The weight '{tensor}' holds a number that is not finite.</source>
+            <translation>Das Gewicht „{tensor}“ enthält eine Zahl, die nicht endlich ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The weight '{tensor}' holds numbers of type {kind}.</source>
+            <translation>Das Gewicht „{tensor}“ enthält Zahlen der Art {kind}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The weight files in {folder} hold no tensors.</source>
+            <translation>Die Gewichtsdateien in {folder} enthalten keine Tensoren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>The weights for {tensor} cannot be converted to the shape that transformers gives them.</source>
+            <translation>Die Gewichte für {tensor} lassen sich nicht in die Form bringen, die transformers ihnen gibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>There is no folder '{folder}', and no downloaded model of that name in the hub cache.</source>
+            <translation>Es gibt keinen Ordner „{folder}“ und im Zwischenspeicher des Hubs kein heruntergeladenes Modell dieses Namens.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>There is no weight codec '{name}'.</source>
+            <translation>Es gibt keine Verpackung der Gewichte „{name}“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Token id {number} is outside the model's vocabulary.</source>
+            <translation>Die Token-Nummer {number} liegt außerhalb des Vokabulars.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Too many open files</source>
+            <translation>zu viele offene Dateien</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Use the file that belongs to the model.</source>
+            <translation>Nehmen Sie die Datei, die zum Modell gehört.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Was it changed or moved?</source>
+            <translation>Wurde sie geändert oder verschoben?</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Weights '{name}'</source>
+            <translation>Gewichte „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Weights '{weights}' cannot be prepared.</source>
+            <translation>Gewichte „{weights}“ können nicht vorbereitet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>What happens with a full context is '{name}'.</source>
+            <translation>Was bei vollem Kontext geschieht, ist „{name}“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>What this pair taught before cannot be read: {file}: {reason}.</source>
+            <translation>Was dieses Paar früher lehrte, kann nicht gelesen werden: {file}: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>What this pair taught before is not used: {file} is damaged.</source>
+            <translation>Was dieses Paar früher lehrte, wird nicht verwendet: {file} ist beschädigt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>What this pair taught before is not used: {file} {reason}.</source>
+            <translation>Was dieses Paar früher lehrte, wird nicht verwendet: {file} {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Without a draft model there is nothing to measure.</source>
+            <translation>Ohne Entwurfsmodell gibt es nichts zu messen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>Write a message first.</source>
+            <translation>Schreiben Sie erst eine Nachricht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>config.json and the weights do not belong together; get both again.</source>
+            <translation>config.json und die Gewichte gehören nicht zusammen; holen Sie beides neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>gives neither a vocabulary nor a width</source>
+            <translation>nennt weder ein Vokabular noch eine Breite</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>has the shape {shape} and not {wanted}</source>
+            <translation>hat die Form {shape} und nicht {wanted}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>is about another pair, place or way of sampling</source>
+            <translation>handelt von einem anderen Paar, Ort oder Ziehen</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>is missing</source>
+            <translation>fehlt</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>it has {kinds} layers</source>
+            <translation>es hat Schichten der Art {kinds}</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>it is an encoder-decoder model</source>
+            <translation>es ist ein Encoder-Decoder-Modell</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>it keeps a recurrent state, which cannot branch</source>
+            <translation>es führt einen fortlaufenden Zustand, der sich nicht verzweigen kann</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>its data do not begin on a page</source>
+            <translation>ihre Daten beginnen nicht an einer Seitengrenze</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>its layers share their key/value cache</source>
+            <translation>seine Schichten teilen sich ihren Schlüssel-Wert-Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>its links go in a circle</source>
+            <translation>seine Verweise führen im Kreis</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>one pass over a tree differs from its paths alone</source>
+            <translation>ein Durchlauf über einen Baum ergibt etwas anderes als seine Pfade allein</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>says {count} layers</source>
+            <translation>nennt {count} Schichten</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>was written by a newer version, and stays as it is</source>
+            <translation>wurde von einer neueren Fassung geschrieben und bleibt, wie es ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>was written by an older version</source>
+            <translation>wurde von einer älteren Fassung geschrieben</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} cannot be opened: {reason}.</source>
+            <translation>{file} kann nicht geöffnet werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} cannot be read as JSON.</source>
+            <translation>{file} kann nicht als JSON gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} cannot be read: {reason}.</source>
+            <translation>{file} kann nicht gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} does not hold a JSON object.</source>
+            <translation>{file} enthält kein JSON-Objekt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} does not say where its tensor {tensor} lies.</source>
+            <translation>{file} sagt nicht, wo ihr Tensor {tensor} liegt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} ended early while it was read.</source>
+            <translation>{file} endete zu früh, während sie gelesen wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} ended {count} bytes early while its weights were read.</source>
+            <translation>{file} endete {count} Bytes zu früh, während ihre Gewichte gelesen wurden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} ends before its table of tensors does.</source>
+            <translation>{file} endet vor dem Ende ihres Verzeichnisses der Tensoren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} gives its tensor {tensor} a place that does not fit its shape.</source>
+            <translation>{file} gibt ihrem Tensor {tensor} einen Platz, der nicht zu seiner Form passt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} has a gap or an overlap before its tensor {tensor}.</source>
+            <translation>{file} hat vor ihrem Tensor {tensor} eine Lücke oder Überschneidung.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} has a weight_map that does not name files.</source>
+            <translation>{file} hat eine weight_map, die keine Dateien nennt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} has no weight_map.</source>
+            <translation>{file} hat keine weight_map.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} has {count} bytes too many behind its tensors.</source>
+            <translation>{file} hat {count} Bytes zu viel hinter ihren Tensoren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} has {size} bytes and not {wanted}.</source>
+            <translation>{file} hat {size} Bytes und nicht {wanted}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} holds another layer than its name says.</source>
+            <translation>{file} enthält eine andere Schicht, als ihr Name sagt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} holds no measured acceptance.</source>
+            <translation>{file} enthält keine gemessene Annahme.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} holds numbers of an unknown type, {kind}.</source>
+            <translation>{file} enthält Zahlen einer unbekannten Art, {kind}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} holds numbers of the type {kind}, which cannot be used.</source>
+            <translation>{file} enthält Zahlen der Art {kind}, die nicht verwendet werden können.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is a link that leads out of its folder.</source>
+            <translation>{file} ist ein Verweis, der aus dem Ordner hinausführt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is a link, which is never followed.</source>
+            <translation>{file} ist ein Verweis, dem nie gefolgt wird.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is damaged.</source>
+            <translation>{file} ist beschädigt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is damaged: it is not valid JSON.</source>
+            <translation>{file} ist beschädigt: Es ist kein gültiges JSON.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is damaged: what it holds are no measurements.</source>
+            <translation>{file} ist beschädigt: Was darin steht, sind keine Messungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is larger than {size} MB.</source>
+            <translation>{file} ist größer als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is missing.</source>
+            <translation>{file} fehlt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is no layer that was prepared: {reason}.</source>
+            <translation>{file} ist keine vorbereitete Schicht: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is not a safetensors file: its table would take {size} bytes.</source>
+            <translation>{file} ist keine safetensors-Datei: Ihr Verzeichnis bräuchte {size} Bytes.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is not an ordinary file.</source>
+            <translation>{file} ist keine gewöhnliche Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is not as it was written.</source>
+            <translation>{file} ist nicht, wie sie geschrieben wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} is only {size} bytes long.</source>
+            <translation>{file} ist nur {size} Bytes lang.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} lacks the tensor {tensor} of the index.</source>
+            <translation>In {file} fehlt der Tensor {tensor} des Verzeichnisses.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} lists more than {count} tensors.</source>
+            <translation>{file} führt mehr als {count} Tensoren auf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} names a file outside its folder, {other}.</source>
+            <translation>{file} nennt eine Datei außerhalb des Ordners, {other}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} names no model_type.</source>
+            <translation>{file} nennt keinen model_type.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} names {other}, but only safetensors are opened.</source>
+            <translation>{file} nennt {other}, aber nur safetensors werden geöffnet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{file} was measured with another pair, or before its files changed.</source>
+            <translation>{file} wurde mit einem anderen Paar gemessen, oder bevor sich dessen Dateien änderten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{folder} holds '{name}', prepared in another way.</source>
+            <translation>{folder} enthält „{name}“, anders vorbereitet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{folder} holds no facts of this version of Coppice.</source>
+            <translation>{folder} enthält keine Angaben dieser Fassung von Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{folder} holds no prepared model.</source>
+            <translation>{folder} enthält kein vorbereitetes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{folder} holds other files.</source>
+            <translation>{folder} enthält andere Dateien.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{folder} is only partly prepared: {done} of {count} layers.</source>
+            <translation>{folder} ist nur zum Teil vorbereitet: {done} von {count} Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{folder} was prepared by another version of Coppice.</source>
+            <translation>{folder} wurde von einer anderen Fassung von Coppice vorbereitet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{name} has no list of decoder layers.</source>
+            <translation>{name} hat keine Liste von Decoder-Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{option} is out of range.</source>
+            <translation>{option}: nicht im erlaubten Bereich.</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/model_sentences.py" />
+            <source>{tensor} and {count} more</source>
+            <translation>{tensor} und {count} weitere</translation>
+        </message>
+        <message>
+            <location filename="../../app/i18n/number_text.py" />
+            <source>{percent:.0f}%</source>
+            <translation>{percent:.0f} %</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/dialog.py" />
+            <source>&amp;Close</source>
+            <translation>&amp;Schließen</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/dialog.py" />
+            <source>&amp;Install</source>
+            <translation>&amp;Installieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/dialog.py" />
+            <source>&amp;Pause</source>
+            <translation>An&amp;halten</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/dialog.py" />
+            <source>&amp;Resume</source>
+            <translation>&amp;Fortsetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/dialog.py" />
+            <source>&amp;Try again</source>
+            <translation>&amp;Noch einmal versuchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/dialog.py" />
+            <source>C&amp;ancel installation</source>
+            <translation>Installation &amp;abbrechen</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/dialog.py" />
+            <source>Choose &amp;another…</source>
+            <translation>&amp;Anderen wählen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/dialog.py" />
+            <source>Engine</source>
+            <translation>Rechenkern</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/dialog.py" />
+            <source>Install the engine</source>
+            <translation>Den Rechenkern installieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/dialog.py" />
+            <source>Installing the engine</source>
+            <translation>Der Rechenkern wird installiert</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/dialog.py" />
+            <source>Welcome to Coppice</source>
+            <translation>Willkommen bei Coppice</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/progress_page.py" />
+            <source>How much of the engine is installed</source>
+            <translation>Wie viel vom Rechenkern installiert ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/progress_page.py" />
+            <source>Stopping…</source>
+            <translation>Wird angehalten …</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/progress_page.py" />
+            <source>This window may be closed: the installation goes on behind it.</source>
+            <translation>Dieses Fenster darf geschlossen werden: Die Installation geht im Hintergrund weiter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/proposal_page.py" />
+            <source>&amp;Browse…</source>
+            <translation>&amp;Durchsuchen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/proposal_page.py" />
+            <source>Folder of wheels</source>
+            <translation>Ordner mit Wheels</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/proposal_page.py" />
+            <source>For computers without a network: the folder holds the files that the lock names.</source>
+            <translation>Für Rechner ohne Netz: Der Ordner enthält die Dateien, die vorgegeben sind.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/proposal_page.py" />
+            <source>Install from a folder of &amp;wheels, without the network</source>
+            <translation>Aus einem Ordner mit &amp;Wheels installieren, ohne Netz</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/proposal_page.py" />
+            <source>Looking at this computer…</source>
+            <translation>Dieser Rechner wird angesehen …</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/proposal_page.py" />
+            <source>Models run in an engine of their own, which is not part of this program because it is large and differs from computer to computer. It is installed once, for you alone. Chats can be read meanwhile.</source>
+            <translation>Modelle laufen in einem eigenen Rechenkern. Er ist kein Teil dieses Programms, weil er groß ist und von Rechner zu Rechner verschieden. Er wird einmal installiert, nur für Sie. Unterhaltungen lassen sich währenddessen lesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/proposal_page.py" />
+            <source>Preferences say that the network is not to be used.</source>
+            <translation>Die Einstellungen sagen, dass das Netz nicht benutzt werden soll.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/proposal_page.py" />
+            <source>This Coppice brings no engine for this system.</source>
+            <translation>Dieses Coppice bringt keinen Rechenkern für dieses System mit.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/ready_page.py" />
+            <source>&amp;Choose a model for this computer…</source>
+            <translation>Ein Modell für diesen Rechner &amp;wählen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/ready_page.py" />
+            <source>&amp;Try the embedded model now</source>
+            <translation>Das mitgelieferte Modell &amp;jetzt ausprobieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/ready_page.py" />
+            <source>Coppice proposes models that this computer can run, also ones bigger than its GPU.</source>
+            <translation>Coppice schlägt Modelle vor, die auf diesem Rechner laufen, auch solche, die größer sind als seine Grafikkarte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/ready_page.py" />
+            <source>The engine is ready.</source>
+            <translation>Der Rechenkern ist bereit.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/ready_page.py" />
+            <source>The engine works, but does not find the graphics card: the processor computes. Check the card's driver, then repair the engine in Preferences.</source>
+            <translation>Der Rechenkern arbeitet, findet aber die Grafikkarte nicht: Es rechnet der Prozessor. Prüfen Sie den Treiber der Karte und reparieren Sie dann den Rechenkern in den Einstellungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/ready_page.py" />
+            <source>Tiny, already here, often wrong: it shows within seconds how everything works.</source>
+            <translation>Winzig, schon da, oft im Irrtum: Es zeigt in Sekunden, wie alles geht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>Cancelled.</source>
+            <translation>Abgebrochen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>Checking what is there…</source>
+            <translation>Es wird geprüft, was schon da ist …</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>Downloading the engine…</source>
+            <translation>Der Rechenkern wird heruntergeladen …</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>Nothing is being installed.</source>
+            <translation>Es wird nichts installiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>Paused. What has arrived is kept.</source>
+            <translation>Angehalten. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>The engine could not be installed.</source>
+            <translation>Der Rechenkern ließ sich nicht installieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>Trying the engine out…</source>
+            <translation>Der Rechenkern wird ausprobiert …</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>Unpacking the engine…</source>
+            <translation>Der Rechenkern wird ausgepackt …</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>{build} (recommended)</source>
+            <translation>{build} (empfohlen)</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>{disk} on the disk, about {time}, nothing is downloaded</source>
+            <translation>{disk} auf der Platte, etwa {time}, nichts wird heruntergeladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>{done} of {total}</source>
+            <translation>{done} von {total}</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>{done} of {total}, {speed}/s, {left} left</source>
+            <translation>{done} von {total}, {speed}/s, noch {left}</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>{done} of {total}. Waiting: {reason}.</source>
+            <translation>{done} von {total}. Es wird gewartet: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
+            <source>{size} to download, {disk} on the disk, about {time} at 50 Mbit/s</source>
+            <translation>{size} herunterzuladen, {disk} auf der Platte, etwa {time} bei 50 Mbit/s</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/link.py" />
+            <source>The engine could not be removed: {reason}</source>
+            <translation>Der Rechenkern ließ sich nicht entfernen: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>AMD (ROCm)</source>
+            <translation>AMD (ROCm)</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>Apple (Metal)</source>
+            <translation>Apple (Metal)</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>Found: a Mac with an Apple processor.</source>
+            <translation>Gefunden: ein Mac mit einem Prozessor von Apple.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>Found: an AMD card ({target}).</source>
+            <translation>Gefunden: eine Karte von AMD ({target}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>Found: {card}.</source>
+            <translation>Gefunden: {card}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>NVIDIA (CUDA)</source>
+            <translation>NVIDIA (CUDA)</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>No AMD card that ROCm knows was found.</source>
+            <translation>Keine Karte von AMD, die ROCm kennt, wurde gefunden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>No NVIDIA card was found.</source>
+            <translation>Keine Karte von NVIDIA wurde gefunden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>No graphics card was found that models can compute on. The processor can do it, more slowly.</source>
+            <translation>Keine Grafikkarte wurde gefunden, auf der Modelle rechnen können. Der Prozessor kann es, langsamer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>Processor only</source>
+            <translation>Nur der Prozessor</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>PyTorch for ROCm cannot compute on this AMD card ({target}): it lacks the kernels for it.</source>
+            <translation>PyTorch für ROCm kann auf dieser Karte von AMD ({target}) nicht rechnen: Ihm fehlen die Kernel dafür.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>The {card} has no NVIDIA driver. Install driver {needed} or newer, then choose NVIDIA here.</source>
+            <translation>Die {card} hat keinen Treiber von NVIDIA. Installieren Sie Treiber {needed} oder neuer und wählen Sie dann hier NVIDIA.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>The {card} is too old for CUDA 13: it has compute capability {has}, and {needed} is needed.</source>
+            <translation>Die {card} ist zu alt für CUDA 13: Sie hat Compute Capability {has}, nötig ist {needed}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>The {card} needs the NVIDIA driver {needed} or newer, and driver {has} is installed. Install a newer driver, start the computer again, then choose NVIDIA here.</source>
+            <translation>Die {card} braucht den NVIDIA-Treiber {needed} oder neuer, installiert ist Treiber {has}. Installieren Sie einen neueren, starten Sie den Rechner neu und wählen Sie dann hier NVIDIA.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>This Coppice brings no engine for AMD cards on this system; the processor is used.</source>
+            <translation>Dieses Coppice bringt für dieses System keinen Rechenkern für Karten von AMD mit; es rechnet der Prozessor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>This is not a Mac with an Apple processor.</source>
+            <translation>Dies ist kein Mac mit einem Prozessor von Apple.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/builds.py" />
+            <source>What suits this computer could not be found out because of an error in this program.</source>
+            <translation>Was zu diesem Rechner passt, konnte wegen eines Fehlers in diesem Programm nicht ermittelt werden.</translation>
         </message>
         <message>
             <location filename="../../app/library/candidates.py" />
@@ -3519,21 +4295,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{rate:.2f} Token/s</translation>
         </message>
         <message>
-            <location filename="../../app/library/hub/token_desk.py" />
-            <source>the hub's command line tool</source>
-            <translation>dem Kommandozeilenprogramm des Hubs</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/hub/token_desk.py" />
-            <source>the system's keyring</source>
-            <translation>dem Schlüsselbund des Systems</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/hub/token_desk.py" />
-            <source>the variable HF_TOKEN</source>
-            <translation>der Variablen HF_TOKEN</translation>
-        </message>
-        <message>
             <location filename="../../app/library/indicator.py" />
             <source>, stalled</source>
             <translation>, stockt</translation>
@@ -3574,16 +4335,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{downloads} angehalten</translation>
         </message>
         <message>
-            <location filename="../../app/library/jobs.py" />
-            <source>Details are in the application's log.</source>
-            <translation>Genaueres steht im Protokoll der Anwendung.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/jobs.py" />
-            <source>That did not work: {reason}</source>
-            <translation>Das ging nicht: {reason}</translation>
-        </message>
-        <message>
             <location filename="../../app/library/local/models.py" />
             <source>Its config.json cannot be read.</source>
             <translation>Seine config.json lässt sich nicht lesen.</translation>
@@ -3622,11 +4373,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/library/local/removal.py" />
             <source>It cannot be put back: {reason}.</source>
             <translation>Es lässt sich nicht zurückholen: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/local/removal.py" />
-            <source>Nothing was deleted.</source>
-            <translation>Nichts wurde gelöscht.</translation>
         </message>
         <message>
             <location filename="../../app/library/local/removal.py" />
@@ -4582,1394 +5328,19 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{name} ist nicht aus dem Zwischenspeicher des Hubs.</translation>
         </message>
         <message>
-            <location filename="../../app/lifecycle/instance.py" />
-            <source>Close it, or end its process; or give another folder with --data-dir.</source>
-            <translation>Schließen Sie es, oder beenden Sie seinen Prozess; oder geben Sie mit --data-dir einen anderen Ordner an.</translation>
+            <location filename="../../app/library/token_desk.py" />
+            <source>the hub's command line tool</source>
+            <translation>dem Kommandozeilenprogramm des Hubs</translation>
         </message>
         <message>
-            <location filename="../../app/lifecycle/instance.py" />
-            <source>Coppice is running with {folder} already, and does not answer.</source>
-            <translation>Coppice läuft schon mit {folder} und antwortet nicht.</translation>
+            <location filename="../../app/library/token_desk.py" />
+            <source>the system's keyring</source>
+            <translation>dem Schlüsselbund des Systems</translation>
         </message>
         <message>
-            <location filename="../../app/lifecycle/refusal.py" />
-            <source>Coppice cannot start</source>
-            <translation>Coppice kann nicht starten</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle/refusal.py" />
-            <source>Coppice cannot write its settings and logs: {folder}: {reason}.</source>
-            <translation>Coppice kann Einstellungen und Protokolle nicht schreiben: {folder}: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle/refusal.py" />
-            <source>Make the folder writable, or start Coppice with --data-dir and another folder.</source>
-            <translation>Machen Sie den Ordner beschreibbar, oder starten Sie Coppice mit --data-dir und einem anderen Ordner.</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle/report_dialog.py" />
-            <source>Copy</source>
-            <translation>Kopieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle/report_dialog.py" />
-            <source>Crash report</source>
-            <translation>Absturzbericht</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle/report_dialog.py" />
-            <source>It cannot be read: {reason}</source>
-            <translation>Er kann nicht gelesen werden: {reason}</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle/report_dialog.py" />
-            <source>Nothing of this is sent anywhere. It holds no chats and no tokens; it helps whoever looks into it.</source>
-            <translation>Nichts davon wird irgendwohin gesendet. Er enthält keine Gespräche und keine Token; er hilft denen, die der Sache nachgehen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle/updates.py" />
-            <source>Check the address in Preferences, Advanced.</source>
-            <translation>Prüfen Sie die Adresse in den Einstellungen unter „Erweitert“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle/updates.py" />
-            <source>News of versions cannot be had: {reason}.</source>
-            <translation>Neuigkeiten über Versionen sind nicht zu haben: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle/updates.py" />
-            <source>Try again later.</source>
-            <translation>Versuchen Sie es später noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle/updates.py" />
-            <source>What {address} holds is no news of a version.</source>
-            <translation>Was unter {address} liegt, ist keine Neuigkeit über eine Version.</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle_wiring.py" />
-            <source>Coppice crashed the last time. Your chats are there; a report was written.</source>
-            <translation>Coppice ist beim letzten Mal abgestürzt. Ihre Gespräche sind da; ein Bericht wurde geschrieben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle_wiring.py" />
-            <source>Coppice {version} is there; this is {own}.</source>
-            <translation>Coppice {version} ist da; dies ist {own}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle_wiring.py" />
-            <source>Open its page</source>
-            <translation>Seite öffnen</translation>
-        </message>
-        <message>
-            <location filename="../../app/lifecycle_wiring.py" />
-            <source>Show report…</source>
-            <translation>Bericht zeigen …</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>'{name}' cannot be loaded: {reason}</source>
-            <translation>„{name}“ kann nicht geladen werden: {reason}</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>'{name}' cannot hold a token tree: {reason}.</source>
-            <translation>„{name}“ kann keinen Token-Baum halten: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>'{name}' computes logits that are not finite numbers.</source>
-            <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>'{name}' has a layer without keys and values.</source>
-            <translation>„{name}“ hat eine Schicht ohne Schlüssel und Werte.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>'{name}' has weights for more layers than its config.json says: {tensor}.</source>
-            <translation>„{name}“ hat Gewichte für mehr Schichten, als config.json sagt: {tensor}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>'{name}' has weights of another shape than its config.json says: {tensor}.</source>
-            <translation>„{name}“ hat Gewichte anderer Form, als config.json sagt: {tensor}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>'{name}' lacks the weights {tensor}.</source>
-            <translation>„{name}“ fehlen die Gewichte {tensor}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>An expansion is out of range.</source>
-            <translation>Eine Verzweigung liegt außerhalb des erlaubten Bereichs.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Check that the file may be read.</source>
-            <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Check the disk, or download it again.</source>
-            <translation>Prüfen Sie die Platte, oder laden Sie sie noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Check the disk.</source>
-            <translation>Prüfen Sie die Platte.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Check the folder of the model.</source>
-            <translation>Prüfen Sie den Ordner des Modells.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Check the folder, or download the model again.</source>
-            <translation>Prüfen Sie den Ordner, oder laden Sie das Modell noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Check the folder.</source>
-            <translation>Prüfen Sie den Ordner.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Check the path.</source>
-            <translation>Prüfen Sie den Pfad.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Choose a decoder with attention.</source>
-            <translation>Wählen Sie einen Decoder mit Aufmerksamkeit.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss.</source>
-            <translation>Wählen Sie einen Decoder mit voller oder gleitender Aufmerksamkeit wie Llama, Qwen, Mistral, Gemma oder gpt-oss.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Choose a draft.</source>
-            <translation>Wählen Sie ein Entwurfsmodell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Choose a model first.</source>
-            <translation>Wählen Sie erst ein Modell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Choose a model of another family.</source>
-            <translation>Wählen Sie ein Modell einer anderen Familie.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Choose a model with a tokenizer.json.</source>
-            <translation>Wählen Sie ein Modell mit einer tokenizer.json.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Choose a new folder, or an empty one.</source>
-            <translation>Wählen Sie einen neuen oder leeren Ordner.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Choose another folder.</source>
-            <translation>Wählen Sie einen anderen Ordner.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Choose another model, or update Coppice.</source>
-            <translation>Wählen Sie ein anderes Modell, oder erneuern Sie Coppice.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Choose another.</source>
-            <translation>Wählen Sie ein anderes.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Choose one of {names}.</source>
-            <translation>Wählen Sie eines von {names}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Context {number}</source>
-            <translation>Kontext {number}</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Delete it, and prepare the model again.</source>
-            <translation>Löschen Sie ihn, und bereiten Sie das Modell noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Delete the folder, and prepare the model again.</source>
-            <translation>Löschen Sie den Ordner, und bereiten Sie das Modell noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Delete the prepared model, and prepare it again.</source>
-            <translation>Löschen Sie das vorbereitete Modell, und bereiten Sie es noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Details are in the engine's log.</source>
-            <translation>Näheres steht im Protokoll des Rechenprozesses.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Device '{name}'</source>
-            <translation>Gerät „{name}“</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Do not use this model.</source>
-            <translation>Verwenden Sie dieses Modell nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Download or prepare the model again.</source>
-            <translation>Laden Sie das Modell noch einmal herunter, oder bereiten Sie es noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Fetch the model's facts again.</source>
-            <translation>Holen Sie die Angaben zum Modell noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Free some space and prepare again: the layers that are finished are kept.</source>
-            <translation>Schaffen Sie Platz, und bereiten Sie noch einmal vor: Die fertigen Schichten bleiben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Free some space, or choose a folder on another disk.</source>
-            <translation>Schaffen Sie Platz, oder wählen Sie einen Ordner auf einer anderen Platte.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give a model folder, a hub id or 'embedded'.</source>
-            <translation>Geben Sie einen Modellordner an, eine Kennung auf dem Hub oder „embedded“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give a number above 0 and up to 1.</source>
-            <translation>Geben Sie eine Zahl über 0 und bis 1 an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give a number above 0.</source>
-            <translation>Geben Sie eine Zahl über 0 an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give a number from 0 to below 1.</source>
-            <translation>Geben Sie eine Zahl von 0 bis unter 1 an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give a number from {least} to {most}.</source>
-            <translation>Geben Sie eine Zahl von {least} bis {most} an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give a number of nodes from 1 to {most}, or auto.</source>
-            <translation>Geben Sie eine Zahl von Knoten von 1 bis {most} an oder auto.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give a number of tokens, or 0 for automatic.</source>
-            <translation>Geben Sie eine Zahl von Token an oder 0 für automatisch.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give a whole number from {least} to {most}.</source>
-            <translation>Geben Sie eine ganze Zahl von {least} bis {most} an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give a whole number of at least 1.</source>
-            <translation>Geben Sie eine ganze Zahl von mindestens 1 an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give a whole number, 0 for no limit.</source>
-            <translation>Geben Sie eine ganze Zahl an, 0 für keine Grenze.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give ids from 0 to {most}.</source>
-            <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give numbers of children from 1 to 64.</source>
-            <translation>Anzahlen von Kindern von 1 bis 64 angeben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give one of {names}.</source>
-            <translation>Geben Sie eines an von {names}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Give parents like -1,0,0,1: each before its children.</source>
-            <translation>Eltern wie -1,0,0,1 angeben: jeder Knoten vor seinen Kindern.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Input/output error</source>
-            <translation>Lese- oder Schreibfehler</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Is a directory</source>
-            <translation>das ist ein Ordner</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>It is learnt anew.</source>
-            <translation>Es wird neu gelernt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.</source>
-            <translation>Die Gewichte sind beschädigt oder zu groß für den gewählten Zahlentyp: --weights bfloat16 oder float32 versuchen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Leave out --acceptance.</source>
-            <translation>Lassen Sie --acceptance weg.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Leave out --expansions.</source>
-            <translation>--expansions weglassen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Leave out --grow-map.</source>
-            <translation>--grow-map weglassen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Max new tokens {number}</source>
-            <translation>Längste Antwort {number}</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Measure it with `bench --calibrate`.</source>
-            <translation>Messen Sie sie mit `bench --calibrate`.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Method '{name}'</source>
-            <translation>Verfahren „{name}“</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>No model is given.</source>
-            <translation>Es ist kein Modell angegeben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>No space left on device</source>
-            <translation>kein Platz mehr auf der Platte</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>No such file or directory</source>
-            <translation>Datei oder Ordner gibt es nicht</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Not a directory</source>
-            <translation>das ist kein Ordner</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Permission denied</source>
-            <translation>keine Berechtigung</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Place '{name}'</source>
-            <translation>Platz „{name}“</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Places for {count} layers are given, but the model has {there}.</source>
-            <translation>Plätze für {count} Schichten sind angegeben, aber das Modell hat {there}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Prepare it again.</source>
-            <translation>Bereiten Sie sie noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Prepare the model again.</source>
-            <translation>Bereiten Sie das Modell noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Prepare the model again: what is whole is kept.</source>
-            <translation>Bereiten Sie das Modell noch einmal vor: Was heil ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Prepare the model first.</source>
-            <translation>Bereiten Sie das Modell erst vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Preparing '{name}' needs {size}, and {there} are free in {folder}.</source>
-            <translation>„{name}“ vorzubereiten braucht {size}, und {there} sind in {folder} frei.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Presence penalty {number}</source>
-            <translation>Abzug für Vorhandenes {number}</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Put the file itself there.</source>
-            <translation>Legen Sie die Datei selbst dorthin.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Put the model's own file there.</source>
-            <translation>Legen Sie die Datei des Modells dorthin.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Read-only file system</source>
-            <translation>das Dateisystem ist nur lesbar</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Repetition penalty {number}</source>
-            <translation>Abzug für Wiederholungen {number}</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Seed {number}</source>
-            <translation>Startwert {number}</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Sequoia learns it while it writes.</source>
-            <translation>Sequoia lernt sie beim Schreiben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Take a checkpoint in float32, bfloat16 or float16.</source>
-            <translation>Nehmen Sie ein Modell in float32, bfloat16 oder float16.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Temperature {number}</source>
-            <translation>Temperatur {number}</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The checkpoint is damaged, or its numbers are too large for 16 bits: download it again, or take another.</source>
-            <translation>Das Modell ist beschädigt, oder seine Zahlen sind zu groß für 16 Bit: Laden Sie es noch einmal herunter, oder nehmen Sie ein anderes.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The config.json asks for {size} MB of buffers, where models have less than {limit} MB.</source>
-            <translation>Die config.json verlangt {size} MB Puffer; Modelle haben weniger als {limit} MB.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The config.json of '{name}' has more than {count} entries.</source>
-            <translation>Die config.json von „{name}“ hat mehr als {count} Einträge.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The config.json of '{name}' says {count} layers, which its weights do not hold.</source>
-            <translation>Die config.json von „{name}“ nennt {count} Schichten, die ihre Gewichte nicht enthalten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The config.json of '{name}' says {entry} = {value}; it must be {wanted}.</source>
-            <translation>Die config.json von „{name}“ nennt {entry} = {value}; es muss {wanted} sein.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The config.json of '{name}' {fault}, which its weights do not hold.</source>
-            <translation>Die config.json von „{name}“ {fault}, was ihre Gewichte nicht enthalten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The conversation does not end with a message to answer.</source>
-            <translation>Das Gespräch endet nicht mit einer Nachricht, die zu beantworten wäre.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The conversation is empty.</source>
-            <translation>Das Gespräch ist leer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The disk that holds {folder} is full.</source>
-            <translation>Die Platte, auf der {folder} liegt, ist voll.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The engine met an unexpected error: {reason}</source>
-            <translation>Der Rechenprozess stieß auf einen unerwarteten Fehler: {reason}</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The file is damaged or made to do harm: get the model again from where it was published.</source>
-            <translation>Die Datei ist beschädigt oder soll Schaden anrichten: das Modell von dort neu holen, wo es veröffentlicht wurde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The files of '{name}' have changed since it was prepared.</source>
-            <translation>Die Dateien von „{name}“ haben sich geändert, seit es vorbereitet wurde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The files of '{name}' have changed since its preparation began.</source>
-            <translation>Die Dateien von „{name}“ haben sich geändert, seit die Vorbereitung begann.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The grow map is out of range.</source>
-            <translation>Die Baumform liegt außerhalb des erlaubten Bereichs.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The limit of GPU memory</source>
-            <translation>Die Grenze des Grafikspeichers</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The limit of RAM</source>
-            <translation>Die Grenze des RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The method '{method}' knows no acceptance.</source>
-            <translation>Das Verfahren „{method}“ kennt keine Annahme.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The method '{method}' knows no expansions.</source>
-            <translation>Das Verfahren „{method}“ kennt keine Verzweigungen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The method '{method}' knows no grow map.</source>
-            <translation>Das Verfahren „{method}“ kennt keine Baumform.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The model's path cannot be used.</source>
-            <translation>Der Pfad des Modells kann nicht verwendet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The prepared model is damaged: prepare it again.</source>
-            <translation>Das vorbereitete Modell ist beschädigt: Bereiten Sie es noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The stored tensor '{tensor}' {fault}.</source>
-            <translation>Der gespeicherte Tensor „{tensor}“ {fault}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The system refused to pin memory for the GPU (CUDA error {number}).</source>
-            <translation>Das System verweigerte, Speicher für die Grafikkarte festzuhalten (CUDA-Fehler {number}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The target source</source>
-            <translation>Die Quelle des Zielmodells</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The tokenizer in {folder} cannot be opened: {reason}.</source>
-            <translation>Der Tokenizer in {folder} kann nicht geöffnet werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The tokenizer in {folder} has an empty vocabulary.</source>
-            <translation>Der Tokenizer in {folder} hat ein leeres Vokabular.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The tokenizer in {folder} is not of the fast kind.</source>
-            <translation>Der Tokenizer in {folder} ist keiner der schnellen Art.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The weight '{tensor}' holds a number that is not finite.</source>
-            <translation>Das Gewicht „{tensor}“ enthält eine Zahl, die nicht endlich ist.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The weight '{tensor}' holds numbers of type {kind}.</source>
-            <translation>Das Gewicht „{tensor}“ enthält Zahlen der Art {kind}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The weight files in {folder} hold no tensors.</source>
-            <translation>Die Gewichtsdateien in {folder} enthalten keine Tensoren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>The weights for {tensor} cannot be converted to the shape that transformers gives them.</source>
-            <translation>Die Gewichte für {tensor} lassen sich nicht in die Form bringen, die transformers ihnen gibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>There is no folder '{folder}', and no downloaded model of that name in the hub cache.</source>
-            <translation>Es gibt keinen Ordner „{folder}“ und im Zwischenspeicher des Hubs kein heruntergeladenes Modell dieses Namens.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>There is no weight codec '{name}'.</source>
-            <translation>Es gibt keine Verpackung der Gewichte „{name}“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Token id {number} is outside the model's vocabulary.</source>
-            <translation>Die Token-Nummer {number} liegt außerhalb des Vokabulars.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Too many open files</source>
-            <translation>zu viele offene Dateien</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Use the file that belongs to the model.</source>
-            <translation>Nehmen Sie die Datei, die zum Modell gehört.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Was it changed or moved?</source>
-            <translation>Wurde sie geändert oder verschoben?</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Weights '{name}'</source>
-            <translation>Gewichte „{name}“</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Weights '{weights}' cannot be prepared.</source>
-            <translation>Gewichte „{weights}“ können nicht vorbereitet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>What happens with a full context is '{name}'.</source>
-            <translation>Was bei vollem Kontext geschieht, ist „{name}“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>What this pair taught before cannot be read: {file}: {reason}.</source>
-            <translation>Was dieses Paar früher lehrte, kann nicht gelesen werden: {file}: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>What this pair taught before is not used: {file} is damaged.</source>
-            <translation>Was dieses Paar früher lehrte, wird nicht verwendet: {file} ist beschädigt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>What this pair taught before is not used: {file} {reason}.</source>
-            <translation>Was dieses Paar früher lehrte, wird nicht verwendet: {file} {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Without a draft model there is nothing to measure.</source>
-            <translation>Ohne Entwurfsmodell gibt es nichts zu messen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>Write a message first.</source>
-            <translation>Schreiben Sie erst eine Nachricht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>config.json and the weights do not belong together; get both again.</source>
-            <translation>config.json und die Gewichte gehören nicht zusammen; holen Sie beides neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>gives neither a vocabulary nor a width</source>
-            <translation>nennt weder ein Vokabular noch eine Breite</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>has the shape {shape} and not {wanted}</source>
-            <translation>hat die Form {shape} und nicht {wanted}</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>is about another pair, place or way of sampling</source>
-            <translation>handelt von einem anderen Paar, Ort oder Ziehen</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>is missing</source>
-            <translation>fehlt</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>it has {kinds} layers</source>
-            <translation>es hat Schichten der Art {kinds}</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>it is an encoder-decoder model</source>
-            <translation>es ist ein Encoder-Decoder-Modell</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>it keeps a recurrent state, which cannot branch</source>
-            <translation>es führt einen fortlaufenden Zustand, der sich nicht verzweigen kann</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>its data do not begin on a page</source>
-            <translation>ihre Daten beginnen nicht an einer Seitengrenze</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>its layers share their key/value cache</source>
-            <translation>seine Schichten teilen sich ihren Schlüssel-Wert-Speicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>its links go in a circle</source>
-            <translation>seine Verweise führen im Kreis</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>one pass over a tree differs from its paths alone</source>
-            <translation>ein Durchlauf über einen Baum ergibt etwas anderes als seine Pfade allein</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>says {count} layers</source>
-            <translation>nennt {count} Schichten</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>was written by a newer version, and stays as it is</source>
-            <translation>wurde von einer neueren Fassung geschrieben und bleibt, wie es ist</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>was written by an older version</source>
-            <translation>wurde von einer älteren Fassung geschrieben</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} cannot be opened: {reason}.</source>
-            <translation>{file} kann nicht geöffnet werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} cannot be read as JSON.</source>
-            <translation>{file} kann nicht als JSON gelesen werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} cannot be read: {reason}.</source>
-            <translation>{file} kann nicht gelesen werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} does not hold a JSON object.</source>
-            <translation>{file} enthält kein JSON-Objekt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} does not say where its tensor {tensor} lies.</source>
-            <translation>{file} sagt nicht, wo ihr Tensor {tensor} liegt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} ended early while it was read.</source>
-            <translation>{file} endete zu früh, während sie gelesen wurde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} ended {count} bytes early while its weights were read.</source>
-            <translation>{file} endete {count} Bytes zu früh, während ihre Gewichte gelesen wurden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} ends before its table of tensors does.</source>
-            <translation>{file} endet vor dem Ende ihres Verzeichnisses der Tensoren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} gives its tensor {tensor} a place that does not fit its shape.</source>
-            <translation>{file} gibt ihrem Tensor {tensor} einen Platz, der nicht zu seiner Form passt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} has a gap or an overlap before its tensor {tensor}.</source>
-            <translation>{file} hat vor ihrem Tensor {tensor} eine Lücke oder Überschneidung.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} has a weight_map that does not name files.</source>
-            <translation>{file} hat eine weight_map, die keine Dateien nennt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} has no weight_map.</source>
-            <translation>{file} hat keine weight_map.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} has {count} bytes too many behind its tensors.</source>
-            <translation>{file} hat {count} Bytes zu viel hinter ihren Tensoren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} has {size} bytes and not {wanted}.</source>
-            <translation>{file} hat {size} Bytes und nicht {wanted}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} holds another layer than its name says.</source>
-            <translation>{file} enthält eine andere Schicht, als ihr Name sagt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} holds no measured acceptance.</source>
-            <translation>{file} enthält keine gemessene Annahme.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} holds numbers of an unknown type, {kind}.</source>
-            <translation>{file} enthält Zahlen einer unbekannten Art, {kind}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} holds numbers of the type {kind}, which cannot be used.</source>
-            <translation>{file} enthält Zahlen der Art {kind}, die nicht verwendet werden können.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is a link that leads out of its folder.</source>
-            <translation>{file} ist ein Verweis, der aus dem Ordner hinausführt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is a link, which is never followed.</source>
-            <translation>{file} ist ein Verweis, dem nie gefolgt wird.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is damaged.</source>
-            <translation>{file} ist beschädigt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is damaged: it is not valid JSON.</source>
-            <translation>{file} ist beschädigt: Es ist kein gültiges JSON.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is damaged: what it holds are no measurements.</source>
-            <translation>{file} ist beschädigt: Was darin steht, sind keine Messungen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is larger than {size} MB.</source>
-            <translation>{file} ist größer als {size} MB.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is missing.</source>
-            <translation>{file} fehlt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is no layer that was prepared: {reason}.</source>
-            <translation>{file} ist keine vorbereitete Schicht: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is not a safetensors file: its table would take {size} bytes.</source>
-            <translation>{file} ist keine safetensors-Datei: Ihr Verzeichnis bräuchte {size} Bytes.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is not an ordinary file.</source>
-            <translation>{file} ist keine gewöhnliche Datei.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is not as it was written.</source>
-            <translation>{file} ist nicht, wie sie geschrieben wurde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} is only {size} bytes long.</source>
-            <translation>{file} ist nur {size} Bytes lang.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} lacks the tensor {tensor} of the index.</source>
-            <translation>In {file} fehlt der Tensor {tensor} des Verzeichnisses.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} lists more than {count} tensors.</source>
-            <translation>{file} führt mehr als {count} Tensoren auf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} names a file outside its folder, {other}.</source>
-            <translation>{file} nennt eine Datei außerhalb des Ordners, {other}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} names no model_type.</source>
-            <translation>{file} nennt keinen model_type.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} names {other}, but only safetensors are opened.</source>
-            <translation>{file} nennt {other}, aber nur safetensors werden geöffnet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{file} was measured with another pair, or before its files changed.</source>
-            <translation>{file} wurde mit einem anderen Paar gemessen, oder bevor sich dessen Dateien änderten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{folder} holds '{name}', prepared in another way.</source>
-            <translation>{folder} enthält „{name}“, anders vorbereitet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{folder} holds no facts of this version of Coppice.</source>
-            <translation>{folder} enthält keine Angaben dieser Fassung von Coppice.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{folder} holds no prepared model.</source>
-            <translation>{folder} enthält kein vorbereitetes Modell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{folder} holds other files.</source>
-            <translation>{folder} enthält andere Dateien.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{folder} is only partly prepared: {done} of {count} layers.</source>
-            <translation>{folder} ist nur zum Teil vorbereitet: {done} von {count} Schichten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{folder} was prepared by another version of Coppice.</source>
-            <translation>{folder} wurde von einer anderen Fassung von Coppice vorbereitet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{name} has no list of decoder layers.</source>
-            <translation>{name} hat keine Liste von Decoder-Schichten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{option} is out of range.</source>
-            <translation>{option}: nicht im erlaubten Bereich.</translation>
-        </message>
-        <message>
-            <location filename="../../app/model_sentences.py" />
-            <source>{tensor} and {count} more</source>
-            <translation>{tensor} und {count} weitere</translation>
-        </message>
-        <message>
-            <location filename="../../app/notices.py" />
-            <source>Copy diagnostics</source>
-            <translation>Diagnose kopieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/notices.py" />
-            <source>Dismiss</source>
-            <translation>Ausblenden</translation>
-        </message>
-        <message>
-            <location filename="../../app/notices.py" />
-            <source>Dismiss this notice</source>
-            <translation>Diesen Hinweis ausblenden</translation>
-        </message>
-        <message>
-            <location filename="../../app/number_text.py" />
-            <source>{percent:.0f}%</source>
-            <translation>{percent:.0f} %</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/generation.py" />
-            <source>A preset holds every generation setting, so it comes before the options of this and the other pages.</source>
-            <translation>Eine Vorlage enthält alle Antworteinstellungen; sie geht den Optionen dieser und der anderen Seiten vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/generation.py" />
-            <source>Preset of new chats</source>
-            <translation>Vorlage neuer Chats</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/generation.py" />
-            <source>What happens when a conversation has become too long for the model. Nothing is dropped silently.</source>
-            <translation>Was geschieht, wenn ein Gespräch für das Modell zu lang geworden ist. Nichts wird stillschweigend weggelassen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/generation.py" />
-            <source>When the context is full</source>
-            <translation>Wenn der Kontext voll ist</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/kinds.py" />
-            <source>Takes effect after reloading the model.</source>
-            <translation>Gilt, sobald das Modell neu geladen ist.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/kinds.py" />
-            <source>Takes effect after restarting Coppice.</source>
-            <translation>Gilt nach einem Neustart von Coppice.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/kinds.py" />
-            <source>Used from the next answer on.</source>
-            <translation>Gilt ab der nächsten Antwort.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/kinds.py" />
-            <source>Used in new chats.</source>
-            <translation>Gilt für neue Chats.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>%</source>
-            <translation> %</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>A file that says which version is the newest, asked for at every start. Empty means never; nothing is downloaded or sent.</source>
-            <translation>Eine Datei, die sagt, welche Version die neueste ist; danach wird bei jedem Start gefragt. Leer heißt nie; nichts wird heruntergeladen oder gesendet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>A mirror of the hub, or one of your own. Empty means the public one.</source>
-            <translation>Ein Spiegel des Hubs oder ein eigener. Leer heißt der öffentliche.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>A pass of the target brings several words at once; they appear one after the other until the next pass is done, never later. Off, they appear as they come.</source>
-            <translation>Ein Durchlauf des Zielmodells bringt mehrere Wörter auf einmal; sie erscheinen nacheinander, bis der nächste Durchlauf fertig ist, nie später. Aus erscheinen sie, wie sie kommen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Address of the model hub</source>
-            <translation>Adresse des Modell-Hubs</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Adds branches to the tree that repeat what the conversation said before, as in code or quotations.</source>
-            <translation>Fügt dem Baum Zweige hinzu, die wiederholen, was im Gespräch schon stand, etwa bei Code oder Zitaten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>As the system</source>
-            <translation>Wie das System</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Black on white or white on black, with strong borders and a thick frame around what has the focus.</source>
-            <translation>Schwarz auf Weiß oder Weiß auf Schwarz, mit kräftigen Rändern und dickem Rahmen um das, was den Fokus hat.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>By origin: draft or target</source>
-            <translation>Nach Herkunft: Entwurf oder Ziel</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>By probability</source>
-            <translation>Nach Wahrscheinlichkeit</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Colours the ground of an answer's tokens, never in code: by whose idea they were, the draft's or the target's, or by how likely the target found them. Point at a token for its figures.</source>
-            <translation>Färbt den Grund der Token einer Antwort, nie in Code: danach, von wem sie kamen, vom Entwurfs- oder vom Zielmodell, oder danach, wie wahrscheinlich das Zielmodell sie fand. Ein Token unter dem Mauszeiger nennt seine Zahlen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Dark</source>
-            <translation>Dunkel</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Everything</source>
-            <translation>Alles</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Folders with models in the usual format, one level deep. My models in the Models window lists them.</source>
-            <translation>Ordner mit Modellen im üblichen Format, eine Ebene tief. Das Fenster Modelle zeigt sie unter Meine Modelle.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>For models that no place was chosen for in the Models window. Automatic takes the fastest place that has room.</source>
-            <translation>Für Modelle, denen im Fenster Modelle kein Ort gegeben wurde. Automatisch nimmt den schnellsten Ort mit Platz.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>For searches and downloads. Empty means the one of the system, if there is one. A password in it is kept in the system's keyring.</source>
-            <translation>Für Suche und Downloads. Leer heißt der des Systems, wenn es einen gibt. Ein Passwort darin kommt in den Schlüsselbund des Systems.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Guess repetitions of the text</source>
-            <translation>Wiederholungen des Textes vermuten</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Guess while layers are awaited</source>
-            <translation>Raten, während Schichten unterwegs sind</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>High contrast</source>
-            <translation>Hoher Kontrast</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>How much is written into the log. What is said in chats is never written into it.</source>
-            <translation>Wie viel ins Protokoll geschrieben wird. Was in Chats gesagt wird, steht nie darin.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Language</source>
-            <translation>Sprache</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Learn which guesses are accepted</source>
-            <translation>Lernen, welche Vermutungen angenommen werden</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Light</source>
-            <translation>Hell</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Light or dark; or whatever the system says, also while the window is open.</source>
-            <translation>Hell oder dunkel; oder wie es das System sagt, auch während das Fenster offen ist.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Limit of GPU memory</source>
-            <translation>Grenze für Grafikspeicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Limit of RAM</source>
-            <translation>Grenze für Arbeitsspeicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Log</source>
-            <translation>Protokoll</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Model folders</source>
-            <translation>Modellordner</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>News of versions</source>
-            <translation>Neues über Versionen</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Normal</source>
-            <translation>Normal</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Nothing is asked of the model hub; models on this computer work as always.</source>
-            <translation>Der Modell-Hub wird nicht gefragt; Modelle auf diesem Rechner gehen wie immer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Only while you are at the end of the conversation; reading further up is never disturbed.</source>
-            <translation>Nur solange Sie am Ende des Gesprächs sind; wer weiter oben liest, wird nie gestört.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Packed layers that are streamed lie here: they can be as large as the models, and want a fast SSD.</source>
-            <translation>Hier liegen gepackte Schichten zum Streamen: Sie können so groß sein wie die Modelle und wollen eine schnelle SSD.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Prepared models and caches</source>
-            <translation>Vorbereitete Modelle und Zwischenspeicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Problems only</source>
-            <translation>Nur Probleme</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Proxy</source>
-            <translation>Proxy</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>RAM</source>
-            <translation>Arbeitsspeicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Ranks guesses by how often such ones were accepted, not by what the draft says of them.</source>
-            <translation>Ordnet Vermutungen danach, wie oft solche angenommen wurden, nicht danach, was das Entwurfsmodell von ihnen hält.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>SSD</source>
-            <translation>SSD</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Scroll along with an answer</source>
-            <translation>Mit der Antwort mitlaufen</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Send with</source>
-            <translation>Senden mit</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Show answers evenly</source>
-            <translation>Antworten gleichmäßig zeigen</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Stay offline</source>
-            <translation>Offline bleiben</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Text size</source>
-            <translation>Schriftgröße</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>The draft works while layers of the target are on their way; off is only for comparisons.</source>
-            <translation>Das Entwurfsmodell arbeitet, während Schichten des Zielmodells unterwegs sind; aus ist nur für Vergleiche.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>The key that sends a message. The other one begins a new line, and so does Shift+Enter.</source>
-            <translation>Die Taste, die eine Nachricht sendet. Die andere beginnt eine neue Zeile, ebenso Umschalt+Eingabe.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>The language of menus, buttons and messages. Models answer in whatever language they are asked in.</source>
-            <translation>Die Sprache von Menüs, Knöpfen und Meldungen. Modelle antworten in der Sprache, in der sie gefragt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>The most that is taken of it, for models that have no limit of their own.</source>
-            <translation>So viel wird höchstens davon belegt, bei Modellen ohne eigene Grenze.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>The size of all text, compared with the system's.</source>
-            <translation>Die Größe aller Schrift, verglichen mit der des Systems.</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Theme</source>
-            <translation>Farben</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Tint of tokens</source>
-            <translation>Tönung der Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>What is free</source>
-            <translation>Was frei ist</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>Where layers go</source>
-            <translation>Wohin Schichten kommen</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>an address such as http://proxy.example:3128</source>
-            <translation>eine Adresse wie http://proxy.example:3128</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>an address such as https://hub.example</source>
-            <translation>eine Adresse wie https://hub.example</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>an address such as https://news.example/coppice.json</source>
-            <translation>eine Adresse wie https://news.example/coppice.json</translation>
-        </message>
-        <message>
-            <location filename="../../app/options/preferences.py" />
-            <source>the platform's cache folder</source>
-            <translation>der Zwischenspeicher-Ordner des Systems</translation>
-        </message>
-        <message>
-            <location filename="../../app/palette/palette.py" />
-            <source>Command palette</source>
-            <translation>Befehlspalette</translation>
-        </message>
-        <message>
-            <location filename="../../app/palette/palette.py" />
-            <source>Commands and chats</source>
-            <translation>Befehle und Chats</translation>
-        </message>
-        <message>
-            <location filename="../../app/palette/palette.py" />
-            <source>Nothing fits.</source>
-            <translation>Nichts passt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/palette/palette.py" />
-            <source>Search commands and chats</source>
-            <translation>Befehle und Chats suchen</translation>
-        </message>
-        <message>
-            <location filename="../../app/palette/palette.py" />
-            <source>What do you want to do, or which chat to open?</source>
-            <translation>Was möchten Sie tun, oder welchen Chat öffnen?</translation>
+            <location filename="../../app/library/token_desk.py" />
+            <source>the variable HF_TOKEN</source>
+            <translation>der Variablen HF_TOKEN</translation>
         </message>
         <message>
             <location filename="../../app/preferences/advanced.py" />
@@ -6252,179 +5623,793 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{token}, aus {origin}</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>AMD (ROCm)</source>
-            <translation>AMD (ROCm)</translation>
+            <location filename="../../app/settings/generation.py" />
+            <source>A preset holds every generation setting, so it comes before the options of this and the other pages.</source>
+            <translation>Eine Vorlage enthält alle Antworteinstellungen; sie geht den Optionen dieser und der anderen Seiten vor.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>Apple (Metal)</source>
-            <translation>Apple (Metal)</translation>
+            <location filename="../../app/settings/generation.py" />
+            <source>Preset of new chats</source>
+            <translation>Vorlage neuer Chats</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>Found: a Mac with an Apple processor.</source>
-            <translation>Gefunden: ein Mac mit einem Prozessor von Apple.</translation>
+            <location filename="../../app/settings/generation.py" />
+            <source>What happens when a conversation has become too long for the model. Nothing is dropped silently.</source>
+            <translation>Was geschieht, wenn ein Gespräch für das Modell zu lang geworden ist. Nichts wird stillschweigend weggelassen.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>Found: an AMD card ({target}).</source>
-            <translation>Gefunden: eine Karte von AMD ({target}).</translation>
+            <location filename="../../app/settings/generation.py" />
+            <source>When the context is full</source>
+            <translation>Wenn der Kontext voll ist</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>Found: {card}.</source>
-            <translation>Gefunden: {card}.</translation>
+            <location filename="../../app/settings/kinds.py" />
+            <source>Takes effect after reloading the model.</source>
+            <translation>Gilt, sobald das Modell neu geladen ist.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>NVIDIA (CUDA)</source>
-            <translation>NVIDIA (CUDA)</translation>
+            <location filename="../../app/settings/kinds.py" />
+            <source>Takes effect after restarting Coppice.</source>
+            <translation>Gilt nach einem Neustart von Coppice.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>No AMD card that ROCm knows was found.</source>
-            <translation>Keine Karte von AMD, die ROCm kennt, wurde gefunden.</translation>
+            <location filename="../../app/settings/kinds.py" />
+            <source>Used from the next answer on.</source>
+            <translation>Gilt ab der nächsten Antwort.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>No NVIDIA card was found.</source>
-            <translation>Keine Karte von NVIDIA wurde gefunden.</translation>
+            <location filename="../../app/settings/kinds.py" />
+            <source>Used in new chats.</source>
+            <translation>Gilt für neue Chats.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>No graphics card was found that models can compute on. The processor can do it, more slowly.</source>
-            <translation>Keine Grafikkarte wurde gefunden, auf der Modelle rechnen können. Der Prozessor kann es, langsamer.</translation>
+            <location filename="../../app/settings/preferences.py" />
+            <source>%</source>
+            <translation> %</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>Processor only</source>
-            <translation>Nur der Prozessor</translation>
+            <location filename="../../app/settings/preferences.py" />
+            <source>A file that says which version is the newest, asked for at every start. Empty means never; nothing is downloaded or sent.</source>
+            <translation>Eine Datei, die sagt, welche Version die neueste ist; danach wird bei jedem Start gefragt. Leer heißt nie; nichts wird heruntergeladen oder gesendet.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>PyTorch for ROCm cannot compute on this AMD card ({target}): it lacks the kernels for it.</source>
-            <translation>PyTorch für ROCm kann auf dieser Karte von AMD ({target}) nicht rechnen: Ihm fehlen die Kernel dafür.</translation>
+            <location filename="../../app/settings/preferences.py" />
+            <source>A mirror of the hub, or one of your own. Empty means the public one.</source>
+            <translation>Ein Spiegel des Hubs oder ein eigener. Leer heißt der öffentliche.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>The {card} has no NVIDIA driver. Install driver {needed} or newer, then choose NVIDIA here.</source>
-            <translation>Die {card} hat keinen Treiber von NVIDIA. Installieren Sie Treiber {needed} oder neuer und wählen Sie dann hier NVIDIA.</translation>
+            <location filename="../../app/settings/preferences.py" />
+            <source>A pass of the target brings several words at once; they appear one after the other until the next pass is done, never later. Off, they appear as they come.</source>
+            <translation>Ein Durchlauf des Zielmodells bringt mehrere Wörter auf einmal; sie erscheinen nacheinander, bis der nächste Durchlauf fertig ist, nie später. Aus erscheinen sie, wie sie kommen.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>The {card} is too old for CUDA 13: it has compute capability {has}, and {needed} is needed.</source>
-            <translation>Die {card} ist zu alt für CUDA 13: Sie hat Compute Capability {has}, nötig ist {needed}.</translation>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Address of the model hub</source>
+            <translation>Adresse des Modell-Hubs</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>The {card} needs the NVIDIA driver {needed} or newer, and driver {has} is installed. Install a newer driver, start the computer again, then choose NVIDIA here.</source>
-            <translation>Die {card} braucht den NVIDIA-Treiber {needed} oder neuer, installiert ist Treiber {has}. Installieren Sie einen neueren, starten Sie den Rechner neu und wählen Sie dann hier NVIDIA.</translation>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Adds branches to the tree that repeat what the conversation said before, as in code or quotations.</source>
+            <translation>Fügt dem Baum Zweige hinzu, die wiederholen, was im Gespräch schon stand, etwa bei Code oder Zitaten.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>This Coppice brings no engine for AMD cards on this system; the processor is used.</source>
-            <translation>Dieses Coppice bringt für dieses System keinen Rechenkern für Karten von AMD mit; es rechnet der Prozessor.</translation>
+            <location filename="../../app/settings/preferences.py" />
+            <source>As the system</source>
+            <translation>Wie das System</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>This is not a Mac with an Apple processor.</source>
-            <translation>Dies ist kein Mac mit einem Prozessor von Apple.</translation>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Black on white or white on black, with strong borders and a thick frame around what has the focus.</source>
+            <translation>Schwarz auf Weiß oder Weiß auf Schwarz, mit kräftigen Rändern und dickem Rahmen um das, was den Fokus hat.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime/builds.py" />
-            <source>What suits this computer could not be found out because of an error in this program.</source>
-            <translation>Was zu diesem Rechner passt, konnte wegen eines Fehlers in diesem Programm nicht ermittelt werden.</translation>
+            <location filename="../../app/settings/preferences.py" />
+            <source>By origin: draft or target</source>
+            <translation>Nach Herkunft: Entwurf oder Ziel</translation>
         </message>
         <message>
-            <location filename="../../app/runtime_link.py" />
-            <source>The engine could not be removed: {reason}</source>
-            <translation>Der Rechenkern ließ sich nicht entfernen: {reason}</translation>
+            <location filename="../../app/settings/preferences.py" />
+            <source>By probability</source>
+            <translation>Nach Wahrscheinlichkeit</translation>
         </message>
         <message>
-            <location filename="../../app/runtime_wiring.py" />
+            <location filename="../../app/settings/preferences.py" />
+            <source>Colours the ground of an answer's tokens, never in code: by whose idea they were, the draft's or the target's, or by how likely the target found them. Point at a token for its figures.</source>
+            <translation>Färbt den Grund der Token einer Antwort, nie in Code: danach, von wem sie kamen, vom Entwurfs- oder vom Zielmodell, oder danach, wie wahrscheinlich das Zielmodell sie fand. Ein Token unter dem Mauszeiger nennt seine Zahlen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Dark</source>
+            <translation>Dunkel</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Everything</source>
+            <translation>Alles</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Folders with models in the usual format, one level deep. My models in the Models window lists them.</source>
+            <translation>Ordner mit Modellen im üblichen Format, eine Ebene tief. Das Fenster Modelle zeigt sie unter Meine Modelle.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>For models that no place was chosen for in the Models window. Automatic takes the fastest place that has room.</source>
+            <translation>Für Modelle, denen im Fenster Modelle kein Ort gegeben wurde. Automatisch nimmt den schnellsten Ort mit Platz.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>For searches and downloads. Empty means the one of the system, if there is one. A password in it is kept in the system's keyring.</source>
+            <translation>Für Suche und Downloads. Leer heißt der des Systems, wenn es einen gibt. Ein Passwort darin kommt in den Schlüsselbund des Systems.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Guess repetitions of the text</source>
+            <translation>Wiederholungen des Textes vermuten</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Guess while layers are awaited</source>
+            <translation>Raten, während Schichten unterwegs sind</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>High contrast</source>
+            <translation>Hoher Kontrast</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>How much is written into the log. What is said in chats is never written into it.</source>
+            <translation>Wie viel ins Protokoll geschrieben wird. Was in Chats gesagt wird, steht nie darin.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Language</source>
+            <translation>Sprache</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Learn which guesses are accepted</source>
+            <translation>Lernen, welche Vermutungen angenommen werden</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Light</source>
+            <translation>Hell</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Light or dark; or whatever the system says, also while the window is open.</source>
+            <translation>Hell oder dunkel; oder wie es das System sagt, auch während das Fenster offen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Limit of GPU memory</source>
+            <translation>Grenze für Grafikspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Limit of RAM</source>
+            <translation>Grenze für Arbeitsspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Log</source>
+            <translation>Protokoll</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Model folders</source>
+            <translation>Modellordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>News of versions</source>
+            <translation>Neues über Versionen</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Normal</source>
+            <translation>Normal</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Nothing is asked of the model hub; models on this computer work as always.</source>
+            <translation>Der Modell-Hub wird nicht gefragt; Modelle auf diesem Rechner gehen wie immer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Only while you are at the end of the conversation; reading further up is never disturbed.</source>
+            <translation>Nur solange Sie am Ende des Gesprächs sind; wer weiter oben liest, wird nie gestört.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Packed layers that are streamed lie here: they can be as large as the models, and want a fast SSD.</source>
+            <translation>Hier liegen gepackte Schichten zum Streamen: Sie können so groß sein wie die Modelle und wollen eine schnelle SSD.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Prepared models and caches</source>
+            <translation>Vorbereitete Modelle und Zwischenspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Problems only</source>
+            <translation>Nur Probleme</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Proxy</source>
+            <translation>Proxy</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>RAM</source>
+            <translation>Arbeitsspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Ranks guesses by how often such ones were accepted, not by what the draft says of them.</source>
+            <translation>Ordnet Vermutungen danach, wie oft solche angenommen wurden, nicht danach, was das Entwurfsmodell von ihnen hält.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>SSD</source>
+            <translation>SSD</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Scroll along with an answer</source>
+            <translation>Mit der Antwort mitlaufen</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Send with</source>
+            <translation>Senden mit</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Show answers evenly</source>
+            <translation>Antworten gleichmäßig zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Stay offline</source>
+            <translation>Offline bleiben</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Text size</source>
+            <translation>Schriftgröße</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>The draft works while layers of the target are on their way; off is only for comparisons.</source>
+            <translation>Das Entwurfsmodell arbeitet, während Schichten des Zielmodells unterwegs sind; aus ist nur für Vergleiche.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>The key that sends a message. The other one begins a new line, and so does Shift+Enter.</source>
+            <translation>Die Taste, die eine Nachricht sendet. Die andere beginnt eine neue Zeile, ebenso Umschalt+Eingabe.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>The language of menus, buttons and messages. Models answer in whatever language they are asked in.</source>
+            <translation>Die Sprache von Menüs, Knöpfen und Meldungen. Modelle antworten in der Sprache, in der sie gefragt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>The most that is taken of it, for models that have no limit of their own.</source>
+            <translation>So viel wird höchstens davon belegt, bei Modellen ohne eigene Grenze.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>The size of all text, compared with the system's.</source>
+            <translation>Die Größe aller Schrift, verglichen mit der des Systems.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Theme</source>
+            <translation>Farben</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Tint of tokens</source>
+            <translation>Tönung der Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>What is free</source>
+            <translation>Was frei ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Where layers go</source>
+            <translation>Wohin Schichten kommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>an address such as http://proxy.example:3128</source>
+            <translation>eine Adresse wie http://proxy.example:3128</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>an address such as https://hub.example</source>
+            <translation>eine Adresse wie https://hub.example</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>an address such as https://news.example/coppice.json</source>
+            <translation>eine Adresse wie https://news.example/coppice.json</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>the platform's cache folder</source>
+            <translation>der Zwischenspeicher-Ordner des Systems</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/command_palette/palette.py" />
+            <source>Command palette</source>
+            <translation>Befehlspalette</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/command_palette/palette.py" />
+            <source>Commands and chats</source>
+            <translation>Befehle und Chats</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/command_palette/palette.py" />
+            <source>Nothing fits.</source>
+            <translation>Nichts passt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/command_palette/palette.py" />
+            <source>Search commands and chats</source>
+            <translation>Befehle und Chats suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/command_palette/palette.py" />
+            <source>What do you want to do, or which chat to open?</source>
+            <translation>Was möchten Sie tun, oder welchen Chat öffnen?</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/help.py" />
+            <source>
+&lt;h3&gt;Coppice {version}&lt;/h3&gt;
+&lt;p&gt;Chat with a language model that is bigger than your GPU: a small draft model grows a tree of guesses,
+one pass of the target model checks them all, and you watch it happen.&lt;/p&gt;
+&lt;p&gt;To coppice a tree is to cut it back to the stump so that it regrows.
+Every round does that to the tree of guesses.&lt;/p&gt;
+&lt;p&gt;Free software under the Apache License 2.0.&lt;/p&gt;
+</source>
+            <translation>
+&lt;h3&gt;Coppice {version}&lt;/h3&gt;
+&lt;p&gt;Chatten mit einem Sprachmodell, das größer ist als die Grafikkarte: Ein kleines Entwurfsmodell lässt einen Baum
+von Vermutungen wachsen, ein Durchlauf des Zielmodells prüft sie alle, und Sie sehen dabei zu.&lt;/p&gt;
+&lt;p&gt;„To coppice“ heißt, einen Baum auf den Stock zu setzen, damit er neu austreibt.
+Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
+&lt;p&gt;Freie Software unter der Apache-Lizenz 2.0.&lt;/p&gt;
+</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/help.py" />
+            <source>About Coppice</source>
+            <translation>Über Coppice</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/help.py" />
+            <source>Keyboard shortcuts</source>
+            <translation>Tastenkürzel</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/help.py" />
+            <source>New line</source>
+            <translation>Neue Zeile</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/help.py" />
+            <source>Shift+Enter</source>
+            <translation>Umschalt+Eingabe</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/instance.py" />
+            <source>Close it, or end its process; or give another folder with --data-dir.</source>
+            <translation>Schließen Sie es, oder beenden Sie seinen Prozess; oder geben Sie mit --data-dir einen anderen Ordner an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/instance.py" />
+            <source>Coppice is running with {folder} already, and does not answer.</source>
+            <translation>Coppice läuft schon mit {folder} und antwortet nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/refusal.py" />
+            <source>Coppice cannot start</source>
+            <translation>Coppice kann nicht starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/refusal.py" />
+            <source>Coppice cannot write its settings and logs: {folder}: {reason}.</source>
+            <translation>Coppice kann Einstellungen und Protokolle nicht schreiben: {folder}: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/refusal.py" />
+            <source>Make the folder writable, or start Coppice with --data-dir and another folder.</source>
+            <translation>Machen Sie den Ordner beschreibbar, oder starten Sie Coppice mit --data-dir und einem anderen Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/report_dialog.py" />
+            <source>Copy</source>
+            <translation>Kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/report_dialog.py" />
+            <source>Crash report</source>
+            <translation>Absturzbericht</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/report_dialog.py" />
+            <source>It cannot be read: {reason}</source>
+            <translation>Er kann nicht gelesen werden: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/report_dialog.py" />
+            <source>Nothing of this is sent anywhere. It holds no chats and no tokens; it helps whoever looks into it.</source>
+            <translation>Nichts davon wird irgendwohin gesendet. Er enthält keine Gespräche und keine Token; er hilft denen, die der Sache nachgehen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/updates.py" />
+            <source>Check the address in Preferences, Advanced.</source>
+            <translation>Prüfen Sie die Adresse in den Einstellungen unter „Erweitert“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/updates.py" />
+            <source>News of versions cannot be had: {reason}.</source>
+            <translation>Neuigkeiten über Versionen sind nicht zu haben: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/updates.py" />
+            <source>Try again later.</source>
+            <translation>Versuchen Sie es später noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/updates.py" />
+            <source>What {address} holds is no news of a version.</source>
+            <translation>Was unter {address} liegt, ist keine Neuigkeit über eine Version.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle_wiring.py" />
+            <source>Coppice crashed the last time. Your chats are there; a report was written.</source>
+            <translation>Coppice ist beim letzten Mal abgestürzt. Ihre Gespräche sind da; ein Bericht wurde geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle_wiring.py" />
+            <source>Coppice {version} is there; this is {own}.</source>
+            <translation>Coppice {version} ist da; dies ist {own}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle_wiring.py" />
+            <source>Open its page</source>
+            <translation>Seite öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle_wiring.py" />
+            <source>Show report…</source>
+            <translation>Bericht zeigen …</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/runtime_wiring.py" />
             <source>Show…</source>
             <translation>Zeigen…</translation>
         </message>
         <message>
-            <location filename="../../app/runtime_wiring.py" />
+            <location filename="../../app/shell/runtime_wiring.py" />
             <source>The engine is being installed. Chats can be read, and models downloaded.</source>
             <translation>Der Rechenkern wird installiert. Unterhaltungen lassen sich lesen und Modelle herunterladen.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime_wiring.py" />
+            <location filename="../../app/shell/runtime_wiring.py" />
             <source>The engine is not installed yet. Chats can be read, and models downloaded.</source>
             <translation>Der Rechenkern ist noch nicht installiert. Unterhaltungen lassen sich lesen und Modelle herunterladen.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime_wiring.py" />
+            <location filename="../../app/shell/runtime_wiring.py" />
             <source>The installation of the engine is paused.</source>
             <translation>Die Installation des Rechenkerns ist angehalten.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime_wiring.py" />
+            <location filename="../../app/shell/runtime_wiring.py" />
             <source>The present one is used until that is done.</source>
             <translation>Der jetzige dient, bis das fertig ist.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime_wiring.py" />
+            <location filename="../../app/shell/runtime_wiring.py" />
             <source>This version of Coppice was made for a newer engine.</source>
             <translation>Diese Fassung von Coppice ist für einen neueren Rechenkern gemacht.</translation>
         </message>
         <message>
-            <location filename="../../app/runtime_wiring.py" />
+            <location filename="../../app/shell/runtime_wiring.py" />
             <source>Update…</source>
             <translation>Aktualisieren…</translation>
         </message>
         <message>
-            <location filename="../../app/save_dialog.py" />
-            <source>{name} is there already. Do you want to replace it?</source>
-            <translation>{name} gibt es schon. Soll die Datei ersetzt werden?</translation>
-        </message>
-        <message>
-            <location filename="../../app/status_area.py" />
+            <location filename="../../app/shell/status_area.py" />
             <source>Answering</source>
             <translation>Antwortet</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/bandwidth_chart.py" />
-            <source>a round</source>
-            <translation>eine Runde</translation>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>A download has ended because of an error in this program ({error}).</source>
+            <translation>Ein Download endete durch einen Fehler in diesem Programm ({error}).</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/bandwidth_chart.py" />
-            <source>ceiling</source>
-            <translation>Grenze</translation>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>A file could not be attached because of an error in this program ({error}).</source>
+            <translation>Eine Datei konnte wegen eines Fehlers in diesem Programm ({error}) nicht angehängt werden.</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/bandwidth_chart.py" />
-            <source>mean</source>
-            <translation>Mittel</translation>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>A formula could not be drawn because of an error in this program ({error}).</source>
+            <translation>Eine Formel konnte wegen eines Fehlers in diesem Programm ({error}) nicht gezeichnet werden.</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/calibration_chart.py" />
-            <source>Draft probability {low} to {high}: {taken} of {tried} nodes accepted</source>
-            <translation>Entwurfswahrscheinlichkeit {low} bis {high}: {taken} von {tried} Knoten angenommen</translation>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>A password could not be read or kept because of an error in this program ({error}).</source>
+            <translation>Ein Passwort konnte wegen eines Fehlers in diesem Programm nicht gelesen oder aufbewahrt werden ({error}).</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/calibration_chart.py" />
-            <source>accepted</source>
-            <translation>angenommen</translation>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Attach it as plain text, or try another file.</source>
+            <translation>Hängen Sie sie als reinen Text an, oder versuchen Sie es mit einer anderen Datei.</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/calibration_chart.py" />
-            <source>as sure as right</source>
-            <translation>so sicher wie richtig</translation>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Choose a draft by hand.</source>
+            <translation>Wählen Sie selbst einen Entwurf.</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/calibration_chart.py" />
-            <source>nodes</source>
-            <translation>Knoten</translation>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Choose the engine that fits your card.</source>
+            <translation>Wählen Sie die Engine, die zu Ihrer Karte passt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Choose the model again, or load it to find out.</source>
+            <translation>Wählen Sie das Modell noch einmal, oder laden Sie es, um es zu erfahren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Close Models, open it again and repeat what you did.</source>
+            <translation>Schließen Sie „Modelle“, öffnen Sie es wieder, und wiederholen Sie den Schritt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Details are in the log.</source>
+            <translation>Einzelheiten stehen im Protokoll.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Drafts for this model could not be compared because of an error in this program ({error}).</source>
+            <translation>Entwürfe für dieses Modell konnten wegen eines Fehlers in diesem Programm ({error}) nicht verglichen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Enter it again in Preferences.</source>
+            <translation>Geben Sie es in den Einstellungen noch einmal ein.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Formulas and code could not be drawn because of an error in this program ({error}).</source>
+            <translation>Formeln und Code konnten wegen eines Fehlers in diesem Programm nicht gezeichnet werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>If something is missing, restart Coppice.</source>
+            <translation>Falls etwas fehlt, starten Sie Coppice neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>It is tried again with the next change. If this comes again, export the chats and restart Coppice.</source>
+            <translation>Mit der nächsten Änderung wird es noch einmal versucht. Kommt dies wieder, exportieren Sie die Chats, und starten Sie Coppice neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>It is tried again with the next start.</source>
+            <translation>Beim nächsten Start wird es noch einmal versucht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Its source is shown instead.</source>
+            <translation>Stattdessen wird ihr Quelltext gezeigt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>News of versions could not be read because of an error in this program ({error}).</source>
+            <translation>Nachrichten über neue Versionen konnten wegen eines Fehlers in diesem Programm ({error}) nicht gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Opening them takes a little longer.</source>
+            <translation>Sie zu öffnen dauert etwas länger.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Parts of the window could not be prepared because of an error in this program ({error}).</source>
+            <translation>Teile des Fensters konnten wegen eines Fehlers in diesem Programm ({error}) nicht vorbereitet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Restart Coppice, then try again.</source>
+            <translation>Starten Sie Coppice neu, und versuchen Sie es dann noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Restart the engine if it does not answer.</source>
+            <translation>Starten Sie die Engine neu, wenn sie nicht antwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Restart the engine.</source>
+            <translation>Starten Sie die Engine neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Resume it in Models. What has arrived is kept.</source>
+            <translation>Setzen Sie ihn in „Modelle“ fort. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Search again.</source>
+            <translation>Suchen Sie noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Some earlier downloads could not be listed because of an error in this program ({error}).</source>
+            <translation>Einige frühere Downloads konnten wegen eines Fehlers in diesem Programm ({error}) nicht aufgelistet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Some of what the engine printed was not written to its log because of an error in this program ({error}).</source>
+            <translation>Ein Teil der Ausgaben der Engine fehlt wegen eines Fehlers in diesem Programm in ihrem Protokoll ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Start them again in Models. What has arrived is kept.</source>
+            <translation>Starten Sie sie in „Modelle“ noch einmal. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>The chats could not be read or saved because of an error in this program ({error}).</source>
+            <translation>Die Chats konnten wegen eines Fehlers in diesem Programm ({error}) nicht gelesen oder gespeichert werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>The engine could not be removed because of an error in this program ({error}).</source>
+            <translation>Die Engine konnte wegen eines Fehlers in diesem Programm ({error}) nicht entfernt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>The engine goes on. Restart it if this comes again.</source>
+            <translation>Die Engine läuft weiter. Wenn dies wieder vorkommt, starten Sie sie neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>The engine's process could not be watched because of an error in this program ({error}).</source>
+            <translation>Der Prozess der Engine konnte wegen eines Fehlers in diesem Programm ({error}) nicht überwacht werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>The hub's token could not be read or kept because of an error in this program ({error}).</source>
+            <translation>Das Token des Hubs konnte wegen eines Fehlers in diesem Programm ({error}) nicht gelesen oder aufbewahrt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>The installation of the engine has ended because of an error in this program ({error}).</source>
+            <translation>Die Installation der Engine endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>The search for models has ended because of an error in this program ({error}).</source>
+            <translation>Die Suche nach Modellen endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>They are asked for again with the next start.</source>
+            <translation>Beim nächsten Start werden sie noch einmal abgefragt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>They are shown as they were written; the next ones are drawn again.</source>
+            <translation>Sie erscheinen, wie sie geschrieben wurden; die nächsten werden wieder gezeichnet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>This computer's graphics cards could not be looked at because of an error in this program ({error}).</source>
+            <translation>Die Grafikkarten dieses Rechners konnten wegen eines Fehlers in diesem Programm ({error}) nicht erkannt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Try again. What has arrived is kept.</source>
+            <translation>Versuchen Sie es noch einmal. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>What a model needs could not be found out because of an error in this program ({error}).</source>
+            <translation>Was ein Modell braucht, konnte wegen eines Fehlers in diesem Programm ({error}) nicht ermittelt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>What is left of earlier engines could not be removed because of an error in this program ({error}).</source>
+            <translation>Reste früherer Engines konnten wegen eines Fehlers in diesem Programm ({error}) nicht entfernt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Work in the background has ended because of an error in this program ({error}).</source>
+            <translation>Eine Arbeit im Hintergrund endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Work on the models of this computer has ended because of an error in this program ({error}).</source>
+            <translation>Eine Arbeit an den Modellen dieses Rechners endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tree_wiring.py" />
+            <source>Speculation tree</source>
+            <translation>Spekulationsbaum</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tree_wiring.py" />
+            <source>This round wrote another version of the answer.</source>
+            <translation>Diese Runde hat eine andere Fassung der Antwort geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/window.py" />
+            <source>Models…</source>
+            <translation>Modelle…</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/window.py" />
+            <source>Tools</source>
+            <translation>Werkzeuge</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/window_tools.py" />
+            <source>Diagnostics are on the clipboard: versions, hardware, settings and the end of the logs.</source>
+            <translation>Die Diagnose liegt in der Zwischenablage: Versionen, Hardware, Einstellungen und das Ende der Protokolle.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/window_tools.py" />
+            <source>It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.</source>
+            <translation>Es gilt, bis Coppice geschlossen wird, und wird in keine Datei geschrieben. Danach ist es neu einzugeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/window_tools.py" />
+            <source>They hold no text of a chat and no token. Read them before you hand them on.</source>
+            <translation>Sie enthält keinen Text eines Chats und kein Token. Lesen Sie sie, bevor Sie sie weitergeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/window_tools.py" />
+            <source>This system has no keyring that would keep the password of the proxy or of the hub's address.</source>
+            <translation>Dieses System hat keinen Schlüsselbund, der das Passwort des Proxys oder der Hub-Adresse aufbewahren würde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/window_tools.py" />
+            <source>{action} (now off)</source>
+            <translation>{action} (jetzt aus)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/window_tools.py" />
+            <source>{action} (now on)</source>
+            <translation>{action} (jetzt ein)</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/card.py" />
             <source>What is “{figure}”?</source>
             <translation>Was ist „{figure}“?</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>a round</source>
+            <translation>eine Runde</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/cards.py" />
@@ -6435,6 +6420,121 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/telemetry/cards.py" />
             <source>depth</source>
             <translation>Tiefe</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>mean</source>
+            <translation>Mittel</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>nodes</source>
+            <translation>Knoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/bandwidth_chart.py" />
+            <source>ceiling</source>
+            <translation>Grenze</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/calibration_chart.py" />
+            <source>Draft probability {low} to {high}: {taken} of {tried} nodes accepted</source>
+            <translation>Entwurfswahrscheinlichkeit {low} bis {high}: {taken} von {tried} Knoten angenommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/calibration_chart.py" />
+            <source>accepted</source>
+            <translation>angenommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/calibration_chart.py" />
+            <source>as sure as right</source>
+            <translation>so sicher wie richtig</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/depth_chart.py" />
+            <source>Depth {depth}: {accepted} of {reached} rounds went on ({share})</source>
+            <translation>Tiefe {depth}: {accepted} von {reached} Runden gingen weiter ({share})</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/depth_chart.py" />
+            <source>accepted at depth 1</source>
+            <translation>angenommen in Tiefe 1</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/depth_chart.py" />
+            <source>never reached</source>
+            <translation>nie erreicht</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>Draft, context, working space and the like, at most</source>
+            <translation>Entwurf, Kontext, Arbeitsspeicher und dergleichen, höchstens</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>Free to be taken</source>
+            <translation>Noch frei</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>Layer {number} in RAM</source>
+            <translation>Schicht {number} im RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>Layer {number} on SSD</source>
+            <translation>Schicht {number} auf SSD</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>Layer {number} on the device</source>
+            <translation>Schicht {number} auf dem Gerät</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>computed where it is</source>
+            <translation>wird gerechnet, wo sie liegt</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>kept in RAM</source>
+            <translation>im RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>kept on SSD</source>
+            <translation>auf SSD</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>other</source>
+            <translation>Übriges</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>{layers}, {taken} of {room}</source>
+            <translation>{layers}, {taken} von {room}</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/stack_chart.py" />
+            <source>compute</source>
+            <translation>Rechnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/stack_chart.py" />
+            <source>draft</source>
+            <translation>Entwurf</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/stack_chart.py" />
+            <source>hidden draft</source>
+            <translation>verdeckter Entwurf</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/stack_chart.py" />
+            <source>stream wait</source>
+            <translation>Warten auf Gewichte</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/comparison.py" />
@@ -6642,71 +6742,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Wohin die Zeit einer Runde ging; die Teile ergeben zusammen ihre Dauer. Entwurf: den Baum wachsen lassen. Rechnen: der Durchlauf des Ziels ohne das Folgende. Warten auf Gewichte: Der Durchlauf stand still, weil die Gewichte einer Schicht noch nicht da waren und auch der Entwurf nichts zu tun hatte. Verdeckter Entwurf: Der Entwurf arbeitete weiter, während auf eine Schicht gewartet wurde, und kostete so nichts. Übriges: Annehmen, Zwischenspeicher, Text. Wo es viele Runden sind, wird die langsamste jeder Gruppe von Nachbarn gezeichnet.</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/depth_chart.py" />
-            <source>Depth {depth}: {accepted} of {reached} rounds went on ({share})</source>
-            <translation>Tiefe {depth}: {accepted} von {reached} Runden gingen weiter ({share})</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/depth_chart.py" />
-            <source>accepted at depth 1</source>
-            <translation>angenommen in Tiefe 1</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/depth_chart.py" />
-            <source>never reached</source>
-            <translation>nie erreicht</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/memory_picture.py" />
-            <source>Draft, context, working space and the like, at most</source>
-            <translation>Entwurf, Kontext, Arbeitsspeicher und dergleichen, höchstens</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/memory_picture.py" />
-            <source>Free to be taken</source>
-            <translation>Noch frei</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/memory_picture.py" />
-            <source>Layer {number} in RAM</source>
-            <translation>Schicht {number} im RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/memory_picture.py" />
-            <source>Layer {number} on SSD</source>
-            <translation>Schicht {number} auf SSD</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/memory_picture.py" />
-            <source>Layer {number} on the device</source>
-            <translation>Schicht {number} auf dem Gerät</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/memory_picture.py" />
-            <source>computed where it is</source>
-            <translation>wird gerechnet, wo sie liegt</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/memory_picture.py" />
-            <source>kept in RAM</source>
-            <translation>im RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/memory_picture.py" />
-            <source>kept on SSD</source>
-            <translation>auf SSD</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/memory_picture.py" />
-            <source>other</source>
-            <translation>Übriges</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/memory_picture.py" />
-            <source>{layers}, {taken} of {room}</source>
-            <translation>{layers}, {taken} von {room}</translation>
-        </message>
-        <message>
             <location filename="../../app/telemetry/panel.py" />
             <source>Charts</source>
             <translation>Diagramme</translation>
@@ -6742,231 +6777,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Telemetrie</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/stack_chart.py" />
-            <source>compute</source>
-            <translation>Rechnen</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/stack_chart.py" />
-            <source>draft</source>
-            <translation>Entwurf</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/stack_chart.py" />
-            <source>hidden draft</source>
-            <translation>verdeckter Entwurf</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/stack_chart.py" />
-            <source>stream wait</source>
-            <translation>Warten auf Gewichte</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>A download has ended because of an error in this program ({error}).</source>
-            <translation>Ein Download endete durch einen Fehler in diesem Programm ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>A file could not be attached because of an error in this program ({error}).</source>
-            <translation>Eine Datei konnte wegen eines Fehlers in diesem Programm ({error}) nicht angehängt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>A formula could not be drawn because of an error in this program ({error}).</source>
-            <translation>Eine Formel konnte wegen eines Fehlers in diesem Programm ({error}) nicht gezeichnet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>A password could not be read or kept because of an error in this program ({error}).</source>
-            <translation>Ein Passwort konnte wegen eines Fehlers in diesem Programm nicht gelesen oder aufbewahrt werden ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Attach it as plain text, or try another file.</source>
-            <translation>Hängen Sie sie als reinen Text an, oder versuchen Sie es mit einer anderen Datei.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Choose a draft by hand.</source>
-            <translation>Wählen Sie selbst einen Entwurf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Choose the engine that fits your card.</source>
-            <translation>Wählen Sie die Engine, die zu Ihrer Karte passt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Choose the model again, or load it to find out.</source>
-            <translation>Wählen Sie das Modell noch einmal, oder laden Sie es, um es zu erfahren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Close Models, open it again and repeat what you did.</source>
-            <translation>Schließen Sie „Modelle“, öffnen Sie es wieder, und wiederholen Sie den Schritt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Details are in the log.</source>
-            <translation>Einzelheiten stehen im Protokoll.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Drafts for this model could not be compared because of an error in this program ({error}).</source>
-            <translation>Entwürfe für dieses Modell konnten wegen eines Fehlers in diesem Programm ({error}) nicht verglichen werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Enter it again in Preferences.</source>
-            <translation>Geben Sie es in den Einstellungen noch einmal ein.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Formulas and code could not be drawn because of an error in this program ({error}).</source>
-            <translation>Formeln und Code konnten wegen eines Fehlers in diesem Programm nicht gezeichnet werden ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>If something is missing, restart Coppice.</source>
-            <translation>Falls etwas fehlt, starten Sie Coppice neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>It is tried again with the next change. If this comes again, export the chats and restart Coppice.</source>
-            <translation>Mit der nächsten Änderung wird es noch einmal versucht. Kommt dies wieder, exportieren Sie die Chats, und starten Sie Coppice neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>It is tried again with the next start.</source>
-            <translation>Beim nächsten Start wird es noch einmal versucht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Its source is shown instead.</source>
-            <translation>Stattdessen wird ihr Quelltext gezeigt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>News of versions could not be read because of an error in this program ({error}).</source>
-            <translation>Nachrichten über neue Versionen konnten wegen eines Fehlers in diesem Programm ({error}) nicht gelesen werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Opening them takes a little longer.</source>
-            <translation>Sie zu öffnen dauert etwas länger.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Parts of the window could not be prepared because of an error in this program ({error}).</source>
-            <translation>Teile des Fensters konnten wegen eines Fehlers in diesem Programm ({error}) nicht vorbereitet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Restart Coppice, then try again.</source>
-            <translation>Starten Sie Coppice neu, und versuchen Sie es dann noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Restart the engine if it does not answer.</source>
-            <translation>Starten Sie die Engine neu, wenn sie nicht antwortet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Restart the engine.</source>
-            <translation>Starten Sie die Engine neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Resume it in Models. What has arrived is kept.</source>
-            <translation>Setzen Sie ihn in „Modelle“ fort. Was angekommen ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Search again.</source>
-            <translation>Suchen Sie noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Some earlier downloads could not be listed because of an error in this program ({error}).</source>
-            <translation>Einige frühere Downloads konnten wegen eines Fehlers in diesem Programm ({error}) nicht aufgelistet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Start them again in Models. What has arrived is kept.</source>
-            <translation>Starten Sie sie in „Modelle“ noch einmal. Was angekommen ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>The chats could not be read or saved because of an error in this program ({error}).</source>
-            <translation>Die Chats konnten wegen eines Fehlers in diesem Programm ({error}) nicht gelesen oder gespeichert werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>The engine could not be removed because of an error in this program ({error}).</source>
-            <translation>Die Engine konnte wegen eines Fehlers in diesem Programm ({error}) nicht entfernt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>The engine's process could not be watched because of an error in this program ({error}).</source>
-            <translation>Der Prozess der Engine konnte wegen eines Fehlers in diesem Programm ({error}) nicht überwacht werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>The hub's token could not be read or kept because of an error in this program ({error}).</source>
-            <translation>Das Token des Hubs konnte wegen eines Fehlers in diesem Programm ({error}) nicht gelesen oder aufbewahrt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>The installation of the engine has ended because of an error in this program ({error}).</source>
-            <translation>Die Installation der Engine endete durch einen Fehler in diesem Programm ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>The search for models has ended because of an error in this program ({error}).</source>
-            <translation>Die Suche nach Modellen endete durch einen Fehler in diesem Programm ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>They are asked for again with the next start.</source>
-            <translation>Beim nächsten Start werden sie noch einmal abgefragt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>They are shown as they were written; the next ones are drawn again.</source>
-            <translation>Sie erscheinen, wie sie geschrieben wurden; die nächsten werden wieder gezeichnet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>This computer's graphics cards could not be looked at because of an error in this program ({error}).</source>
-            <translation>Die Grafikkarten dieses Rechners konnten wegen eines Fehlers in diesem Programm ({error}) nicht erkannt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Try again. What has arrived is kept.</source>
-            <translation>Versuchen Sie es noch einmal. Was angekommen ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>What a model needs could not be found out because of an error in this program ({error}).</source>
-            <translation>Was ein Modell braucht, konnte wegen eines Fehlers in diesem Programm ({error}) nicht ermittelt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>What is left of earlier engines could not be removed because of an error in this program ({error}).</source>
-            <translation>Reste früherer Engines konnten wegen eines Fehlers in diesem Programm ({error}) nicht entfernt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Work in the background has ended because of an error in this program ({error}).</source>
-            <translation>Eine Arbeit im Hintergrund endete durch einen Fehler in diesem Programm ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/thread_faults.py" />
-            <source>Work on the models of this computer has ended because of an error in this program ({error}).</source>
-            <translation>Eine Arbeit an den Modellen dieses Rechners endete durch einen Fehler in diesem Programm ({error}).</translation>
-        </message>
-        <message>
             <location filename="../../app/tree/advice.py" />
             <source>From the next answer on; the answers stay the same, but may come slower.</source>
             <translation>Ab der nächsten Antwort; die Antworten bleiben dieselben, kommen aber vielleicht langsamer.</translation>
@@ -6990,16 +6800,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/advice.py" />
             <source>Trees have up to {count} nodes from the next answer on.</source>
             <translation>Ab der nächsten Antwort haben Bäume bis zu {count} Knoten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/branching.py" />
-            <source>Continue from here: “{text}”</source>
-            <translation>Von hier an weiter: „{text}“</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/canvas.py" />
-            <source>Speculation tree</source>
-            <translation>Spekulationsbaum</translation>
         </message>
         <message>
             <location filename="../../app/tree/caption.py" />
@@ -7085,151 +6885,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/caption.py" />
             <source>{count} guessed ahead</source>
             <translation>{count} vorausgeraten</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>A guess: the target has not checked it yet.</source>
-            <translation>Geraten: Das Ziel hat es noch nicht geprüft.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>Accepted: the target chose this token too.</source>
-            <translation>Angenommen: Auch das Ziel hat dieses Token gewählt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>Bonus: the target's own choice, from the same pass.</source>
-            <translation>Bonus: die eigene Wahl des Ziels, aus demselben Durchlauf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>Chosen by the target too; it ends the answer and is counted as the bonus token.</source>
-            <translation>Auch vom Ziel gewählt; es beendet die Antwort und zählt als Bonus-Token.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>Depth</source>
-            <translation>Tiefe</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>Folded</source>
-            <translation>Eingeklappt</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>Guessed ahead, while the target checks the others: it may be of use in the next round.</source>
-            <translation>Vorausgeraten, während das Zielmodell die anderen prüft: Das kann der nächsten Runde nützen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>Rejected: it stands behind a token that the target did not choose.</source>
-            <translation>Abgelehnt: Es steht hinter einem Token, das das Ziel nicht gewählt hat.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>Rejected: the target chose {token} here.</source>
-            <translation>Abgelehnt: Das Ziel hat hier {token} gewählt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>Root: the last token of the answer so far.</source>
-            <translation>Wurzel: das bisher letzte Token der Antwort.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>The target's likeliest tokens here</source>
-            <translation>Was das Ziel hier am wahrscheinlichsten findet</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>below 0.01 %</source>
-            <translation>unter 0,01 %</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>{count} behind it (zoom in to see them)</source>
-            <translation>{count} dahinter (vergrößern, um sie zu sehen)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>{here} here, {path} from the root</source>
-            <translation>{here} hier, {path} von der Wurzel an</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>{number}nd</source>
-            <translation>{number}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>{number}rd</source>
-            <translation>{number}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>{number}st</source>
-            <translation>{number}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>{number}th</source>
-            <translation>{number}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explanation.py" />
-            <source>{probability} here, {rank} choice</source>
-            <translation>{probability} hier, {rank} Wahl</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports.py" />
-            <source>Export picture</source>
-            <translation>Bild exportieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports.py" />
-            <source>Open recording</source>
-            <translation>Aufzeichnung öffnen</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports.py" />
-            <source>Pictures (*.png)</source>
-            <translation>Bilder (*.png)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports.py" />
-            <source>Recordings (*.coppice *.jsonl);;All files (*)</source>
-            <translation>Aufzeichnungen (*.coppice *.jsonl);;Alle Dateien (*)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports.py" />
-            <source>Save recording</source>
-            <translation>Aufzeichnung speichern</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports.py" />
-            <source>Saving: {done} of {count} rounds…</source>
-            <translation>Speichern: {done} von {count} Runden…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports.py" />
-            <source>The picture could not be written in {name}.</source>
-            <translation>Das Bild konnte nicht in {name} geschrieben werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports.py" />
-            <source>The picture is in {name}.</source>
-            <translation>Das Bild ist in {name}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports.py" />
-            <source>The tree is on the clipboard, as text.</source>
-            <translation>Der Baum liegt als Text in der Zwischenablage.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports.py" />
-            <source>There is no round to save yet.</source>
-            <translation>Es gibt noch keine Runde zu speichern.</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -7447,29 +7102,9 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Der Schritt davor</translation>
         </message>
         <message>
-            <location filename="../../app/tree/lettering.py" />
-            <source>‹ {count} more</source>
-            <translation>‹ {count} weitere</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/marker.py" />
-            <source>The path begins 1 token to the left: drag, or press Home</source>
-            <translation>Der Pfad beginnt 1 Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/marker.py" />
-            <source>The path begins {count} tokens to the left: drag, or press Home</source>
-            <translation>Der Pfad beginnt {count} Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
-        </message>
-        <message>
             <location filename="../../app/tree/message.py" />
             <source>The speculation tree appears here while an answer is written.</source>
             <translation>Der Spekulationsbaum erscheint hier, während eine Antwort geschrieben wird.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/outline.py" />
-            <source>Round {number}: {count} nodes, {accepted} accepted</source>
-            <translation>Runde {number}: {count} Knoten, {accepted} angenommen</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
@@ -7517,69 +7152,24 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>sobald die Antwort geschrieben ist</translation>
         </message>
         <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>'{name}' breaks off in the middle of round {number}; the {count} before are shown.</source>
-            <translation>„{name}“ bricht mitten in Runde {number} ab; die {count} davor werden gezeigt.</translation>
+            <location filename="../../app/tree/picture/branching.py" />
+            <source>Continue from here: “{text}”</source>
+            <translation>Von hier an weiter: „{text}“</translation>
         </message>
         <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>'{name}' cannot be read: {reason}.</source>
-            <translation>„{name}“ kann nicht gelesen werden: {reason}.</translation>
+            <location filename="../../app/tree/picture/lettering.py" />
+            <source>‹ {count} more</source>
+            <translation>‹ {count} weitere</translation>
         </message>
         <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>'{name}' is empty.</source>
-            <translation>„{name}“ ist leer.</translation>
+            <location filename="../../app/tree/picture/marker.py" />
+            <source>The path begins 1 token to the left: drag, or press Home</source>
+            <translation>Der Pfad beginnt 1 Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
         </message>
         <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>'{name}' is larger than {size} GB.</source>
-            <translation>„{name}“ ist größer als {size} GB.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>'{name}' is no recording: it is not text.</source>
-            <translation>„{name}“ ist keine Aufzeichnung: Die Datei enthält keinen Text.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>Choose a file that was saved with 'Save recording', or one that '--trace' wrote.</source>
-            <translation>Wählen Sie eine Datei, die mit „Aufzeichnung speichern“ gespeichert wurde oder die „--trace“ geschrieben hat.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>Choose another file.</source>
-            <translation>Wählen Sie eine andere Datei.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>Line {number} of '{name}' is longer than {size} MB.</source>
-            <translation>Zeile {number} von „{name}“ ist länger als {size} MB.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>Line {number} of '{name}' is no round: {reason}.</source>
-            <translation>Zeile {number} von „{name}“ ist keine Runde: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>The rest was never written.</source>
-            <translation>Der Rest wurde nie geschrieben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>it has more than {count} nodes, or none</source>
-            <translation>der Baum hat mehr als {count} Knoten oder keine</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>it is not an object</source>
-            <translation>sie ist kein Objekt</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording.py" />
-            <source>there is no {key}</source>
-            <translation>{key} fehlt</translation>
+            <location filename="../../app/tree/picture/marker.py" />
+            <source>The path begins {count} tokens to the left: drag, or press Home</source>
+            <translation>Der Pfad beginnt {count} Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
         </message>
         <message>
             <location filename="../../app/tree/recording_bar.py" />
@@ -7602,47 +7192,262 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Aufzeichnung „{name}“: bisher {count} Runden…</translation>
         </message>
         <message>
-            <location filename="../../app/tree/saving.py" />
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>A guess: the target has not checked it yet.</source>
+            <translation>Geraten: Das Ziel hat es noch nicht geprüft.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>Accepted: the target chose this token too.</source>
+            <translation>Angenommen: Auch das Ziel hat dieses Token gewählt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>Bonus: the target's own choice, from the same pass.</source>
+            <translation>Bonus: die eigene Wahl des Ziels, aus demselben Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>Chosen by the target too; it ends the answer and is counted as the bonus token.</source>
+            <translation>Auch vom Ziel gewählt; es beendet die Antwort und zählt als Bonus-Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>Depth</source>
+            <translation>Tiefe</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>Folded</source>
+            <translation>Eingeklappt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>Guessed ahead, while the target checks the others: it may be of use in the next round.</source>
+            <translation>Vorausgeraten, während das Zielmodell die anderen prüft: Das kann der nächsten Runde nützen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>Rejected: it stands behind a token that the target did not choose.</source>
+            <translation>Abgelehnt: Es steht hinter einem Token, das das Ziel nicht gewählt hat.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>Rejected: the target chose {token} here.</source>
+            <translation>Abgelehnt: Das Ziel hat hier {token} gewählt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>Root: the last token of the answer so far.</source>
+            <translation>Wurzel: das bisher letzte Token der Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>The target's likeliest tokens here</source>
+            <translation>Was das Ziel hier am wahrscheinlichsten findet</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>below 0.01 %</source>
+            <translation>unter 0,01 %</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>{count} behind it (zoom in to see them)</source>
+            <translation>{count} dahinter (vergrößern, um sie zu sehen)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>{here} here, {path} from the root</source>
+            <translation>{here} hier, {path} von der Wurzel an</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>{number}nd</source>
+            <translation>{number}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>{number}rd</source>
+            <translation>{number}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>{number}st</source>
+            <translation>{number}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>{number}th</source>
+            <translation>{number}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/explanation.py" />
+            <source>{probability} here, {rank} choice</source>
+            <translation>{probability} hier, {rank} Wahl</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>Export picture</source>
+            <translation>Bild exportieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>Open recording</source>
+            <translation>Aufzeichnung öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>Pictures (*.png)</source>
+            <translation>Bilder (*.png)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>Recordings (*.coppice *.jsonl);;All files (*)</source>
+            <translation>Aufzeichnungen (*.coppice *.jsonl);;Alle Dateien (*)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>Save recording</source>
+            <translation>Aufzeichnung speichern</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>Saving: {done} of {count} rounds…</source>
+            <translation>Speichern: {done} von {count} Runden…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>The picture could not be written in {name}.</source>
+            <translation>Das Bild konnte nicht in {name} geschrieben werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>The picture is in {name}.</source>
+            <translation>Das Bild ist in {name}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>The tree is on the clipboard, as text.</source>
+            <translation>Der Baum liegt als Text in der Zwischenablage.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>There is no round to save yet.</source>
+            <translation>Es gibt noch keine Runde zu speichern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/outline.py" />
+            <source>Round {number}: {count} nodes, {accepted} accepted</source>
+            <translation>Runde {number}: {count} Knoten, {accepted} angenommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>'{name}' breaks off in the middle of round {number}; the {count} before are shown.</source>
+            <translation>„{name}“ bricht mitten in Runde {number} ab; die {count} davor werden gezeigt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>'{name}' cannot be read: {reason}.</source>
+            <translation>„{name}“ kann nicht gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>'{name}' is empty.</source>
+            <translation>„{name}“ ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>'{name}' is larger than {size} GB.</source>
+            <translation>„{name}“ ist größer als {size} GB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>'{name}' is no recording: it is not text.</source>
+            <translation>„{name}“ ist keine Aufzeichnung: Die Datei enthält keinen Text.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>Choose a file that was saved with 'Save recording', or one that '--trace' wrote.</source>
+            <translation>Wählen Sie eine Datei, die mit „Aufzeichnung speichern“ gespeichert wurde oder die „--trace“ geschrieben hat.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>Choose another file.</source>
+            <translation>Wählen Sie eine andere Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>Line {number} of '{name}' is longer than {size} MB.</source>
+            <translation>Zeile {number} von „{name}“ ist länger als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>Line {number} of '{name}' is no round: {reason}.</source>
+            <translation>Zeile {number} von „{name}“ ist keine Runde: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>The rest was never written.</source>
+            <translation>Der Rest wurde nie geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>it has more than {count} nodes, or none</source>
+            <translation>der Baum hat mehr als {count} Knoten oder keine</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>it is not an object</source>
+            <translation>sie ist kein Objekt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>there is no {key}</source>
+            <translation>{key} fehlt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/saving.py" />
             <source>The recording could not be saved: {reason}.</source>
             <translation>Die Aufzeichnung konnte nicht gespeichert werden: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/saving.py" />
+            <location filename="../../app/tree/rounds/saving.py" />
             <source>{count} are not kept any more.</source>
             <translation>{count} sind nicht mehr aufbewahrt.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/saving.py" />
+            <location filename="../../app/tree/rounds/saving.py" />
             <source>{count} rounds were saved in {name}.</source>
             <translation>{count} Runden wurden in {name} gespeichert.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/snapshot.py" />
+            <location filename="../../app/tree/rounds/snapshot.py" />
             <source>a node stands before its parent</source>
             <translation>ein Knoten steht vor seinem Elternknoten</translation>
         </message>
         <message>
-            <location filename="../../app/tree/snapshot.py" />
+            <location filename="../../app/tree/rounds/snapshot.py" />
             <source>a probability is not a number</source>
             <translation>eine Wahrscheinlichkeit ist keine Zahl</translation>
         </message>
         <message>
-            <location filename="../../app/tree/snapshot.py" />
+            <location filename="../../app/tree/rounds/snapshot.py" />
             <source>it has no nodes, not even the root</source>
             <translation>der Baum hat keine Knoten, nicht einmal die Wurzel</translation>
         </message>
         <message>
-            <location filename="../../app/tree/snapshot.py" />
+            <location filename="../../app/tree/rounds/snapshot.py" />
             <source>it has {tokens} tokens, {parents} parents, {probabilities} probabilities and {texts} texts</source>
             <translation>der Baum hat {tokens} Token, {parents} Eltern, {probabilities} Wahrscheinlichkeiten und {texts} Texte</translation>
         </message>
         <message>
-            <location filename="../../app/tree/snapshot.py" />
+            <location filename="../../app/tree/rounds/snapshot.py" />
             <source>the accepted path does not begin at the root</source>
             <translation>der angenommene Pfad beginnt nicht an der Wurzel</translation>
         </message>
         <message>
-            <location filename="../../app/tree/snapshot.py" />
+            <location filename="../../app/tree/rounds/snapshot.py" />
             <source>the accepted path does not lead from node {parent} to node {node}</source>
             <translation>der angenommene Pfad führt nicht von Knoten {parent} zu Knoten {node}</translation>
         </message>
@@ -7692,64 +7497,269 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Die Runde davor (,)</translation>
         </message>
         <message>
-            <location filename="../../app/tree_wiring.py" />
-            <source>This round wrote another version of the answer.</source>
-            <translation>Diese Runde hat eine andere Fassung der Antwort geschrieben.</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;About Coppice</source>
+            <translation>&amp;Über Coppice</translation>
         </message>
         <message>
-            <location filename="../../app/unheard_stop.py" />
-            <source>It may be in a long step, and stop at its end. A restart ends it now: the text so far stays, and the models are loaded again.</source>
-            <translation>Er kann in einem langen Schritt sein und an dessen Ende anhalten. Ein Neustart beendet ihn sofort: Der bisherige Text bleibt, und die Modelle werden neu geladen.</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Attach files…</source>
+            <translation>&amp;Dateien anhängen…</translation>
         </message>
         <message>
-            <location filename="../../app/unheard_stop.py" />
-            <source>Restart engine</source>
-            <translation>Neu starten</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Chats</source>
+            <translation>&amp;Chats</translation>
         </message>
         <message>
-            <location filename="../../app/unheard_stop.py" />
-            <source>The engine has not reacted to Stop for {seconds} seconds.</source>
-            <translation>Der Rechenprozess hat seit {seconds} Sekunden nicht auf das Anhalten reagiert.</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Copy answer</source>
+            <translation>Antwort &amp;kopieren</translation>
         </message>
         <message>
-            <location filename="../../app/window.py" />
-            <source>Models…</source>
-            <translation>Modelle…</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Delete chat</source>
+            <translation>Chat &amp;löschen</translation>
         </message>
         <message>
-            <location filename="../../app/window.py" />
-            <source>Tools</source>
-            <translation>Werkzeuge</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Edit</source>
+            <translation>&amp;Bearbeiten</translation>
         </message>
         <message>
-            <location filename="../../app/window_tools.py" />
-            <source>Diagnostics are on the clipboard: versions, hardware, settings and the end of the logs.</source>
-            <translation>Die Diagnose liegt in der Zwischenablage: Versionen, Hardware, Einstellungen und das Ende der Protokolle.</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Edit last question</source>
+            <translation>Letzte &amp;Frage bearbeiten</translation>
         </message>
         <message>
-            <location filename="../../app/window_tools.py" />
-            <source>It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.</source>
-            <translation>Es gilt, bis Coppice geschlossen wird, und wird in keine Datei geschrieben. Danach ist es neu einzugeben.</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Export chat…</source>
+            <translation>Chat &amp;exportieren…</translation>
         </message>
         <message>
-            <location filename="../../app/window_tools.py" />
-            <source>They hold no text of a chat and no token. Read them before you hand them on.</source>
-            <translation>Sie enthält keinen Text eines Chats und kein Token. Lesen Sie sie, bevor Sie sie weitergeben.</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;File</source>
+            <translation>&amp;Datei</translation>
         </message>
         <message>
-            <location filename="../../app/window_tools.py" />
-            <source>This system has no keyring that would keep the password of the proxy or of the hub's address.</source>
-            <translation>Dieses System hat keinen Schlüsselbund, der das Passwort des Proxys oder der Hub-Adresse aufbewahren würde.</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Full screen</source>
+            <translation>&amp;Vollbild</translation>
         </message>
         <message>
-            <location filename="../../app/window_tools.py" />
-            <source>{action} (now off)</source>
-            <translation>{action} (jetzt aus)</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Generation settings</source>
+            <translation>&amp;Antworteinstellungen</translation>
         </message>
         <message>
-            <location filename="../../app/window_tools.py" />
-            <source>{action} (now on)</source>
-            <translation>{action} (jetzt ein)</translation>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Help</source>
+            <translation>&amp;Hilfe</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Import chats…</source>
+            <translation>Chats &amp;importieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Keyboard shortcuts</source>
+            <translation>&amp;Tastenkürzel</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Models…</source>
+            <translation>&amp;Modelle…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;New chat</source>
+            <translation>&amp;Neuer Chat</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Next pane</source>
+            <translation>&amp;Nächster Bereich</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Pin or unpin chat</source>
+            <translation>Chat an&amp;heften oder lösen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Preferences…</source>
+            <translation>&amp;Einstellungen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Quit</source>
+            <translation>&amp;Beenden</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Regenerate answer</source>
+            <translation>Ne&amp;u antworten</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Restart engine</source>
+            <translation>&amp;Rechenprozess neu starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Smaller text</source>
+            <translation>&amp;Kleinere Schrift</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Stop answering</source>
+            <translation>Ant&amp;wort anhalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;View</source>
+            <translation>&amp;Ansicht</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Write a message</source>
+            <translation>Nach&amp;richt schreiben</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>C&amp;ontinue answer</source>
+            <translation>Antw&amp;ort fortsetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Command &amp;palette…</source>
+            <translation>Befehls&amp;palette…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Copy &amp;diagnostics</source>
+            <translation>&amp;Diagnose kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Copy con&amp;versation</source>
+            <translation>Gespräch ko&amp;pieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>D&amp;uplicate chat</source>
+            <translation>Chat d&amp;uplizieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Larger te&amp;xt</source>
+            <translation>Grö&amp;ßere Schrift</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Move chat to &amp;folder…</source>
+            <translation>Chat in &amp;Ordner verschieben…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>N&amp;ormal text size</source>
+            <translation>Nor&amp;male Schriftgröße</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Ne&amp;xt version</source>
+            <translation>&amp;Nächste Fassung</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Open &amp;log folder</source>
+            <translation>Protokoll&amp;ordner öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Pre&amp;vious pane</source>
+            <translation>V&amp;origer Bereich</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Previo&amp;us version</source>
+            <translation>Vor&amp;ige Fassung</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Ren&amp;ame chat</source>
+            <translation>Ch&amp;at umbenennen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Save as &amp;preset…</source>
+            <translation>Als Vorla&amp;ge speichern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Searc&amp;h chats</source>
+            <translation>Chats &amp;suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Spec&amp;ulate on or off</source>
+            <translation>Spekulation &amp;ein oder aus</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Speculation &amp;tree</source>
+            <translation>Spekulations&amp;baum</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Star&amp;t the answer with…</source>
+            <translation>Antwort be&amp;ginnen mit…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>T&amp;int guessed tokens</source>
+            <translation>Er&amp;ratene Token färben</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Te&amp;lemetry</source>
+            <translation>&amp;Telemetrie</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Tint by pro&amp;bability</source>
+            <translation>Nach &amp;Wahrscheinlichkeit tönen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/jobs.py" />
+            <source>Details are in the application's log.</source>
+            <translation>Genaueres steht im Protokoll der Anwendung.</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/jobs.py" />
+            <source>That did not work: {reason}</source>
+            <translation>Das ging nicht: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/notices.py" />
+            <source>Copy diagnostics</source>
+            <translation>Diagnose kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/notices.py" />
+            <source>Dismiss</source>
+            <translation>Ausblenden</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/notices.py" />
+            <source>Dismiss this notice</source>
+            <translation>Diesen Hinweis ausblenden</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/save_dialog.py" />
+            <source>{name} is there already. Do you want to replace it?</source>
+            <translation>{name} gibt es schon. Soll die Datei ersetzt werden?</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />

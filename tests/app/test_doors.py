@@ -110,7 +110,7 @@ def test_json_is_read_and_written_in_one_place() -> None:
         if (isinstance(node, ast.Import) and any(each.name == "json" for each in node.names))
         or (isinstance(node, ast.ImportFrom) and node.module == "json")
     ]
-    assert imported == ["app/system/json_text.py"], "from app import json_text as json"
+    assert imported == ["app/system/json_text.py"], "from app.system import json_text as json"
 
 
 def test_every_place_that_encodes_or_writes_text_was_looked_at() -> None:

@@ -24,7 +24,7 @@ from app.downloads.progress import Progress as DownloadProgress
 from app.downloads.progress import Request, State
 from app.downloads.queue import DownloadQueue
 from app.engine.link import EngineLink
-from app.engine.process import BROKEN, EngineChild, EngineProgram
+from app.engine.process import BROKEN, EngineChild, EngineLog, EngineProgram
 from app.installation.link import RuntimeLink
 from app.installation.runtime.builds import UNKNOWN
 from app.installation.runtime.installation import Installation
@@ -156,6 +156,20 @@ def prove_engine_watch(case: Case) -> None:
         child.connect().recv()  # it would wait for ever
     child.end()
     case.bot.waitUntil(lambda: case.told("engine watch"))
+
+
+def prove_engine_log(case: Case) -> None:
+    write = case.fails_once(EngineLog.write)
+    case.patch.setattr(EngineLog, "write", lambda log, data: write(log, data) if data else None)
+    told = case.folder / "told"
+    script = f"import os, time\nprint('lost')\nwhile not os.path.exists({str(told)!r}): time.sleep(0.01)\nprint('kept')"
+    child = EngineChild(EngineProgram((sys.executable, "-S", "-c", script), case.folder / "engine.log"))
+    case.bot.waitUntil(lambda: case.told("engine log"))
+    told.touch()
+    with pytest.raises(BROKEN):
+        child.connect().recv()
+    assert child.end() == 0
+    assert (case.folder / "engine.log").read_text().split() == ["kept"]
 
 
 def queue_of(case: Case) -> DownloadQueue:
@@ -345,6 +359,7 @@ JOBS = ("models", "vocabularies", "token", "search", "facts", "news")
 PROOFS: dict[str, Callable[[Case], None]] = {
     "archive": prove_archive,
     "engine link": prove_engine_link,
+    "engine log": prove_engine_log,
     "engine watch": prove_engine_watch,
     "downloads": prove_downloads,
     "earlier downloads": prove_earlier_downloads,

@@ -98,7 +98,11 @@ class Store:
             raise
 
     def close(self) -> None:
-        """Write everything into the one file, and close it."""
+        """Remove what was deleted long ago by now, write everything into the one file, and close it."""
+        try:
+            self._noting(self._purge)
+        except sqlite3.Error as error:
+            _log.warning("deleted conversations are removed at the next start: %s", error)
         (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._connection.close()
         if self._is_sound and not is_busy:

@@ -12,7 +12,7 @@ from app.system.plain_text import runs_leftwards, unsteered
 from app.ui.theme import Colors
 
 _SIDE, _GAP, _RADIUS = 10, 7, 7
-_HEADER_ABOVE = 14
+_HEADER_ABOVE = 12
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -25,12 +25,13 @@ class ConversationDelegate(QStyledItemDelegate):
         self.colors = colors
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """One line, or two with an excerpt."""
+        """One line, or two with an excerpt.
+
+        A header is as high as a conversation without an excerpt: then all rows have one height, and Qt asks for one.
+        """
         row = index.data(ROW)
-        line = QFontMetrics(option.font).lineSpacing()
-        if isinstance(row, HeaderRow):
-            return QSize(0, line + _HEADER_ABOVE + 4)
-        return QSize(0, line * (2 if row.excerpt else 1) + 2 * _GAP)
+        lines = 2 if isinstance(row, ChatRow) and row.excerpt else 1
+        return QSize(0, QFontMetrics(option.font).lineSpacing() * lines + 2 * _GAP)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """One row."""

@@ -1,6 +1,7 @@
 """The rows of the list as Qt wants them; conversations can be dragged from one group into another."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from itertools import groupby
 
 from PySide6.QtCore import QAbstractListModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
@@ -10,12 +11,14 @@ from app.system.plain_text import tip
 
 ROW = Qt.ItemDataRole.UserRole
 _MIME = "application/x-coppice-conversation"
+_MOST_STEPS = 32  # runs of rows that come or go one after the other; beyond, all rows are replaced at once
 
 Index = QModelIndex | QPersistentModelIndex
+_Key = tuple[str, str] | tuple[int, int]
 
 
 class ConversationModel(QAbstractListModel):
-    """Rows that are replaced as a whole: even ten thousand are cheap, as only those on screen are asked for."""
+    """Rows that are compared with those before: views and screen readers hear only of what came, went or changed."""
 
     renamed = Signal(object, str)  # id of a conversation, its title
     moved = Signal(object, str)  # id of a conversation, a folder or nothing
@@ -26,10 +29,46 @@ class ConversationModel(QAbstractListModel):
         self._rows: list[Row] = []
 
     def show_rows(self, rows: Sequence[Row]) -> None:
-        """Show other rows."""
-        self.beginResetModel()
+        """Show other rows. A row that was there before stays the current and the selected one, wherever it is now."""
+        before, after = [_key(row) for row in self._rows], [_key(row) for row in rows]
+        kept = set(before) & set(after)
+        gone, come = _runs_without(before, kept), _runs_without(after, kept)
+        is_unique = len(set(before)) == len(before) and len(set(after)) == len(after)
+        if not kept or not is_unique or len(gone) + len(come) > _MOST_STEPS:
+            self.beginResetModel()
+            self._rows = list(rows)
+            self.endResetModel()
+            return
+        for first, last in reversed(gone):
+            self.beginRemoveRows(QModelIndex(), first, last)
+            del self._rows[first : last + 1]
+            self.endRemoveRows()
+        self._reorder([key for key in after if key in kept])
+        for first, last in come:
+            self.beginInsertRows(QModelIndex(), first, last)
+            self._rows[first:first] = rows[first : last + 1]
+            self.endInsertRows()
+        self._update(rows)
+
+    def _reorder(self, keys: Sequence[_Key]) -> None:
+        """Bring the rows into this order."""
+        before = [_key(row) for row in self._rows]
+        if before == keys:
+            return
+        self.layoutAboutToBeChanged.emit()
+        places = {key: number for number, key in enumerate(keys)}
+        known = self.persistentIndexList()
+        moved = [places[before[index.row()]] for index in known]
+        self._rows.sort(key=lambda row: places[_key(row)])
+        self.changePersistentIndexList(known, [self.index(number) for number in moved])
+        self.layoutChanged.emit()
+
+    def _update(self, rows: Sequence[Row]) -> None:
+        """Take over what is new in rows that stay where they are."""
+        changed = [number for number, pair in enumerate(zip(self._rows, rows, strict=True)) if pair[0] != pair[1]]
         self._rows = list(rows)
-        self.endResetModel()
+        if changed:
+            self.dataChanged.emit(self.index(changed[0]), self.index(changed[-1]))
 
     def row(self, index: Index) -> Row | None:
         """What stands there."""
@@ -125,6 +164,21 @@ class ConversationModel(QAbstractListModel):
             self.pinned.emit(dragged.record.id, pins)
         if not pins and header.folder != dragged.record.folder:
             self.moved.emit(dragged.record.id, header.folder)
+
+
+def _key(row: Row) -> _Key:
+    """What stays the same of a row while its words change."""
+    return (row.text, row.folder) if isinstance(row, HeaderRow) else (row.record.id, row.message)
+
+
+def _runs_without(keys: Sequence[_Key], kept: Set[_Key]) -> list[tuple[int, int]]:
+    """First and last place of every run of keys that are not among the kept ones."""
+    runs = []
+    for is_kept, numbers in groupby(range(len(keys)), lambda number: keys[number] in kept):
+        if not is_kept:
+            places = list(numbers)
+            runs.append((places[0], places[-1]))
+    return runs
 
 
 def _header(row: HeaderRow) -> str:

@@ -100,9 +100,8 @@ class ConversationsPanel(QWidget):
 
     def show_conversations(self, records: Sequence[ConversationRecord]) -> None:
         """Show these, newest first, unless a search is shown, or a title is being written: that is waited for."""
-        titles = {each.id: each.shown_title for each in self._records}
-        self._records = records
-        if self.search.text().strip() and titles != {each.id: each.shown_title for each in records}:
+        before, self._records = self._records, records
+        if self.search.text().strip() and _titles(before) != _titles(records):
             self._pause.start()  # what was found may be gone, or be named otherwise
         if self.list.state() != QAbstractItemView.State.EditingState:
             self._refresh()
@@ -218,6 +217,7 @@ class ConversationsPanel(QWidget):
         """Show these, or `words` where there are none; who goes through the list stays where they are."""
         chosen, bar = self.chosen, self.list.verticalScrollBar()
         place = bar.value()
+        self.list.setUniformItemSizes(not any(isinstance(row, ChatRow) and row.excerpt for row in rows))
         self.model.show_rows(rows)
         self._show_empty(words)
         index = self.model.index_of(chosen or self._current)
@@ -268,6 +268,11 @@ class ConversationsPanel(QWidget):
         name, accepted = QInputDialog.getText(self, tr("New folder"), tr("Name of the folder"))
         if accepted and name.strip():
             self.moved.emit(conversation, name)
+
+
+def _titles(records: Sequence[ConversationRecord]) -> dict[int, tuple[str, str]]:
+    """As they are kept: to make thousands of them fit to be shown takes too long for every change of the list."""
+    return {each.id: (each.title, each.auto_title) for each in records}
 
 
 def _add(menu: QMenu, text: str, shortcut: str, action: object) -> QAction:

@@ -37,19 +37,19 @@ Row = HeaderRow | ChatRow
 
 def rows_of(records: Sequence[ConversationRecord], now: float) -> list[Row]:
     """Pinned ones, then folders by name, then the rest by age; `records` newest first, `now` in seconds since 1970."""
-    groups: dict[HeaderRow, list[ConversationRecord]] = {}
-    ages: dict[str, list[ConversationRecord]] = {name: [] for name in (TODAY, YESTERDAY, WEEK, MONTH, EARLIER)}
     begins = _day_begins(now)
-    pinned = [each for each in records if each.is_pinned]
-    rest = [each for each in records if not each.is_pinned]
-    for folder in sorted({each.folder for each in rest if each.folder}, key=str.casefold):
-        inside = [each for each in rest if each.folder == folder]
-        groups[HeaderRow(folder, folder, len(inside))] = inside
-    for each in rest:
-        if not each.folder:
-            ages[_age(each.updated, begins)].append(each)
-    shown = {HeaderRow(PINNED): pinned, **groups, **{HeaderRow(name): found for name, found in ages.items()}}
-    return _flat({header: [ChatRow(each) for each in found] for header, found in shown.items()})
+    pinned: list[ChatRow] = []
+    folders: dict[str, list[ChatRow]] = {}
+    ages: dict[str, list[ChatRow]] = {name: [] for name in (TODAY, YESTERDAY, WEEK, MONTH, EARLIER)}
+    for each in records:
+        if each.is_pinned:
+            pinned.append(ChatRow(each))
+        elif each.folder:
+            folders.setdefault(each.folder, []).append(ChatRow(each))
+        else:
+            ages[_age(each.updated, begins)].append(ChatRow(each))
+    named = {HeaderRow(name, name, len(folders[name])): folders[name] for name in sorted(folders, key=str.casefold)}
+    return _flat({HeaderRow(PINNED): pinned, **named, **{HeaderRow(name): found for name, found in ages.items()}})
 
 
 def hit_rows(hits: Sequence[SearchHit]) -> list[Row]:

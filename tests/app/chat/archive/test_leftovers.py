@@ -59,6 +59,41 @@ def test_after_a_month_no_byte_of_a_deleted_conversation_is_left(path: Path, len
     assert files_with(path) == set()
 
 
+def test_what_a_month_went_by_for_while_the_program_ran_is_removed_when_it_ends(path: Path) -> None:
+    store = Store(path)
+    keep(store, 1, SECRET)
+    keep(store, 2, "An oak that stays")
+    keep(store, 3, "Deleted today")
+    store.delete(1)
+    pass_days(path, 31)
+    store.delete(3)
+    store.close()
+    assert files_with(path) == set()
+    again = Store(path)
+    again.restore(3)
+    assert {each.id for each in again.conversations()} == {2, 3}
+    again.close()
+
+
+def test_a_removal_that_fails_at_the_end_is_left_to_the_next_start(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_connection: sqlite3.Connection) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    store = Store(path)
+    keep(store, 1, SECRET)
+    store.delete(1)
+    pass_days(path, 31)
+    with monkeypatch.context() as patched:
+        patched.setattr("app.chat.archive.store.text_index.compact", fail)
+        store.close()
+    assert "disk is full" in caplog.text
+    assert files_with(path) == {path.name}, "written in order all the same"
+    Store(path).close()
+    assert files_with(path) == set()
+
+
 def test_a_text_that_was_written_over_leaves_no_byte(path: Path) -> None:
     store = Store(path)
     store.save(ConversationRecord(1), [MessageRecord(1, 1, 0, "assistant", SECRET * 2000, "open")])
