@@ -13,6 +13,7 @@ from engine.errors import Cancelled, InputError
 from engine.loading.allocator import give_back_large_blocks
 from engine.loading.experience import remember_answer
 from engine.loading.good_settings import GoodSettings
+from engine.loading.guarded_context import GuardedContext
 from engine.loading.learned import Learned
 from engine.loading.lessons import LessonsFiles
 from engine.loading.loading import LoadedTarget, draft_dtype, load_planned, load_ready
@@ -25,7 +26,6 @@ from engine.loading.sampled_methods import SAMPLED, sampled_method
 from engine.loading.self_draft import COPY, load_copies
 from engine.model.context import Context
 from engine.model.device import choose_device
-from engine.model.guarded_context import GuardedContext
 from engine.model.probe import require_faithful_tree
 from engine.model.shared_context import SharedContext
 from engine.observing.description import describe_model, describe_residence

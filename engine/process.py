@@ -21,7 +21,7 @@ import psutil
 
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, CoppiceError, InputError
-from engine.model.shortage import shortage_of
+from engine.loading.shortage import shortage_of
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import (

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from app.downloads.control import Wish
-from app.downloads.disk import size_text
 from app.downloads.download import Download
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
 from app.hub.tokens import Tokens
-from app.i18n.durations import time_text
+from app.i18n.units import size_text, time_text
 from app.system import json_text as json
 from app.system.background import start
 

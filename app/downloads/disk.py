@@ -8,6 +8,7 @@ from io import FileIO
 from pathlib import Path
 
 from app.hub.failures import OutOfSpaceError
+from app.i18n.units import size_text
 
 RESERVE_BYTES = 256 << 20  # what is left to everything else on the disk
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
@@ -49,14 +50,6 @@ def out_of_space(folder: Path, missing: int) -> OutOfSpaceError:
         "Free some space, then resume; what has arrived is kept.",
         missing,
     )
-
-
-def size_text(count: float) -> str:
-    """A number of bytes as people read it, such as `1.6 GB`."""
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count:.0f} bytes"
 
 
 Check = Callable[[], None]

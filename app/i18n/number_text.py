@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QLocale
 
-from app.downloads import disk
+from app.i18n import units
 from app.i18n.translation import tr
 
 
@@ -29,4 +29,4 @@ def share_text(share: float) -> str:
 
 def size_text(count: float) -> str:
     """A number of bytes, such as `1.6 GB`, in German `1,6 GB`."""
-    return localised(disk.size_text(count))
+    return localised(units.size_text(count))

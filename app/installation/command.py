@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from app.downloads.disk import size_text
+from app.i18n.units import size_text
 from app.installation.runtime.installation import Installation
 from app.installation.runtime.manager import RuntimeManager, runtime_manager
 from app.installation.runtime.place import Wanted

@@ -9,7 +9,7 @@ PARTS_VARIABLE = "COPPICE_RUNTIME_PARTS"
 """Names a folder of runtime parts made by hand, for work on the first run from a checkout and for tests."""
 
 DRAW = "draw"
-"""The word by which a packaged program, which has no Python to start, is told to be `app.chat.typesetting.drawing_program`."""
+"""The word by which a packaged program, which has no Python to start, is told to be the `drawing_program`."""
 
 
 def is_frozen() -> bool:

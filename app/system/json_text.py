@@ -1,7 +1,7 @@
 """JSON from and for elsewhere: the texts in it are well-formed, so that each can be written and sent anywhere.
 
-In place of Python's `json` everywhere in the application: `from app.system import json_text as json`. JSON can hold half a
-surrogate pair as an escape (`"\\ud83d"`), and UTF-8 cannot: saving such a text would fail.
+In place of Python's `json` everywhere in the application: `from app.system import json_text as json`. JSON can hold
+half a surrogate pair as an escape (`"\\ud83d"`), and UTF-8 cannot: saving such a text would fail.
 """
 
 import json

@@ -11,7 +11,7 @@ from engine.errors import InputError, OutOfMemory
 from engine.loading.good_settings import GoodSettings, Setting
 from engine.loading.loading import plan_target
 from engine.loading.pair import Pair
-from engine.model.shortage import HINT, give_back_memory, shortage_of
+from engine.loading.shortage import HINT, give_back_memory, shortage_of
 from engine.protocol.messages import Event, Loading
 from engine.weights.planning.placement import Plan
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from engine.loading.guarded_context import GuardedContext
 from engine.loading.pair_measurement import PairMeasurement, PairMeasurements
 from engine.model.context import Context
-from engine.model.guarded_context import GuardedContext
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.speculation.method import Method, Sampling
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts

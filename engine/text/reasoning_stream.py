@@ -41,7 +41,7 @@ def signs_of(marks: Marks, vocabulary: Mapping[str, int]) -> dict[int, Sign]:
 
 
 class ReasoningStream:
-    """A `TextStream` that writes `engine.protocol.reasoning.COMMON` where control tokens say that a thought begins or ends.
+    """A `TextStream` that writes `reasoning.COMMON` where control tokens say that a thought begins or ends.
 
     The rest of a control token's header, such as the name of a channel, is no text.
     """

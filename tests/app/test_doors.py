@@ -1,7 +1,7 @@
 """Text is made well-formed at every door: half a surrogate pair never reaches the database, a file or a socket.
 
-The doors are found in the source: JSON that is not read or written by `app.system.json_text`, and a new place that encodes
-text or writes it to a file, fails here until it is looked at.
+The doors are found in the source: JSON that is not read or written by `app.system.json_text`, and a new place that
+encodes text or writes it to a file, fails here until it is looked at.
 """
 
 import ast
@@ -59,14 +59,16 @@ SAFE_WITHOUT = {
     "app/shell/window.py": "base 64",
     "app/library/picker/dialog.py": "base 64",
     "app/system/plain_text.py": "makes texts well-formed",
-    "app/installation/runtime/lock.py": "JSON", "app/installation/runtime/place.py": "JSON", "app/downloads/journal.py": "JSON",
+    "app/installation/runtime/lock.py": "JSON", "app/installation/runtime/place.py": "JSON",
+    "app/downloads/journal.py": "JSON",
     "app/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/engine/round_packing.py": "JSON",
-    "app/settings/store.py": "JSON", "app/shell/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
+    "app/settings/store.py": "JSON",
+    "app/shell/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
     "app/tree/rounds/recording.py": "JSON", "app/tree/rounds/saving.py": "lines of recordings, which are JSON",
     "app/downloads/hub_cache.py": "a commit, from JSON",
     "app/chat/text/text_length.py": "what cannot be encoded is ignored, and the result is a length",
     "app/chat/typesetting/formula_image.py": "a picture made of an answer, whose text is well-formed",
-    "app/chat/archive/exchange.py": "JSON, and Markdown that is made well-formed there; what it reads is parsed as such",
+    "app/chat/archive/exchange.py": "JSON, and Markdown that is made well-formed there; what it reads is parsed so",
     "app/chat/archive/clean_end.py": "numbers as JSON",
     "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",

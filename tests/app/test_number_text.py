@@ -15,7 +15,7 @@ from app.chat.generation.form import GenerationForm
 from app.chat.history.conversation import Ending, Message
 from app.chat.view.figures import FiguresRow
 from app.chat.view.time_popup import TimePopup
-from app.downloads import disk
+from app.i18n import units
 from app.i18n.number_text import Number, localised, share_text, size_text
 from app.i18n.translation import tr
 from app.library.estimates import Terms
@@ -71,7 +71,7 @@ def test_translated_sentences_and_units_are_german() -> None:
     assert tr("{rate:.1f} tokens/s").format(rate=Number(39.84)) == "39,8 Token/s"
     assert (share_text(0.843), size_text(6.64e9)) == ("84 %", "6,6 GB")
     assert parameters_text(7_500_000) == "7,5 M"
-    assert disk.size_text(6.64e9) == "6.6 GB", "a command line speaks English"
+    assert units.size_text(6.64e9) == "6.6 GB", "a command line speaks English"
 
 
 @pytest.mark.usefixtures("german")

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from engine.errors import OutOfMemory
+from engine.loading.guarded_context import GuardedContext
 from engine.model.context import Context
-from engine.model.guarded_context import GuardedContext
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
 from engine.speculation.answer import Answer

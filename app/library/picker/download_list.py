@@ -8,10 +8,10 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from app.downloads.progress import Progress, State
-from app.i18n.durations import time_text
 from app.i18n.known_sentences import translated
 from app.i18n.number_text import share_text, size_text
 from app.i18n.translation import tr
+from app.i18n.units import time_text
 from app.i18n.wording import mark
 from app.library.picker.entry_delegate import tone_color
 from app.library.picker.verdict import Tone

@@ -14,8 +14,8 @@ ROWS = 32  # drawn from at a time: bounds what double precision takes at large v
 class Chance:
     """Two streams of random numbers: what the draft draws, and what the target makes of it.
 
-    Neither is the stream of `engine.speculation.methods.sampling.Uniforms`, whose numbers belong to positions: a method may follow another
-    within an answer, and no number may count twice.
+    Neither is the stream of `sampling.Uniforms`, whose numbers belong to positions: a method may follow another within
+    an answer, and no number may count twice.
     """
 
     def __init__(self, seed: int, device: torch.device) -> None:

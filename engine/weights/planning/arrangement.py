@@ -28,7 +28,7 @@ class Footprint:
 
     On the device: `layers` of the target kept there, its `rest`, `kv` and the `buffers` of a pass, the whole `draft` or
     the copies that draft, the `ring` that others pass through and the `scratch` layer they are decoded into; the
-    `expert_cache`, and the `expert_stack` that experts are lined up in (see `engine.weights.planning.expert_room`). In RAM:
+    `expert_cache`, and the `expert_stack` that experts are lined up in (see `expert_room`). In RAM:
     `ram_layers`, and `transit`, the ring behind the SSD (or, while loading, one layer on its way to the GPU). On SSD:
     `ssd`.
     """

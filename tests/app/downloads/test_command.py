@@ -15,7 +15,7 @@ from app.downloads.command import describe
 from app.downloads.download import Download
 from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
-from app.i18n.durations import time_text
+from app.i18n.units import time_text
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, body_bytes, contents, put_up
 from tests.hub import Hub, drop, stall
 

@@ -6,8 +6,8 @@ from typing import TypeVar
 from torch import Tensor
 
 from engine.errors import OutOfMemory
+from engine.loading.shortage import give_back_memory, shortage_of
 from engine.model.context import Context
-from engine.model.shortage import give_back_memory, shortage_of
 
 FEWER = 4  # times fewer tokens in a pass of a prefill, after one that was too much
 HINT = "Choose a smaller tree or a shorter context, or load the model with less memory for its layers."
