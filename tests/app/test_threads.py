@@ -1,7 +1,7 @@
 """No worker thread ends silently: whatever is raised in it is told, and the next order is served.
 
-The threads are found in the source: one that is not made by `app.system.background`, that has no words for its notice, or
-no proof below fails here.
+The threads are found in the source: one that is not made by `app.system.background`, that has no words for its
+notice, or no proof below fails here.
 """
 
 import ast

@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from app.chat.history.records import HIT_BEGIN, HIT_END, ConversationRecord, SearchHit
-from app.ui.theme import LIGHT
 from PySide6.QtCore import QAbstractItemModel, QPersistentModelIndex, QSize
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
+from app.chat.history.records import HIT_BEGIN, HIT_END, ConversationRecord, SearchHit
 from app.chat.sidebar.delegate import ConversationDelegate
 from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.panel import ConversationsPanel
 from app.chat.sidebar.rows import ChatRow, hit_rows, rows_of
+from app.ui.theme import LIGHT
 
 NOON = 1_790_000_000.0
 HOUR = 3600.0
