@@ -132,7 +132,7 @@ main() {
     run | test | check) ;;
     *) usage >&2 && exit 2 ;;
     esac
-    case $system in MINGW* | MSYS* | CYGWIN*) fail "This script is for Linux and macOS, not for Windows." ;; esac
+    case $system in MINGW* | MSYS* | CYGWIN*) fail "This script is for Linux and macOS. On Windows: packaging\\bootstrap.ps1" ;; esac
     case $command in
     run) run "$@" ;;
     test) run_tests "$@" ;;

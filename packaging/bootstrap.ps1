@@ -1,0 +1,201 @@
+<#
+.SYNOPSIS
+Takes a fresh clone to a running or tested Coppice on Windows: virtual environment, exact versions.
+.DESCRIPTION
+run    set up what is missing, then open Coppice; further arguments go to it (see: run --help)
+test   set up what is missing, then run every check; further arguments go to pytest
+check  say what is there and what is missing, one line each; changes nothing
+
+The counterpart of packaging/bootstrap.sh, for Windows PowerShell 5.1 and PowerShell 7. Start it with
+    powershell -ExecutionPolicy Bypass -File packaging\bootstrap.ps1 run
+.PARAMETER Command
+run, test or check.
+.PARAMETER Arguments
+Go to the application, or to pytest.
+.NOTES
+Environment:
+  PYTHON         the Python to use, 64-bit 3.11 to 3.13 (otherwise the newest that the launcher `py` knows)
+  COPPICE_VENV   the virtual environment (otherwise .venv in this project)
+  COPPICE_TORCH  the build of PyTorch: cpu, cuda or default (otherwise cuda where an NVIDIA driver is, else cpu)
+#>
+[CmdletBinding(PositionalBinding = $false)]
+param(
+    [Parameter(Mandatory, Position = 0)] [ValidateSet('run', 'test', 'check')] [string] $Command,
+    [Parameter(Position = 1, ValueFromRemainingArguments)] [string[]] $Arguments = @()
+)
+
+Set-StrictMode -Version Latest
+$ErrorActionPreference = 'Stop'
+
+$root = (Resolve-Path (Join-Path $PSScriptRoot '..')).Path
+$venv = if ($env:COPPICE_VENV) { $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($env:COPPICE_VENV) }
+else { Join-Path $root '.venv' }
+$python = Join-Path $venv 'Scripts\python.exe'
+$stamp = Join-Path $venv 'coppice-installed' # written when everything is in
+$constraints = Join-Path $root 'packaging\constraints.txt'
+$cudaIndex = 'https://download.pytorch.org/whl/cu130'
+$neededBytes = 9GB # with CUDA; the rest is far less
+
+# Python takes these for its own, wherever they come from.
+Remove-Item Env:PYTHONHOME, Env:PYTHONPATH -ErrorAction SilentlyContinue
+
+function Write-Note([string] $Text) { [Console]::Error.WriteLine("coppice: $Text") }
+
+function Stop-WithError([string] $Text) {
+    Write-Note "error: $Text"
+    exit 1
+}
+
+function Test-Python([string] $Program, [string[]] $Options = @()) {
+    # Whether this is a 64-bit CPython that the project runs on, with what makes environments.
+    $code = 'import ensurepip, sys, venv; raise SystemExit(not ((3, 11) <= sys.version_info < (3, 14) and sys.maxsize > 2**32))'
+    try { & $Program @Options -c $code 2>$null | Out-Null } catch { return $false }
+    return $LASTEXITCODE -eq 0
+}
+
+function Find-Python {
+    # The program and its options, or nothing.
+    if ($env:PYTHON) {
+        if (Test-Python $env:PYTHON) { return , @($env:PYTHON) }
+        return $null
+    }
+    foreach ($version in '3.13', '3.12', '3.11') {
+        if (Test-Python 'py' @("-$version")) { return , @('py', "-$version") }
+    }
+    if (Test-Python 'python') { return , @('python') }
+    return $null
+}
+
+function Get-PythonAdvice {
+    if ($env:PYTHON) { return "PYTHON=$env:PYTHON is not a working 64-bit Python 3.11, 3.12 or 3.13. Give another one, or none." }
+    return 'No working 64-bit Python 3.11, 3.12 or 3.13 was found. Install one (winget install Python.Python.3.13) and start again.'
+}
+
+function Test-Nvidia {
+    $found = Get-Command nvidia-smi -ErrorAction SilentlyContinue
+    if (-not $found) { return $false }
+    & $found.Source -L 2>$null | Out-Null
+    return $LASTEXITCODE -eq 0
+}
+
+function Get-TorchChoice {
+    $choice = $env:COPPICE_TORCH
+    if (-not $choice) { if (Test-Nvidia) { return 'cuda' } else { return 'default' } }
+    if ($choice -notin 'cpu', 'cuda', 'default') {
+        Stop-WithError "COPPICE_TORCH=$choice is not a build of PyTorch. Give cpu, cuda or default."
+    }
+    if ($choice -eq 'cpu') { return 'default' } # PyPI's build for Windows is the one for the processor
+    return $choice
+}
+
+function Get-Fingerprint([string] $Choice) {
+    # What the installed packages depend on; the paths are in it because a moved project must be installed anew.
+    $text = (Get-Content (Join-Path $root 'pyproject.toml') -Raw) + (Get-Content $constraints -Raw) + $root + $venv + $Choice
+    $sha = [Security.Cryptography.SHA256]::Create()
+    try { return [BitConverter]::ToString($sha.ComputeHash([Text.Encoding]::UTF8.GetBytes($text))).Replace('-', '').Substring(0, 32) }
+    finally { $sha.Dispose() }
+}
+
+function Test-Installed([string] $Kind) {
+    if (-not ((Test-Path $python) -and (Test-Path $stamp))) { return $false }
+    $words = (Get-Content $stamp -TotalCount 1) -split ' '
+    if ($words.Count -ne 2 -or $words[1] -ne (Get-Fingerprint (Get-TorchChoice))) { return $false }
+    return $words[0] -eq 'dev' -or $Kind -eq 'run'
+}
+
+function Get-FreeBytes {
+    $drive = New-Object IO.DriveInfo ([IO.Path]::GetPathRoot($venv))
+    return $drive.AvailableFreeSpace
+}
+
+function Invoke-Pip([string[]] $Options) {
+    & $python -m pip --isolated --disable-pip-version-check @Options
+    if ($LASTEXITCODE -ne 0) {
+        Stop-WithError "the packages could not be installed; pip's reason is above. Start again: what is there already is kept."
+    }
+}
+
+function Install-Environment([string] $Kind) {
+    if (-not (Test-Path $python) -and (Get-FreeBytes) -lt $neededBytes) {
+        Stop-WithError "$venv needs 9 GB; less is free. Make room, or set COPPICE_VENV to a folder on another disk."
+    }
+    if (-not (Test-Path $python)) {
+        # Making an environment empties the folder: never one that is somebody's.
+        if ((Test-Path $venv) -and -not (Test-Path (Join-Path $venv 'pyvenv.cfg')) -and (Get-ChildItem $venv -Force)) {
+            Stop-WithError "$venv is not a virtual environment and not empty. Set COPPICE_VENV to another folder."
+        }
+        $found = Find-Python
+        if (-not $found) { Stop-WithError (Get-PythonAdvice) }
+        Write-Note "making $venv"
+        $program, $options = $found
+        & $program @(@($options) + @('-m', 'venv', '--clear', $venv) | Where-Object { $_ })
+        if ($LASTEXITCODE -ne 0) { Stop-WithError "$venv could not be made; the reason is above." }
+    }
+    Remove-Item $stamp -ErrorAction SilentlyContinue
+    Write-Note "installing packages into $venv; this takes some minutes the first time"
+    $choice = Get-TorchChoice
+    if ($choice -eq 'cuda') {
+        $version = (Select-String -Path $constraints -Pattern '^torch==(.+)$').Matches[0].Groups[1].Value
+        Invoke-Pip @('install', '-c', $constraints, '--index-url', $cudaIndex, '--extra-index-url', 'https://pypi.org/simple', "torch==$version+cu130")
+    }
+    Invoke-Pip @('install', '-c', $constraints, 'hatchling', 'editables')
+    $project = if ($Kind -eq 'dev') { "$root[dev]" } else { $root }
+    Invoke-Pip @('install', '-c', $constraints, '--no-build-isolation', '-e', $project)
+    Set-Content -Path $stamp -Value "$Kind $(Get-Fingerprint $choice)"
+}
+
+function Start-Coppice {
+    if (-not (Test-Installed 'run')) { Install-Environment 'run' }
+    # Safe path: a folder named `app` or `engine` where the person happens to stand must not be taken for ours.
+    $env:PYTHONSAFEPATH = '1'
+    & $python -m app @Arguments
+    exit $LASTEXITCODE
+}
+
+function Invoke-Checks {
+    if (-not (Test-Installed 'dev')) { Install-Environment 'dev' }
+    $env:QT_QPA_PLATFORM = 'offscreen'
+    Push-Location $root
+    $failed = @()
+    $checks = [ordered]@{
+        'ruff check'       = @('-m', 'ruff', 'check')
+        'ruff format'      = @('-m', 'ruff', 'format', '--check')
+        'mypy --strict'    = @('-m', 'mypy')
+        'import contracts' = @('-c', 'from importlinter.cli import lint_imports_command; lint_imports_command()')
+        'pytest'           = @('-m', 'pytest', '--numprocesses', 'logical', '--maxprocesses', '4', '--max-worker-restart', '0', '--dist', 'loadfile') + $Arguments
+    }
+    try {
+        foreach ($name in $checks.Keys) {
+            Write-Output "`n== $name"
+            & $python @($checks[$name])
+            if ($LASTEXITCODE -ne 0) { $failed += $name }
+        }
+    }
+    finally { Pop-Location }
+    Write-Output "`n== summary"
+    foreach ($name in $checks.Keys) { Write-Output ('{0,-8} {1}' -f $(if ($name -in $failed) { 'FAILED' } else { 'ok' }), $name) }
+    exit [int]($failed.Count -gt 0)
+}
+
+function Show-State {
+    $lacking = $false
+    $found = Find-Python
+    if (Test-Path $python) { Write-Output "ok       virtual environment: $venv" }
+    elseif ($found) { Write-Output "ok       Python: $($found -join ' ')"; Write-Output "missing  virtual environment: $venv; 'run' and 'test' make it"; $lacking = $true }
+    else { Write-Output "missing  $(Get-PythonAdvice)"; $lacking = $true }
+    if (Test-Installed 'dev') { Write-Output 'ok       packages: installed, for running and testing' }
+    elseif (Test-Installed 'run') { Write-Output "ok       packages: installed, for running; 'test' adds its own" }
+    else { Write-Output "missing  packages: 'run' and 'test' install them"; $lacking = $true }
+    foreach ($model in 'demo-target', 'demo-draft') {
+        if (Test-Path (Join-Path $root "resources\models\$model\model.safetensors")) { Write-Output "ok       embedded model: $model" }
+        else { Write-Output "missing  embedded model: resources\models\$model has no weights; clone the project again"; $lacking = $true }
+    }
+    if (Test-Nvidia) { Write-Output 'ok       NVIDIA driver' } else { Write-Output 'note     no NVIDIA driver: models compute on the CPU' }
+    exit [int]$lacking
+}
+
+switch ($Command) {
+    'run' { Start-Coppice }
+    'test' { Invoke-Checks }
+    'check' { Show-State }
+}

@@ -1,0 +1,50 @@
+"""The scripts and files that start the checks on each system run the same checks."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SHELL = "".join((ROOT / "packaging" / name).read_text("utf-8") for name in ("bootstrap.sh", "packages.sh"))
+POWERSHELL = (ROOT / "packaging/bootstrap.ps1").read_text("utf-8")
+WORKFLOW = (ROOT / ".github/workflows/checks.yml").read_text("utf-8")
+
+
+def steps_of_shell() -> dict[str, list[str]]:
+    """Each step of `bootstrap.sh test` with the words that Python gets; its `"$@"` is left out."""
+    found = re.findall(r'^ +step "([^"]+)" "\$py" (.+)$', SHELL, re.MULTILINE)
+    steps = {name: re.findall(r"'[^']*'|[^\s\"]+", words.replace(' "$@"', "")) for name, words in found}
+    return {name: [word.strip("'") for word in words] for name, words in steps.items()}
+
+
+def steps_of_powershell() -> dict[str, list[str]]:
+    """The same of `bootstrap.ps1 test`."""
+    found = re.findall(r"^ +'([^']+)' += @\((.+)\)(?: \+ \$Arguments)?$", POWERSHELL, re.MULTILINE)
+    return {name: re.findall(r"'([^']*)'", words) for name, words in found}
+
+
+def test_windows_runs_the_checks_that_the_other_systems_run() -> None:
+    shell = {name: words for name, words in steps_of_shell().items() if name != "mypy --strict, model scripts"}
+    assert len(shell) == 5
+    assert steps_of_powershell() == shell
+
+
+@pytest.mark.parametrize("command", ["run", "test", "check"])
+def test_both_scripts_know_the_same_commands(command: str) -> None:
+    assert re.search(rf"^\s+{command}\) ", SHELL, re.MULTILINE)
+    assert re.search(rf"^\s+'{command}' \{{", POWERSHELL, re.MULTILINE)
+
+
+def test_both_scripts_read_the_same_environment() -> None:
+    for name in ("COPPICE_VENV", "COPPICE_TORCH"):
+        assert f"${{{name}:-" in SHELL
+        assert f"$env:{name}" in POWERSHELL
+
+
+def test_the_matrix_has_every_system_and_calls_the_scripts() -> None:
+    systems = re.search(r"^ +system: \[(.+)\]$", WORKFLOW, re.MULTILINE)
+    assert systems is not None
+    assert {name.split("-")[0] for name in systems[1].split(", ")} == {"ubuntu", "windows", "macos"}
+    assert "run: bash packaging/bootstrap.sh test" in WORKFLOW
+    assert "run: ./packaging/bootstrap.ps1 test" in WORKFLOW
