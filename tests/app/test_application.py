@@ -129,7 +129,7 @@ def test_types_are_made_when_qt_is_imported_not_in_the_middle_of_something() -> 
     assert done.stdout.split()[-1] == "True"
 
 
-def test_importing_the_application_loads_nothing_of_the_engine_but_the_counter() -> None:
+def test_importing_the_application_loads_nothing_of_the_engine_but_its_protocol() -> None:
     late = "from importlib import import_module; from app.shell.afterwards import LATER; [*map(import_module, LATER)]"
     code = f"import json, sys, app.main, app.shell.building; {late}; print(json.dumps([each for each in sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -137,6 +137,7 @@ def test_importing_the_application_loads_nothing_of_the_engine_but_the_counter()
     assert {each for each in modules if each.split(".")[0] == "engine"} == {
         "engine",
         "engine.errors",
+        "engine.protocol",
         "engine.protocol.messages",
         "engine.protocol.options",
         "engine.protocol.reasoning",

@@ -13,7 +13,6 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PACKAGING = ROOT / "packaging"
-COUNTER = ("errors", "options", "residence", "watching", "reasoning", "messages")
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "bitsandbytes", "accelerate"}
 
 
@@ -30,8 +29,8 @@ def imported(path: Path) -> set[str]:
 
 def of_the_window() -> set[str]:
     """Those of the application, and of the part of the engine that it knows."""
-    files = [*(ROOT / "app").rglob("*.py"), *(ROOT / "engine" / f"{name}.py" for name in COUNTER)]
-    return set().union(*(imported(path) for path in files if path.is_file()))
+    known = [ROOT / "engine" / "errors.py", *(ROOT / "engine" / "protocol").rglob("*.py")]
+    return set().union(*(imported(path) for path in [*(ROOT / "app").rglob("*.py"), *known]))
 
 
 def lines_of(name: str) -> set[str]:
