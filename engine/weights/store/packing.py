@@ -12,8 +12,9 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from engine.errors import ModelError
+from engine.files import replaced_atomically
 from engine.panics import Panic, no_panic
-from engine.weights.store.atomic_file import drop_from_cache, replaced_atomically
+from engine.weights.store.disk import drop_from_cache
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
 
 PREFIX_BYTES = 8  # the length of the table, a little-endian uint64
@@ -52,6 +53,8 @@ def write_layer(path: Path, index: int, tensors: Mapping[str, Tensor], codec: st
             file.write(piece)
             hashed.result()
         nbytes = file.tell()
+    with path.open("rb") as file:
+        drop_from_cache(file.fileno())
     return PackedLayer(_layout(path, index, codec, len(head), nbytes, stored), nbytes, digest.hexdigest())
 
 
