@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from engine.errors import ModelError
+from engine.number_types import computed_types
 from engine.weights.codecs.compressible import require_finite, stored_tensor
-
-NUMBER_TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 class Plain:
@@ -18,7 +17,7 @@ class Plain:
 
     def outline(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:
         """See `Codec.outline`."""
-        if dtype not in NUMBER_TYPES:
+        if dtype not in computed_types().values():
             raise ModelError(
                 f"The weight '{name}' holds numbers of type {str(dtype).removeprefix('torch.')}.",
                 "Take a checkpoint in float32, bfloat16 or float16.",
