@@ -18,7 +18,7 @@ from engine.model.sizes import LayerSizes, ModelSizes, model_sizes
 from engine.model.stored_weights import StoredWeight
 from engine.number_types import COMPUTED, torch_types
 from engine.protocol.options import AUTO_ROOM, SELF_DRAFT, LoadOptions
-from engine.weights.codecs.quantise import stored_bytes
+from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates
 from engine.weights.planning.memory import memory_now

@@ -11,7 +11,7 @@ from engine.errors import InputError
 from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import CONFIG, Checkpoint
 from engine.number_types import COMPUTED, computed_types
-from engine.weights.codecs.quantise import codec_named
+from engine.weights.codecs.codec import codec_named
 from engine.weights.store.fingerprint import fingerprint
 from engine.weights.store.manifest import Recipe
 from engine.weights.store.prepared import folder_name
