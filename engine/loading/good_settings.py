@@ -22,8 +22,7 @@ from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint
 from engine.protocol.options import LoadOptions
 from engine.speculation.tuning.tree_limit import MOST_PATIENCE, PATIENCE
-from engine.weights.planning.machine import Memory
-from engine.weights.planning.verdict import gib
+from engine.weights.planning.machine import Memory, gib
 
 NAME = "memory.json"
 VERSION = 1

@@ -20,8 +20,7 @@ from engine.number_types import COMPUTED, torch_types
 from engine.protocol.options import AUTO_ROOM, SELF_DRAFT, LoadOptions
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
-from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates
-from engine.weights.planning.memory import memory_now
+from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
 from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, Workload
 from engine.weights.planning.placement import Override, Plan, plan
 from engine.weights.store.layout import round_up
