@@ -59,7 +59,7 @@ from engine.speculation.witness import Witness
 from engine.stats import Stopwatch
 from engine.text.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
 from engine.text.tokenizer import Tokenizer
-from engine.weights.planning.memory import memory_now
+from engine.weights.planning.machine import memory_now
 from engine.weights.planning.needs import Workload
 from engine.weights.planning.placement import Plan
 

@@ -8,8 +8,9 @@ from app.downloads.destination import remove_if_empty
 from app.downloads.disk import Check, is_full
 from app.hub.place import HubPlace
 from app.hub.plan import RemoteFile
-from app.system.files import sync_folder, write_atomically
+from app.system.files import write_private
 from app.system.private_files import make_shared, share
+from engine.files import sync_folder
 
 
 class CacheDestination:
@@ -58,7 +59,7 @@ class CacheDestination:
         """Let the branch point to the commit."""
         if self._ref is not None:
             make_shared(self._ref.parent)
-            write_atomically(self._ref, self._commit.encode())
+            write_private(self._ref, self._commit.encode())
             share(self._ref)
 
     def clear(self, files: tuple[RemoteFile, ...]) -> None:

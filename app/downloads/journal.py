@@ -10,7 +10,7 @@ from app.downloads.progress import Request
 from app.hub.names import is_repo_id, is_revision, is_writable
 from app.hub.plan import Plan, RemoteFile
 from app.system import json_text as json
-from app.system.files import write_atomically
+from app.system.files import write_private
 
 _log = logging.getLogger(__name__)
 _VERSION = 1
@@ -47,7 +47,7 @@ class Journal:
         stored = {"version": _VERSION, "downloads": [asdict(each) for each in entries]}
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, json.dumps(stored, indent=1).encode())
+            write_private(self._path, json.dumps(stored, indent=1).encode())
         except OSError as error:
             _log.warning("The list of downloads cannot be written to %s: %s", self._path, error)
 

@@ -12,7 +12,7 @@ from app.settings.old_settings import renewed
 from app.settings.preferences import Preferences
 from app.system import json_text as json
 from app.system.addresses import split_password
-from app.system.files import write_atomically
+from app.system.files import write_private
 from engine.errors import InputError
 from engine.protocol.options import EMBEDDED, GenerateOptions, LoadOptions, Place, SamplingOptions, SpeculationOptions
 
@@ -163,7 +163,7 @@ class SettingsFile:
     def _write(self) -> None:
         document = {**self._foreign, "version": VERSION, **asdict(self.current)}
         try:
-            write_atomically(self._path, (json.dumps(document, indent=2) + "\n").encode())
+            write_private(self._path, (json.dumps(document, indent=2) + "\n").encode())
         except OSError as error:
             _log.warning("The settings could not be written to %s: %s", self._path, error)
 
@@ -193,7 +193,7 @@ def _read(path: Path) -> dict[str, Any]:
         copy, content = path.with_suffix(f".v{version}.json"), dict(stored)
         _without_passwords(content)
         try:
-            write_atomically(copy, (json.dumps(content, indent=2) + "\n").encode())
+            write_private(copy, (json.dumps(content, indent=2) + "\n").encode())
             _log.warning("The settings are of another version of Coppice; %s is a copy of them", copy)
         except OSError as error:
             _log.warning("The settings of another version could not be copied: %s", error)

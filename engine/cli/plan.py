@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli import values
 from engine.protocol.options import DEVICES, EMBEDDED, PLACES, WEIGHTS, LoadOptions, SpeculationOptions
+from engine.weights.planning.machine import gib
 from engine.weights.planning.placement import Override
-from engine.weights.planning.verdict import gib
 
 if TYPE_CHECKING:
     import torch
@@ -107,7 +107,7 @@ def _document(
 
     `measured_at` is null where the rates are assumed, `last_answer` where this pair has not written any yet.
     """
-    from engine.weights.planning.memory import process_bytes  # noqa: PLC0415
+    from engine.weights.planning.machine import process_bytes  # noqa: PLC0415
 
     taken, room, forecast = found.bytes, found.room, found.forecast
     return {

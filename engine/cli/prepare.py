@@ -56,7 +56,7 @@ def prepared(arguments: argparse.Namespace) -> None:
     """List the cache, or check or delete one of its models. Raises `CoppiceError` for a name that is not there."""
     from engine.cancellation import Cancellation  # noqa: PLC0415
     from engine.loading.loading import cache_folder  # noqa: PLC0415
-    from engine.weights.planning.verdict import gib  # noqa: PLC0415
+    from engine.weights.planning.machine import gib  # noqa: PLC0415
     from engine.weights.store.prepared import delete_prepared, list_prepared, verify  # noqa: PLC0415
 
     cache = cache_folder(LoadOptions())

@@ -15,7 +15,7 @@ from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage, Finished, Loaded, Loading, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.text.prompt import Prompt
-from engine.weights.planning.memory import process_bytes
+from engine.weights.planning.machine import process_bytes
 
 
 @dataclass(slots=True)

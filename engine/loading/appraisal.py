@@ -20,8 +20,7 @@ from engine.model.sizes import ModelSizes, model_sizes
 from engine.model.source import ModelRole, find_folder
 from engine.protocol.messages import Appraise, Appraised, LayersAt
 from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
-from engine.weights.planning.machine import Memory
-from engine.weights.planning.memory import memory_now
+from engine.weights.planning.machine import Memory, memory_now
 from engine.weights.planning.placement import Override, Plan
 
 LIBRARY_BYTES = 450 << 20  # torch and transformers, where they could not be weighed alone

@@ -15,15 +15,14 @@ from typing import Any
 
 import torch
 
+from engine.files import replaced_atomically
 from engine.loading.loading import cache_root
 from engine.loading.pair import Pair
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint
 from engine.protocol.options import LoadOptions
 from engine.speculation.tuning.tree_limit import MOST_PATIENCE, PATIENCE
-from engine.weights.planning.machine import Memory
-from engine.weights.planning.verdict import gib
-from engine.weights.store.atomic_file import replaced_atomically
+from engine.weights.planning.machine import Memory, gib
 
 NAME = "memory.json"
 VERSION = 1

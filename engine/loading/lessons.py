@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from engine.files import replaced_atomically
 from engine.loading.loading import cache_root
 from engine.loading.pair import Pair
 from engine.loading.pair_measurement import names_of, placement_of
@@ -17,7 +18,6 @@ from engine.protocol.options import GenerateOptions
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.speculation.methods.calibration import Calibration
 from engine.speculation.tuning.prospect import Prospects
-from engine.weights.store.atomic_file import replaced_atomically
 
 VERSION = 4
 LARGEST_FILE = 1 << 20  # bytes; one of ours has some 20,000

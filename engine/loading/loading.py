@@ -20,7 +20,7 @@ from engine.model.network import Network
 from engine.model.skeleton import Skeleton, build_skeleton
 from engine.protocol.messages import Loading
 from engine.protocol.options import SELF_DRAFT, LoadOptions
-from engine.weights.codecs.quantise import codec_named
+from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.placement import Override, Plan
 from engine.weights.store.layout import LayerLayout

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.weights.codecs.quantise import codec_named
+from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.pace import Pace
 from engine.weights.store.disk import DiskReader

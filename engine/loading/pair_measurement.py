@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import InputError
+from engine.files import replaced_atomically
 from engine.loading.loading import cache_root
 from engine.loading.pair import Pair
 from engine.loading.preparation import source_fingerprint
 from engine.protocol.options import NO_DRAFT, SELF_DRAFT, SamplingOptions
 from engine.speculation.trees.acceptance_vector import AcceptanceVector, checked
 from engine.speculation.tuning.tree_size import PassTimes
-from engine.weights.store.atomic_file import replaced_atomically
 
 VERSION = 1
 AGAIN = "Measure it with `bench --calibrate`."

@@ -16,11 +16,11 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.sizes import LayerSizes, ModelSizes, model_sizes
 from engine.model.stored_weights import StoredWeight
+from engine.number_types import COMPUTED, torch_types
 from engine.protocol.options import AUTO_ROOM, SELF_DRAFT, LoadOptions
-from engine.weights.codecs.quantise import stored_bytes
+from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
-from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates
-from engine.weights.planning.memory import memory_now
+from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
 from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, Workload
 from engine.weights.planning.placement import Override, Plan, plan
 from engine.weights.store.layout import round_up
@@ -30,7 +30,6 @@ AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
 AUTO_WIDE_ROOM = 1024  # the same as AUTO_ROOM, where that promises more
 EXPERTS = ".experts."
 SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
-NUMBERS = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 
 # Tokens per pass against budget, of Llama 2 7B and 70B on MTBench at temperature .6, as SpecExec publishes them (arXiv
 # 2406.02532). A guess for other pairs, until their own figure is known.
@@ -222,8 +221,8 @@ def _stacked(weights: Iterable[StoredWeight]) -> Iterator[tuple[str, tuple[int, 
 
 def _is_converted(weight: StoredWeight) -> bool:
     """Whether the network holds it in another form: packed numbers unpacked, single experts stacked."""
-    return weight.dtype not in NUMBERS or SINGLE_EXPERT.search(weight.name) is not None
+    return weight.dtype not in COMPUTED.values() or SINGLE_EXPERT.search(weight.name) is not None
 
 
 def _own_type(weight: StoredWeight) -> torch.dtype:
-    return NUMBERS.get(weight.dtype, torch.bfloat16)
+    return torch_types()[weight.dtype] if weight.dtype in COMPUTED.values() else torch.bfloat16

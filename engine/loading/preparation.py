@@ -10,8 +10,8 @@ from engine.cancellation import Cancellation
 from engine.errors import InputError
 from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import CONFIG, Checkpoint
-from engine.model.device import DTYPES
-from engine.weights.codecs.quantise import codec_named
+from engine.number_types import COMPUTED, computed_types
+from engine.weights.codecs.codec import codec_named
 from engine.weights.store.fingerprint import fingerprint
 from engine.weights.store.manifest import Recipe
 from engine.weights.store.prepared import folder_name
@@ -35,12 +35,12 @@ def storage(weights: str, checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
 
     Compressed weights are made from the checkpoint's own numbers.
     """
-    if weights in DTYPES:
-        return "plain", DTYPES[weights]
+    if weights in COMPUTED:
+        return "plain", computed_types()[weights]
     if weights in COMPRESSED:
         own = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
-        return weights, DTYPES.get(own, torch.bfloat16)
-    raise InputError(f"Weights '{weights}' cannot be prepared.", "Choose one of " + ", ".join((*COMPRESSED, *DTYPES)))
+        return weights, computed_types().get(own, torch.bfloat16)
+    raise InputError(f"Weights '{weights}' cannot be prepared.", "Choose one of " + ", ".join((*COMPRESSED, *COMPUTED)))
 
 
 def prepare_model(

@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.files import replaced_atomically
 from engine.weights.planning.machine import Rates
 from engine.weights.planning.pace import Pace
-from engine.weights.store.atomic_file import replaced_atomically
 
 Found = TypeVar("Found")
 

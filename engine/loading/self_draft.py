@@ -12,7 +12,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.twin import build_twin
 from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions
-from engine.weights.codecs.quantise import codec_named
+from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.streaming.lane import CudaLane
 from engine.weights.streaming.layer_stream import LayerStream

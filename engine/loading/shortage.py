@@ -6,8 +6,7 @@ import re
 import sys
 
 from engine.errors import OutOfMemory
-from engine.weights.planning.memory import memory_now
-from engine.weights.planning.verdict import gib
+from engine.weights.planning.machine import gib, memory_now
 
 # What torch's allocators, the CUDA libraries, oneDNN (which finds no memory for its code) and bitsandbytes say. They
 # raise RuntimeError or a kind of it.

@@ -4,8 +4,8 @@ import torch
 
 from engine.errors import InputError
 from engine.model.checkpoint import Checkpoint
+from engine.number_types import computed_types
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 FLOAT32_ON_CPU_BYTES = 2 << 30  # up to this size a CPU runs float32, exact and as fast as bfloat16
 
 
@@ -24,8 +24,8 @@ def choose_device(name: str) -> torch.device:
 def choose_dtype(weights: str, checkpoint: Checkpoint, device: torch.device) -> torch.dtype:
     """The number type called `weights`; `auto` is the checkpoint's own, but float32 for small models on a CPU."""
     if weights != "auto":
-        return DTYPES[weights]
+        return computed_types()[weights]
     if device.type == "cpu" and checkpoint.parameters * 4 <= FLOAT32_ON_CPU_BYTES:
         return torch.float32
     own = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
-    return DTYPES.get(own, torch.bfloat16)
+    return computed_types().get(own, torch.bfloat16)

@@ -10,25 +10,18 @@ from torch import Tensor
 from engine.errors import ModelError
 from engine.model.json_file import reason
 from engine.model.safetensors_header import TensorInfo
+from engine.number_types import torch_types
 
 PIECE_BYTES = 16 << 20  # read and converted at once: bounds the memory beside the tensor itself
-
-NUMBERS = {
-    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "U16": torch.uint16, "I16": torch.int16,
-    "U32": torch.uint32, "I32": torch.int32, "U64": torch.uint64, "I64": torch.int64,
-    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "F8_E8M0": torch.float8_e8m0fnu,
-    "F8_E4M3FNUZ": torch.float8_e4m3fnuz, "F8_E5M2FNUZ": torch.float8_e5m2fnuz,
-    "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64, "C64": torch.complex64,
-}  # fmt: skip
 
 
 def stored_dtype(info: TensorInfo) -> torch.dtype:
     """The torch type of the numbers as they are stored; raises `ModelError` for one that torch does not have."""
-    if info.dtype not in NUMBERS:
+    if info.dtype not in torch_types():
         raise ModelError(
             f"{info.shard} holds numbers of the type {info.dtype}, which cannot be used.", "Choose another."
         )
-    return NUMBERS[info.dtype]
+    return torch_types()[info.dtype]
 
 
 @dataclass(frozen=True, slots=True)

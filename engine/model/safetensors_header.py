@@ -9,6 +9,7 @@ from typing import BinaryIO, TypeGuard
 
 from engine.errors import ModelError
 from engine.model.json_file import reason, shown
+from engine.number_types import BITS
 
 # The length of the table stands before it as a little-endian uint64.
 PREFIX_BYTES = 8
@@ -19,13 +20,6 @@ MIN_BYTES_PER_BRACKET = 8
 BRACKET_SLACK_BYTES = 1 << 20
 MAX_DIMENSIONS = 16
 MAX_SIZE = 2**63 - 1
-
-BITS = {
-    "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64, "I64": 64,
-    "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
-    "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
-    "F16": 16, "BF16": 16, "F32": 32, "F64": 64, "C64": 64,
-}  # fmt: skip
 
 FETCH_AGAIN = "It is damaged or was not downloaded completely: download it again."
 

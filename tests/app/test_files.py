@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from app.system import files, private_files
-from app.system.files import Replacement, write_atomically, write_chosen
+import app
+from app.system import private_files
+from app.system.files import write_chosen, write_private
+from engine import files
+from engine.files import Replacement, write_atomically
 
-APP = Path(files.__file__).parent
-WRITERS = [write_atomically, write_chosen]
+APP = Path(app.__file__).parent
+WRITERS = [write_atomically, write_private, write_chosen]
 
 
 def refuse(*_: object, **__: object) -> None:
@@ -52,7 +55,7 @@ def test_a_file_is_written_and_replaced(tmp_path: Path, write: Callable[[Path, b
 
 def test_what_lies_where_it_is_written_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("somebody's")
-    (tmp_path / f"notes.{os.getpid()}.tmp").symlink_to(tmp_path / "victim")
+    (tmp_path / f"notes.{os.getpid()}.part").symlink_to(tmp_path / "victim")
     write_atomically(tmp_path / "notes", b"new")
     assert (tmp_path / "victim").read_text() == "somebody's"
     assert (tmp_path / "notes").read_bytes() == b"new"
@@ -65,11 +68,11 @@ def test_what_a_killed_process_left_half_written_goes_and_what_a_living_one_writ
 ) -> None:
     ended = subprocess.Popen([sys.executable, "-S", "-c", "pass"])
     ended.wait()
-    (tmp_path / f"wanted.json.{ended.pid}.tmp").write_text("half")
-    (tmp_path / f"wanted.json.{os.getppid()}.tmp").write_text("being written")
+    (tmp_path / f"wanted.json.{ended.pid}.part").write_text("half")
+    (tmp_path / f"wanted.json.{os.getppid()}.part").write_text("being written")
     act(tmp_path / "wanted.json")
     (tmp_path / "wanted.json").unlink(missing_ok=True)
-    assert [each.name for each in tmp_path.iterdir()] == [f"wanted.json.{os.getppid()}.tmp"]
+    assert [each.name for each in tmp_path.iterdir()] == [f"wanted.json.{os.getppid()}.part"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes and links")
@@ -80,7 +83,7 @@ def test_own_files_are_private_and_chosen_ones_are_as_the_person_has_them(
         return stat.S_IMODE(path.stat().st_mode)
 
     monkeypatch.setattr(private_files._Umask, "own", 0o027)  # as `become_private` finds it
-    write_atomically(tmp_path / "private", b"")
+    write_private(tmp_path / "private", b"")
     write_chosen(tmp_path / "chosen", b"")
     (tmp_path / "shared").touch(0o666)
     (tmp_path / "shared").chmod(0o664)
@@ -113,20 +116,25 @@ def test_a_file_that_another_program_holds_for_a_moment_is_replaced_on_windows(
 
 # Each with the reason why a half-written file does no harm there.
 IN_PLACE = {
-    "chat/drawing_program.py": "a pipe to the window",
+    "drawing_program.py": "a pipe to the window",
+    "process.py": "a log, which grows, and a setting of the kernel",
+    "bench.py": "a place that a person gave, which may be a pipe",
+    "generate.py": "a place that a person gave, which may be a pipe",
+    "tokenizer_stage.py": "a temporary folder of one process",
     "files.py": "it is how the others are written",
-    "library/hub/facts.py": "a temporary folder that is renamed when it is whole",
-    "lifecycle/crash.py": "a report has a name of its own, and the fault handler needs an open file",
-    "runtime/child.py": "what a program prints while it runs",
-    "runtime/wheels.py": "a copy in the folder of an installation, which is checked, and removed if it did not end",
-    "tree/recording.py": "written by tests only",
+    "facts.py": "a temporary folder that is renamed when it is whole",
+    "crash.py": "a report has a name of its own, and the fault handler needs an open file",
+    "child.py": "what a program prints while it runs",
+    "wheels.py": "a copy in the folder of an installation, which is checked, and removed if it did not end",
+    "recording.py": "written by tests only",
 }
 _WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|os\.replace\(|open\((\w+, )?["'][wx]|fdopen\(.*["'][wx]b["']""")
 
 
 def test_no_other_place_writes_a_whole_file() -> None:
-    """Whoever does, does so through `app.system.files`, or is named above with the reason."""
-    found = {str(each.relative_to(APP)) for each in APP.rglob("*.py") if _WRITES.search(each.read_text("utf-8"))}
+    """Others do it through `engine.files`, or are named above with the reason."""
+    sources = [path for folder in (APP, Path(files.__file__).parent) for path in folder.rglob("*.py")]
+    found = {path.name for path in sources if _WRITES.search(path.read_text("utf-8"))}
     assert found == set(IN_PLACE)
 
 

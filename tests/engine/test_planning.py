@@ -17,8 +17,9 @@ from engine.model import context as context_room
 from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.model.device import DTYPES, choose_dtype
+from engine.model.device import choose_dtype
 from engine.model.sizes import model_sizes
+from engine.number_types import computed_types
 from engine.protocol.options import SpeculationOptions
 from engine.speculation.methods import specexec
 from engine.weights.planning import needs as needs_room
@@ -44,7 +45,7 @@ def saved(folder: Path, family: str, dtype: torch.dtype = torch.bfloat16, **over
 def kept_bytes(checkpoint: Checkpoint, weights: str, prepared: Path) -> list[int]:
     """Every layer's buffer, streamed from the shards where that can be, else from prepared files."""
     if weights not in COMPRESSED:
-        blueprint = draw_blueprint(checkpoint, DTYPES[weights])
+        blueprint = draw_blueprint(checkpoint, computed_types()[weights])
         places = [blueprint.one_to_one(index) for index in range(len(blueprint))]
         layouts = [layout_of_shards(index, place) for index, place in enumerate(places) if place]
         if len(layouts) == len(blueprint):

@@ -12,7 +12,7 @@ from engine.cancellation import Cancellation
 from engine.errors import Cancelled, InputError, ModelError
 from engine.loading.preparation import prepare_model, prepared_folder, source_fingerprint, storage
 from engine.model.checkpoint import Checkpoint, open_checkpoint
-from engine.weights.codecs.quantise import codec_named
+from engine.weights.codecs.codec import codec_named
 from engine.weights.store.prepared import open_prepared
 from tests.campaigns.extent import is_whole
 from tests.engine.resident import load_resident

@@ -8,7 +8,8 @@ crash, a kill and a power cut leave no mark, and a file that came from elsewhere
 from pathlib import Path
 
 from app.system import json_text as json
-from app.system.files import remove, write_atomically
+from app.system.files import write_private
+from engine.files import remove
 
 
 def take(path: Path) -> bool:
@@ -27,7 +28,7 @@ def take(path: Path) -> bool:
 
 def leave(path: Path) -> None:
     """The database is closed, and everything is in it. Raises `OSError`; then the next start checks it."""
-    write_atomically(_mark(path), _state(path).encode())
+    write_private(_mark(path), _state(path).encode())
 
 
 def _mark(path: Path) -> Path:

@@ -19,7 +19,8 @@ from typing import Any
 
 from app.installation.runtime.failures import OccupiedError
 from app.system import json_text as json
-from app.system.files import remove, sync_folder, write_atomically
+from app.system.files import write_private
+from engine.files import remove, sync_folder
 
 _log = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ class RuntimePlace:
             remove(self.folder / "wanted.json")
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.folder / "wanted.json", json.dumps(asdict(wanted)).encode())
+            write_private(self.folder / "wanted.json", json.dumps(asdict(wanted)).encode())
 
     # ---- making one -------------------------------------------------------------------------------------------------
 
@@ -146,7 +147,7 @@ class RuntimePlace:
         about |= {"python": made.python.relative_to(staging).as_posix(), "wheels": made.wheels}
         about["sees_card"] = made.sees_card
         self._sync()
-        write_atomically(staging / _MARKER, json.dumps(about).encode())
+        write_private(staging / _MARKER, json.dumps(about).encode())
         target = self.folder / f"{made.build}-{made.fingerprint}-{staging.name.removeprefix(_STAGING)}"
         staging.rename(target)
         sync_folder(self.folder)
@@ -161,7 +162,7 @@ class RuntimePlace:
         return None
 
     def _activate(self, folder: Path) -> Installed:
-        write_atomically(self.folder / "active.json", json.dumps({"folder": folder.name}).encode())
+        write_private(self.folder / "active.json", json.dumps({"folder": folder.name}).encode())
         sync_folder(self.folder)
         found = self.installed()
         assert found is not None

@@ -16,7 +16,7 @@ from app.hub.facts import ModelFacts
 from app.hub.trouble import unusable
 from app.i18n.translation import tr
 from app.system import json_text as json
-from app.system.files import write_atomically
+from app.system.files import write_private
 from app.system.hostile_json import count, parse_object
 from app.system.stop import Stop
 
@@ -137,7 +137,7 @@ class VocabularyBook:
         newest = dict(list(self._load().items())[-_MOST_KNOWN:])
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, json.dumps(newest).encode())
+            write_private(self._path, json.dumps(newest).encode())
         except OSError as error:
             _log.warning("the fingerprints of vocabularies could not be kept: %s", error)
 

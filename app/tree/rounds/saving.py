@@ -7,9 +7,10 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.system.files import Replacement
+from app.system.files import chosen_replacement
 from app.tree.rounds.player import Player
 from app.tree.rounds.recording import recording_line
+from engine.files import Replacement
 
 _SLICE_SECONDS = 0.015
 _AGAIN_MS = 15  # until what is on its way is looked for again
@@ -42,7 +43,7 @@ class Saving(QObject):
         self._next = self._written = 0
         self._count = len(self._player.history)
         try:
-            self._file = Replacement.chosen(path)
+            self._file = chosen_replacement(path)
         except OSError as error:
             self._fail(error)
             return

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from engine.weights.codecs.compressible import chunk_weights, is_compressible, require_finite, stored_tensor
-from engine.weights.codecs.plain import Plain
+from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor
 
 LEVELS = 127.0
 PER_LEVEL = 7.874015718698502e-3  # 1 / 127 as bitsandbytes has it: float32 products agree to the last bit

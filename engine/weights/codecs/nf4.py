@@ -1,22 +1,39 @@
 """4.13 bits a weight: NormalFloat4 in blocks of 64, the bytes of bitsandbytes' `quantize_4bit`.
 
-Dettmers et al. 2023, "QLoRA", arXiv 2305.14314. Transport compression only: nothing is ever computed in 4 bits.
+Dettmers et al. 2023, "QLoRA", arXiv 2305.14314. Transport compression only: nothing is ever computed in 4 bits. The
+absmax of every block takes 8 bits instead of 32 (section 3, bitsandbytes' `compress_statistics=True`): the mean is
+taken off and kept, the rest is rounded to Dettmers' dynamic 8-bit numbers (arXiv 1511.04561), 256 to a scale.
+
+Codes become weights by table on any device, by bitsandbytes' kernel on CUDA, with the same bits either way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from math import prod
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from engine.weights.codecs.compressible import chunk_weights, is_compressible, require_finite, stored_tensor
-from engine.weights.codecs.double_quantisation import compress, groups_of, restore
-from engine.weights.codecs.nf4_unpacking import BLOCK, LEVELS, unpacking_for
-from engine.weights.codecs.plain import Plain
+from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor
 
+BLOCK = 64  # weights that share an absmax
+KERNEL_WEIGHTS = 1 << 30  # per call: the kernel counts in 32 bits
+LEVELS = torch.tensor([
+    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
+    -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
+    0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+    0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+])  # fmt: skip
 MIDPOINTS = ((LEVELS[:-1] + LEVELS[1:]) / 2).tolist()
-SMALLEST_ABSMAX = 1e-38  # keeps 1 / absmax finite; a block of zeros stays zero
+TINY = 1e-38  # an absmax or a scale of which 1 / x is finite; a block of zeros stays zero
 CODES, ABSMAX, SCALES, OFFSET = ".nf4", ".absmax", ".absmax_scale", ".absmax_offset"
+GROUP = 256  # absmax values that share a scale
+GRID = 65535  # bitsandbytes rounds to this many steps of [-1, 1] first and looks the rest up; so must we
+
+Unpack = Callable[[Tensor, Tensor, Tensor], None]
+"""(codes int16 [weights / 4], absmax float32 [weights / 64], out [weights]), flat and on one device: writes level times
+absmax, multiplied in float32 and rounded once to `out`'s number type."""
 
 
 class Nf4(Plain):
@@ -45,7 +62,7 @@ class Nf4(Plain):
         for matrix, (codes, absmax, scales, offset) in zip(matrices, parts, strict=True):
             exact = _quantise(matrix.reshape(-1), codes.view(torch.uint8))
             require_finite(name, exact.sum())  # as large as anything that is taken of them
-            for part, values in zip((absmax, scales, offset), compress(exact), strict=True):
+            for part, values in zip((absmax, scales, offset), compress_absmax(exact), strict=True):
                 part.copy_(values)
         return stored
 
@@ -61,7 +78,7 @@ class Nf4(Plain):
         step = len(matrices) if out.is_cuda else 1  # few launches there, small temporaries here
         for begin in range(0, len(matrices), step):
             some = slice(begin, begin + step)
-            unpack(codes[some].view(-1), restore(*(part[some] for part in statistics)), matrices[some].view(-1))
+            unpack(codes[some].view(-1), restore_absmax(*(part[some] for part in statistics)), matrices[some].view(-1))
         return None
 
 
@@ -84,7 +101,7 @@ def _quantise(weights: Tensor, codes: Tensor) -> Tensor:
         chunk = weights[begin : begin + step].float().view(-1, BLOCK)
         largest = chunk.abs().amax(dim=1)
         absmax[begin // BLOCK :][: len(largest)] = largest
-        unit = (chunk * (1 / largest.clamp(min=SMALLEST_ABSMAX))[:, None]).view(-1)
+        unit = (chunk * (1 / largest.clamp(min=TINY))[:, None]).view(-1)
         first, second = _nearest_level(unit).view(-1, 2).unbind(dim=1)
         codes[begin // 2 :][: len(first)] = (first << 4) | second
     return absmax
@@ -99,3 +116,119 @@ def _nearest_level(unit: Tensor) -> Tensor:
     for midpoint in MIDPOINTS:
         count += torch.gt(unit, midpoint, out=above)
     return count.to(torch.uint8)
+
+
+@lru_cache
+def unpacking_for(device: torch.device) -> Unpack:
+    """The fastest way to unpack on a device; bitsandbytes is imported only for CUDA."""
+    if device.type == "cuda" and kernel_agrees(device):
+        return unpack_by_kernel
+    return unpack_by_table
+
+
+def unpack_by_table(codes: Tensor, absmax: Tensor, out: Tensor) -> None:
+    """`Unpack` with plain torch: two bytes, which are four weights, are looked up at a time.
+
+    `gather` is the fastest of torch's lookups on a CPU, and the only one that shares rows among threads.
+    """
+    blocks = min(chunk_weights(out.device) // BLOCK, len(absmax))
+    table = _four_levels(out.device).expand(blocks, -1)
+    index = torch.empty(blocks, BLOCK // 4, dtype=torch.int64, device=out.device)
+    fours = torch.empty(blocks, BLOCK // 4, dtype=torch.complex128, device=out.device)
+    whole = codes.view(torch.uint16).view(-1, BLOCK // 4), absmax, out.view(-1, BLOCK)
+    chunks = (torch.split(tensor, blocks) for tensor in whole)
+    for pairs, scales, weights in zip(*chunks, strict=True):
+        count = len(scales)
+        index[:count].copy_(pairs)
+        torch.gather(table[:count], 1, index[:count], out=fours[:count])
+        weights.copy_(fours[:count].view(torch.float32).mul_(scales[:, None]))
+
+
+def unpack_by_kernel(codes: Tensor, absmax: Tensor, out: Tensor) -> None:
+    """`Unpack` with bitsandbytes' CUDA kernel, on the current stream and straight into `out`."""
+    for begin in range(0, len(out), KERNEL_WEIGHTS):
+        end = min(begin + KERNEL_WEIGHTS, len(out))
+        torch.ops.bitsandbytes.dequantize_4bit.out(
+            codes[begin // 4 : end // 4].view(torch.uint8),
+            absmax[begin // BLOCK : end // BLOCK],
+            BLOCK,
+            "nf4",
+            [end - begin],
+            out.dtype,
+            out=out[begin:end],
+        )
+
+
+@lru_cache
+def _four_levels(device: torch.device) -> Tensor:
+    """The four weights that two bytes, read as one number, stand for: complex128 [65536], a 16-byte item that holds
+    four float32.
+    """
+    two_bytes = torch.arange(1 << 16).to(torch.uint16).view(torch.uint8).view(-1, 2).int()
+    nibbles = torch.stack([two_bytes >> 4, two_bytes & 15], dim=2)
+    return LEVELS[nibbles.view(-1)].view(torch.complex128).to(device)
+
+
+def kernel_agrees(device: torch.device) -> bool:
+    """Tell whether bitsandbytes is there and gives, on this device, the table's numbers for every pair of codes."""
+    codes = torch.arange(256, dtype=torch.uint8, device=device).view(torch.int16)
+    absmax = torch.linspace(0.01, 3, 512 // BLOCK, device=device)
+    found, expected = (torch.zeros(512, dtype=torch.bfloat16, device=device) for _ in range(2))
+    try:
+        import bitsandbytes  # noqa: F401, PLC0415  # seconds long, and only here: it registers the operators
+
+        unpack_by_kernel(codes, absmax, found)
+    except (ImportError, AttributeError, OSError, RuntimeError):
+        return False
+    unpack_by_table(codes, absmax, expected)
+    return torch.equal(found, expected)
+
+
+def groups_of(blocks: int) -> int:
+    """How many scales `blocks` absmax values need."""
+    return -(-blocks // GROUP)
+
+
+def compress_absmax(absmax: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Round the block absmax of one matrix, float32 [blocks], to 8 bits.
+
+    Returns, on the CPU: codes uint8 [blocks], scales float32 [groups], offset float32 [1]. Bytes are the same
+    whatever the device and the number of threads.
+    """
+    absmax = absmax.cpu()
+    offset = absmax.expand(2, -1).mean(dim=1)[:1]  # a sum to one number is split among threads, a row's sum is not
+    groups = pad(absmax - offset, (0, -len(absmax) % GROUP)).view(-1, GROUP)
+    scales = groups.abs().amax(dim=1, keepdim=True)
+    unit = (groups * (1 / scales.clamp(min=TINY))).clamp_(-1, 1)
+    steps = ((unit + 1) * 0.5 * GRID + 0.5).to(torch.int32)
+    codes = _dynamic_codes().index_select(0, steps.view(-1)).view_as(groups)
+    codes.masked_fill_(scales == 0, 0)
+    return codes.view(-1)[: len(absmax)], scales.view(-1), offset
+
+
+def restore_absmax(codes: Tensor, scales: Tensor, offset: Tensor) -> Tensor:
+    """Undo `compress_absmax` for a stack of matrices: codes [matrices, blocks], scales [matrices, groups], offset
+    [matrices, 1]; returns float32 [matrices * blocks] on the same device.
+    """
+    values = _dynamic_numbers(codes.device).index_select(0, codes.reshape(-1).int()).view(codes.shape)
+    spread = scales[:, :, None].expand(-1, -1, GROUP).reshape(len(codes), -1)
+    return values.mul_(spread[:, : codes.shape[1]]).add_(offset).view(-1)
+
+
+@lru_cache
+def _dynamic_numbers(device: torch.device) -> Tensor:
+    """The 256 dynamic numbers in ascending order: seven decades, each with twice as many steps as the one below."""
+    numbers = [0.0, 1.0]
+    for doublings in range(7):
+        edges = torch.linspace(0.1, 1, 2**doublings + 1)
+        middles = 10 ** (doublings - 6) * ((edges[:-1] + edges[1:]) / 2)
+        numbers += middles.tolist() + (-middles).tolist()
+    return torch.tensor(sorted(numbers), device=device)
+
+
+@lru_cache(maxsize=1)
+def _dynamic_codes() -> Tensor:
+    """For every step of the grid, which dynamic number is the nearest; uint8 [65536]."""
+    numbers = _dynamic_numbers(torch.device("cpu"))
+    steps = -1 + 2.0 * torch.arange(GRID + 1, dtype=torch.float32) / GRID
+    return torch.bucketize(steps, (numbers[:-1] + numbers[1:]) * 0.5).to(torch.uint8)

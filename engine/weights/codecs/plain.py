@@ -1,14 +1,18 @@
-"""Weights stored as they are; what every other codec does with the tensors that it leaves alone."""
+"""Weights stored as they are or in 16 bits, and the rules that all codecs share: what is compressed, in what chunks."""
 
 from collections.abc import Mapping
+from math import prod
 
 import torch
 from torch import Tensor
 
 from engine.errors import ModelError
-from engine.weights.codecs.compressible import require_finite, stored_tensor
+from engine.number_types import computed_types
 
-NUMBER_TYPES = (torch.float32, torch.bfloat16, torch.float16)
+SMALLEST = 4096  # elements; below this, scales and alignment eat what compression saves
+ROUTERS = frozenset({"gate", "router", "shared_expert_gate"})
+CHUNK_WEIGHTS = 1 << 17  # per CPU thread: the temporaries of one chunk stay in the second-level cache
+CHUNK_WEIGHTS_CUDA = 1 << 24  # few launches, and still no more than 128 MiB of temporaries
 
 
 class Plain:
@@ -18,7 +22,7 @@ class Plain:
 
     def outline(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:
         """See `Codec.outline`."""
-        if dtype not in NUMBER_TYPES:
+        if dtype not in computed_types().values():
             raise ModelError(
                 f"The weight '{name}' holds numbers of type {str(dtype).removeprefix('torch.')}.",
                 "Take a checkpoint in float32, bfloat16 or float16.",
@@ -35,3 +39,49 @@ class Plain:
     def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
         """See `Codec.decode`."""
         out.copy_(stored_tensor(stored, name, tuple(out.shape)))
+
+
+class Cast(Plain):
+    """Stores float32 matrices as bfloat16 (its range is float32's own); 16-bit weights and small tensors stay."""
+
+    name = "cast"
+
+    def outline(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:
+        """See `Codec.outline`."""
+        narrow = dtype == torch.float32 and is_compressible(name, shape)
+        return super().outline(name, shape, torch.bfloat16 if narrow else dtype)
+
+
+def is_compressible(name: str, shape: tuple[int, ...], block: int = 1) -> bool:
+    """Tell whether a weight is a matrix, or a stack of them, worth compressing in blocks along its last dimension.
+
+    Norms, biases and sinks are too small to matter; a router is left alone because rounding it would send tokens to
+    other experts.
+    """
+    path = name.split(".")
+    if len(shape) < 2 or path[-1].endswith("bias") or not ROUTERS.isdisjoint(path):
+        return False
+    return prod(shape) >= SMALLEST and shape[-1] % block == 0
+
+
+def require_finite(name: str, values: Tensor) -> None:
+    """Raise `ModelError` if the weight `name`, or the magnitudes taken of it, hold a NaN or an infinity."""
+    if values.numel() and not bool(torch.stack(torch.aminmax(values)).isfinite().all()):  # one pass, no temporaries
+        raise ModelError(
+            f"The weight '{name}' holds a number that is not finite.",
+            "The checkpoint is damaged, or its numbers are too large for 16 bits: download it again, or take another.",
+        )
+
+
+def stored_tensor(stored: Mapping[str, Tensor], name: str, shape: tuple[int, ...]) -> Tensor:
+    """The stored tensor called `name`; raises `ModelError` if it is missing or of another shape."""
+    tensor = stored.get(name)
+    if tensor is None or tuple(tensor.shape) != shape:
+        found = "is missing" if tensor is None else f"has the shape {tuple(tensor.shape)} and not {shape}"
+        raise ModelError(f"The stored tensor '{name}' {found}.", "The prepared model is damaged: prepare it again.")
+    return tensor
+
+
+def chunk_weights(device: torch.device) -> int:
+    """How many weights are worked on at a time; results never depend on it."""
+    return CHUNK_WEIGHTS_CUDA if device.type == "cuda" else CHUNK_WEIGHTS * torch.get_num_threads()

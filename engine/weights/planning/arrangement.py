@@ -1,13 +1,15 @@
 """One way to place a model's layers, and what it takes of each kind of memory."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from engine.weights.planning.machine import Machine
+from engine.weights.planning.machine import Machine, Room
 from engine.weights.planning.needs import FixedBytes, Layer, ModelNeeds
 
 Tier = Literal["device", "ram", "ssd"]
+
+LEAST_PART = 8  # a cache smaller than this fraction of a layer's experts is not worth its memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Footprint:
 
     On the device: `layers` of the target kept there, its `rest`, `kv` and the `buffers` of a pass, the whole `draft` or
     the copies that draft, the `ring` that others pass through and the `scratch` layer they are decoded into; the
-    `expert_cache`, and the `expert_stack` that experts are lined up in (see `expert_room`). In RAM:
+    `expert_cache`, and the `expert_stack` that experts are lined up in (see `with_experts`). In RAM:
     `ram_layers`, and `transit`, the ring behind the SSD (or, while loading, one layer on its way to the GPU). On SSD:
     `ssd`.
     """
@@ -115,6 +117,28 @@ def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, m
         transit=max(through_ssd_ring, _largest(kept["device"]) if has_gpu else 0),
         ssd=_stored(kept["ssd"]),
     )
+
+
+def with_experts(taken: Footprint, target: ModelNeeds, arrangement: Arrangement, room: Room) -> Footprint:
+    """What an arrangement takes, with an expert cache in half of what it leaves free on the device.
+
+    Where experts run as they are stored, a stack as large as those of one layer stands beside the cache; elsewhere they
+    are decoded into the scratch layer, which is there anyway. The cache never outgrows the experts that stream.
+    """
+    moving = [
+        layer.expert_bytes
+        for layer, tier in zip(target.layers, arrangement.tiers, strict=True)
+        if tier == "ssd" or (tier == "ram" and not room.shared)
+    ]
+    largest = max(moving, default=0)
+    if not largest or arrangement.ready:
+        return taken
+    left = room.device - taken.device
+    if room.shared:
+        left = min(left, room.ram - room.ram_taken(taken.device, taken.ram))
+    stack = largest if target.codec == "plain" else 0
+    cache = min(sum(moving), left // 2 - stack)
+    return replace(taken, expert_cache=cache, expert_stack=stack) if cache * LEAST_PART >= largest else taken
 
 
 def _copies(target: ModelNeeds, arrangement: Arrangement, has_gpu: bool) -> int:

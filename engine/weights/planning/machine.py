@@ -1,10 +1,26 @@
-"""What a machine offers: the memory that is free now, and how fast it moves and computes."""
+"""What a machine offers: the memory that is free now, as the other programs leave it, and how fast it works."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
 
 from engine.weights.planning.pace import Pace
 
-GIB = 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
+
+# Left on a GPU for libraries' own workspaces, for pieces between allocations, and for the desktop's next window.
+VRAM_RESERVE = 3 * GIB // 4
+# Left in RAM: other programs grow, and a machine that swaps is slower than one that reads weights from SSD.
+RAM_RESERVE = GIB
+RAM_RESERVE_PART = 16  # or this part of all RAM, if that is more
+
+MOUNT, MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+
+# What each version of control groups calls its limit, its use, and the page cache in it that is given back first.
+V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+V2 = ("memory.max", "memory.current", "inactive_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,5 +105,82 @@ CPU_RATES = Rates(link=10.0, ssd=2.0, memory=30.0, tflops=0.5, decode=0.5)
 GPU_RATES = Rates(link=22.0, ssd=2.0, memory=400.0, tflops=40.0, decode=80.0)
 
 
+def memory_now(device: str) -> Memory:
+    """Free memory for a model that computes on `device`, `cpu` or `cuda`, and what of it is left to others.
+
+    Memory that this process holds already counts as taken: unload a model first, then ask.
+    """
+    system = psutil.virtual_memory()
+    granted = granted_bytes()
+    free = system.available if granted is None else min(system.available, granted)
+    reserve = max(RAM_RESERVE, system.total // RAM_RESERVE_PART)
+    if device != "cuda":
+        return Memory(ram_free=free, ram_reserve=reserve)
+    return Memory(free, reserve, _vram_free(), VRAM_RESERVE, has_gpu=True)
+
+
+def process_bytes() -> int:
+    """What this process has of RAM already: a plan's bytes come on top, in its peak."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def granted_bytes(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> int | None:
+    """Bytes that may still be taken, the least of this group and all above it; None where nothing limits them."""
+    rooms = [_room(group, *files) for group, files in _groups(mount, membership)]
+    return min((room for room in rooms if room is not None), default=None)
+
+
+def gib(nbytes: int) -> str:
+    """Bytes as people say them."""
+    return f"{nbytes / GIB:.1f} GiB" if nbytes >= GIB else f"{nbytes / MIB:.1f} MiB"
+
+
 def _least(free: int, limit: int | None) -> int:
     return max(0, free if limit is None else min(free, limit))
+
+
+def _vram_free() -> int:
+    """Free for everybody, and what torch keeps for itself but does not use."""
+    import torch  # noqa: PLC0415  # whoever asks about a GPU has it loaded; nobody else should pay for it
+
+    free, _total = torch.cuda.mem_get_info()
+    return int(free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
+
+
+def _groups(mount: Path, membership: Path) -> Iterator[tuple[Path, tuple[str, str, str]]]:
+    """The folders of this process's groups and of those above; a container may see the lower part of the path only."""
+    for line in _lines(membership):
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "memory" in controllers.split(","):
+            root, files = mount / "memory", V1
+        elif number == "0":
+            root, files = mount, V2
+        else:
+            continue
+        group = root / path.strip("/")
+        yield root, files
+        while group != root and root in group.parents:
+            yield group, files
+            group = group.parent
+
+
+def _room(group: Path, limit_file: str, used_file: str, reclaimable: str) -> int | None:
+    limit, used = _number(group / limit_file), _number(group / used_file)
+    if limit is None or used is None:
+        return None
+    statistics = dict(line.split()[:2] for line in _lines(group / "memory.stat") if len(line.split()) == 2)
+    return max(0, limit - used + int(statistics.get(reclaimable, "0")))
+
+
+def _number(path: Path) -> int | None:
+    """The number that the file holds; None where there is none, as in `max`."""
+    text = "".join(_lines(path)).strip()
+    return int(text) if text.isdecimal() else None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []

@@ -1,16 +1,30 @@
-"""Decides where every decoder layer is kept: pure arithmetic, from a model's and a machine's figures to a plan."""
+"""Decides where every decoder layer is kept: pure arithmetic, from a model's and a machine's figures to a plan,
+which is also told in a word and in a sentence.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from engine.errors import InputError
 from engine.protocol.options import Place
-from engine.weights.planning.arrangement import Arrangement, Footprint, Tier, all_in, arrange, footprint, layer_bytes
-from engine.weights.planning.expert_room import with_experts
+from engine.weights.planning.arrangement import (
+    Arrangement,
+    Footprint,
+    Tier,
+    all_in,
+    arrange,
+    footprint,
+    layer_bytes,
+    with_experts,
+)
 from engine.weights.planning.forecast import Forecast, forecast
-from engine.weights.planning.machine import Machine, Room
+from engine.weights.planning.machine import Machine, Room, gib
 from engine.weights.planning.needs import FixedBytes, ModelNeeds, Workload, fixed_bytes
-from engine.weights.planning.verdict import Verdict, explain, verdict_of
+
+Verdict = Literal["device", "offload", "ssd", "no"]
+
+PARTS_TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +155,34 @@ def plan(
     )
 
 
+def verdict_of(arrangement: Arrangement) -> Verdict:
+    """The slowest place that a pass depends on."""
+    if arrangement.count("ssd"):
+        return "ssd"
+    return "offload" if arrangement.count("ram") else "device"
+
+
+def explain(arrangement: Arrangement, taken: Footprint, room: Room) -> str:
+    """Where the layers go; or, where that does not fit, what it would take and what there is."""
+    if room.holds(taken.device, taken.ram):
+        return _where(arrangement, room)
+    device_parts = {
+        "layers": taken.layers,
+        "embeddings and head": taken.rest,
+        "the context": taken.kv,
+        "the working space of a pass": taken.buffers,
+        "the draft": taken.draft,
+        "layers in transit": taken.ring,
+        "unpacking": taken.scratch,
+    }
+    ram_parts = {"layers in RAM": taken.ram_layers, "layers in transit through RAM": taken.transit}
+    if taken.device > room.device and not (room.shared and room.device == room.ram):
+        return _short("GPU memory" if not room.shared else "memory", device_parts, room.device)
+    return _short(
+        "memory" if room.shared else "RAM", {**device_parts, **ram_parts} if room.shared else ram_parts, room.ram
+    )
+
+
 def _arrangement(planner: _Planner, override: Override) -> Arrangement:
     count = len(planner.target.layers)
     if override.tiers:
@@ -148,3 +190,22 @@ def _arrangement(planner: _Planner, override: Override) -> Arrangement:
             raise InputError(f"Places for {len(override.tiers)} layers are given, but the model has {count}.")
         return Arrangement(override.tiers)
     return planner.best() if override.place == "auto" else planner.everywhere(override.place)
+
+
+def _where(arrangement: Arrangement, room: Room) -> str:
+    count, on_ssd = len(arrangement.tiers), arrangement.count("ssd")
+    if room.shared:
+        if not on_ssd:
+            return f"All {count} layers fit in memory."
+        return f"{count - on_ssd} of {count} layers stay in memory; {on_ssd} stream from SSD."
+    on_device, in_ram = arrangement.count("device"), arrangement.count("ram")
+    if on_device == count:
+        return f"All {count} layers fit on the GPU."
+    streams = [f"{number} stream from {place}" for number, place in ((in_ram, "RAM"), (on_ssd, "SSD")) if number]
+    return f"{on_device} of {count} layers stay on the GPU; {', '.join(streams)}."
+
+
+def _short(memory: str, parts: dict[str, int], free: int) -> str:
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:PARTS_TOLD]
+    told = ", ".join(f"{gib(nbytes)} for {purpose}" for purpose, nbytes in largest if nbytes)
+    return f"{gib(sum(parts.values()))} of {memory} would be needed ({told}), but {gib(free)} may be used."

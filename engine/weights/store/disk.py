@@ -28,11 +28,6 @@ class DiskReader:
         for path in sorted({segment.path for layout in layouts for segment in layout.segments}):
             self._files[path] = self._open(path, direct)
 
-    @property
-    def is_direct(self) -> bool:
-        """Whether every file is read past the page cache."""
-        return all(direct for _, direct in self._files.values())
-
     def read(self, layout: LayerLayout, buffer: Tensor) -> None:
         """Fill `buffer` (uint8, page-aligned, at least `layout.nbytes`); raises `ModelError` if bytes are missing."""
         view = memoryview(buffer.numpy())  # type: ignore[arg-type]  # numpy arrays are buffers
@@ -81,8 +76,8 @@ class DiskReader:
                 )
             done += min(got, segment.nbytes - done)
         self.bytes_read += done
-        if not direct and hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(descriptor, segment.offset, segment.nbytes, os.POSIX_FADV_DONTNEED)
+        if not direct:
+            drop_from_cache(descriptor, segment.offset, segment.nbytes)
 
     def _reopen_buffered(self, path: Path) -> tuple[int, bool]:
         with self._turn:
@@ -99,6 +94,15 @@ class DiskReader:
             data = os.read(descriptor, len(target))
         target[: len(data)] = data
         return len(data)
+
+
+def drop_from_cache(descriptor: int, offset: int = 0, nbytes: int = 0) -> None:
+    """Free the page cache of bytes of a file (`nbytes` 0: to its end) that are not read again soon.
+
+    What is not yet on the disk stays.
+    """
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, offset, nbytes, os.POSIX_FADV_DONTNEED)
 
 
 def _unreadable(path: Path, error: OSError) -> ModelError:

@@ -46,7 +46,7 @@ class LayerLayout:
     """One layer: where its bytes come from, what they hold, how large its buffer must be (a multiple of `PAGE`).
 
     `codec` names how stored tensors become weights: `plain` (they are the weights), `cast` (another number type),
-    `nf4` or `int8` (see `engine.weights.codecs.quantise`).
+    `nf4` or `int8` (see `engine.weights.codecs.codec`).
     """
 
     index: int

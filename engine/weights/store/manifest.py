@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from engine.errors import ModelError
-from engine.weights.store.atomic_file import replaced_atomically
+from engine.files import write_atomically
 
 NAME = "manifest.json"
 KIND, FORMAT = "coppice prepared layers", 1
@@ -63,8 +63,7 @@ class Manifest:
         """Put it into the folder, in place of an older one. Raises `OSError`."""
         entries = {str(index): asdict(layer) for index, layer in sorted(self.layers.items())}
         content = {"kind": KIND, "format": FORMAT, "recipe": asdict(self.recipe), "layers": entries}
-        with replaced_atomically(folder / NAME) as file:
-            file.write(json.dumps({**content, "complete": self.complete}, indent=1).encode())
+        write_atomically(folder / NAME, json.dumps({**content, "complete": self.complete}, indent=1).encode())
 
 
 def read_manifest(folder: Path) -> Manifest | None:

@@ -12,20 +12,15 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from engine.errors import ModelError
+from engine.files import replaced_atomically
+from engine.number_types import safetensors_names, torch_types
 from engine.panics import Panic, no_panic
-from engine.weights.store.atomic_file import drop_from_cache, replaced_atomically
+from engine.weights.store.disk import drop_from_cache
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
 
 PREFIX_BYTES = 8  # the length of the table, a little-endian uint64
 ALIGNMENT = 64  # a cache line, and the widest vector register
 PIECE_BYTES = 16 << 20
-
-DTYPES = {
-    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32, "I64": torch.int64,
-    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "F8_E8M0": torch.float8_e8m0fnu,
-    "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64,
-}  # fmt: skip
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +47,8 @@ def write_layer(path: Path, index: int, tensors: Mapping[str, Tensor], codec: st
             file.write(piece)
             hashed.result()
         nbytes = file.tell()
+    with path.open("rb") as file:
+        drop_from_cache(file.fileno())
     return PackedLayer(_layout(path, index, codec, len(head), nbytes, stored), nbytes, digest.hexdigest())
 
 
@@ -65,7 +62,7 @@ def read_layout(path: Path) -> LayerLayout:
             entries = [(name, table.get_slice(name)) for name in table.offset_keys()]
             stored, at = [], 0
             for name, entry in entries:
-                stored.append(_stored(name, DTYPES[entry.get_dtype()], tuple(entry.get_shape()), at))
+                stored.append(_stored(name, torch_types()[entry.get_dtype()], tuple(entry.get_shape()), at))
                 at += stored[-1].nbytes
         layout = _layout(path, int(metadata["index"]), metadata["codec"], begin, begin + at, stored)
     except (OSError, SafetensorError, LookupError, ValueError, Panic) as error:
@@ -106,7 +103,7 @@ def _head(stored: list[StoredTensor], metadata: dict[str, str]) -> bytes:
     table: dict[str, object] = {"__metadata__": metadata}
     for entry in stored:
         offsets = [entry.begin, entry.begin + entry.nbytes]
-        table[entry.name] = {"dtype": NAMES[entry.dtype], "shape": entry.shape, "data_offsets": offsets}
+        table[entry.name] = {"dtype": safetensors_names()[entry.dtype], "shape": entry.shape, "data_offsets": offsets}
     text = json.dumps(table, separators=(",", ":")).encode()
     text = text.ljust(round_up(PREFIX_BYTES + len(text)) - PREFIX_BYTES)
     return len(text).to_bytes(PREFIX_BYTES, "little") + text

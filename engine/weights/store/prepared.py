@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.cancellation import Cancellation
 from engine.errors import ModelError
-from engine.weights.store.atomic_file import SUFFIX
+from engine.files import SUFFIX
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.manifest import NAME, LayerFile, Manifest, Recipe, read_manifest
 from engine.weights.store.packing import digest_of, read_layout

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.cancellation import Cancellation
 from engine.errors import CoppiceError, ModelError
-from engine.weights.store.atomic_file import remove_leftovers
+from engine.files import remove_leftovers
 from engine.weights.store.manifest import LayerFile, Manifest, Recipe, read_manifest
 from engine.weights.store.packing import write_layer
 from engine.weights.store.prepared import is_intact, is_there, layer_path

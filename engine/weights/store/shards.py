@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-import torch
-
+from engine.number_types import torch_types
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
-from engine.weights.store.packing import DTYPES
 
 
 class Placed(Protocol):
@@ -32,7 +30,8 @@ def layout_of_shards(index: int, entries: Mapping[str, Placed]) -> LayerLayout |
     its numbers are not aligned to their own width, or of a type that is not known here. Raises `OSError` if a file
     is gone.
     """
-    if any(entry.dtype not in DTYPES or entry.begin % DTYPES[entry.dtype].itemsize for entry in entries.values()):
+    types = torch_types()
+    if any(entry.dtype not in types or entry.begin % types[entry.dtype].itemsize for entry in entries.values()):
         return None
     segments: list[Segment] = []
     at = 0
@@ -68,5 +67,5 @@ def _stored(name: str, entry: Placed, segments: list[Segment]) -> StoredTensor:
         and segment.offset <= entry.begin
         and entry.end <= segment.offset + segment.nbytes
     )
-    dtype: torch.dtype = DTYPES[entry.dtype]
+    dtype = torch_types()[entry.dtype]
     return StoredTensor(name, dtype, entry.shape, home.at + entry.begin - home.offset, entry.end - entry.begin)

@@ -10,7 +10,7 @@ from engine.weights.store.layout import LayerLayout
 
 
 class Decoder(Protocol):
-    """How stored tensors become a weight; a codec of `engine.weights.codecs.quantise` is one."""
+    """How stored tensors become a weight; a codec of `engine.weights.codecs.codec` is one."""
 
     def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
         """Write the weight called `name` into `out`."""

@@ -134,7 +134,7 @@ def test_an_export_that_fails_says_why_and_leaves_the_old_file(
     desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "full.md").write_text("old")
-    (tmp_path / f"full.md.{os.getpid()}.tmp").mkdir()  # nothing can be written beside it
+    (tmp_path / f"full.md.{os.getpid()}.part").mkdir()  # nothing can be written beside it
     choose(monkeypatch, tmp_path / name)
     desk.conversations.export(desk.converse("one"))
     qtbot.waitUntil(lambda: bool(desk.told(EXCHANGE_NOTICE)))

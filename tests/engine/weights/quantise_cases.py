@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from engine.weights.codecs.quantise import Codec
+from engine.weights.codecs.codec import Codec
 
 COMPRESSING = ("int8", "nf4")
 TYPES = (torch.float32, torch.bfloat16, torch.float16)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.errors import Cancelled, ModelError
 from engine.model.context import Context
-from engine.weights.codecs.quantise import codec_named
+from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.experts.choice import Situation

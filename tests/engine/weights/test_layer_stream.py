@@ -14,7 +14,7 @@ from engine.errors import Cancelled, ModelError
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.skeleton import Skeleton, build_skeleton
-from engine.weights.codecs.quantise import codec_named
+from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.packing import write_layer

@@ -6,17 +6,15 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from engine.weights.planning import memory
-from engine.weights.planning.cgroup import granted_bytes
-from engine.weights.planning.machine import GIB, Memory, Room
-from engine.weights.planning.memory import memory_now, process_bytes
+from engine.weights.planning import machine
+from engine.weights.planning.machine import GIB, Memory, Room, granted_bytes, memory_now, process_bytes
 
 
 def system(monkeypatch: pytest.MonkeyPatch, total: int, available: int, granted: int | None = None) -> None:
     """A machine with so many GiB of RAM, and a control group or none."""
     found = SimpleNamespace(total=total * GIB, available=available * GIB)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: found)
-    monkeypatch.setattr(memory, "granted_bytes", lambda: None if granted is None else granted * GIB)
+    monkeypatch.setattr(machine, "granted_bytes", lambda: None if granted is None else granted * GIB)
 
 
 def test_ram_is_what_is_available_less_a_part_for_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from engine.errors import ModelError
+from engine.number_types import torch_types
 from engine.weights.store import packing
 from engine.weights.store.layout import PAGE, StoredTensor
-from engine.weights.store.packing import ALIGNMENT, DTYPES, digest_of, read_layout, write_layer
+from engine.weights.store.packing import ALIGNMENT, digest_of, read_layout, write_layer
 from tests.campaigns.extent import choose
 from tests.engine.weights.reading import assert_equal, read
 
@@ -58,7 +59,7 @@ def test_the_same_tensors_make_the_same_file(tmp_path: Path) -> None:
 
 shapes = st.lists(st.integers(0, 20), max_size=3)
 tensor_sets = st.dictionaries(
-    st.text("abc.é", min_size=1, max_size=8), st.tuples(shapes, st.sampled_from(sorted(DTYPES))), max_size=12
+    st.text("abc.é", min_size=1, max_size=8), st.tuples(shapes, st.sampled_from(sorted(torch_types()))), max_size=12
 )
 
 
@@ -68,7 +69,7 @@ def test_any_tensors_are_aligned_and_viewable(tmp_path: Path, chosen: dict[str, 
     generator = torch.Generator().manual_seed(0)
     tensors = {}
     for name, (shape, kind) in chosen.items():
-        dtype = DTYPES[kind]
+        dtype = torch_types()[kind]
         count = torch.Size(shape).numel() * dtype.itemsize
         values = torch.randint(0, 2, (count,), generator=generator).to(torch.uint8)
         tensors[name] = values.view(dtype).view(shape)

@@ -81,7 +81,7 @@ def test_a_complete_model_is_not_made_nor_read_again(
 KILLED = """
 import sys, threading
 from pathlib import Path
-from engine.weights import packing
+from engine.weights.store import packing
 from engine.cancellation import Cancellation
 from engine.weights.store.preparing import prepare
 from tests.engine.weights.five_layers import Maker

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from engine.errors import InputError
-from engine.weights.codecs.compressible import SMALLEST
-from engine.weights.codecs.quantise import CODECS, codec_named, stored_bytes
+from engine.weights.codecs.codec import CODECS, codec_named, stored_bytes
+from engine.weights.codecs.plain import SMALLEST
 from tests.engine.weights.quantise_cases import (
     COMPRESSING,
     TYPES,

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.weights.codecs import nf4_unpacking
-from engine.weights.codecs.double_quantisation import compress, restore
-from engine.weights.codecs.quantise import codec_named
+from engine.weights.codecs import nf4
+from engine.weights.codecs.codec import codec_named
+from engine.weights.codecs.nf4 import compress_absmax, restore_absmax
 
 SHAPES = [(64, 64), (100, 192), (1200, 1792), (33, 4096)]
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -67,12 +67,12 @@ def test_nf4_weights_are_read_back_as_bitsandbytes_does(
 def test_absmax_is_rounded_as_bitsandbytes_does_also_at_the_edges_of_its_grid(functional: Any) -> None:
     absmax = torch.rand(64, 256, generator=torch.Generator().manual_seed(1)).view(-1)
     absmax[1024:1280] = absmax.mean()
-    codes, scales, offset = compress(absmax)
+    codes, scales, offset = compress_absmax(absmax)
     expected, state = functional.quantize_blockwise(absmax - absmax.mean(), blocksize=256)
     assert torch.equal(codes, expected)
     assert torch.equal(scales, state.absmax)
     back = functional.dequantize_blockwise(expected, state) + offset
-    assert torch.equal(restore(codes[None], scales[None], offset[None]), back)
+    assert torch.equal(restore_absmax(codes[None], scales[None], offset[None]), back)
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [*product(SHAPES, TYPES)])
@@ -104,10 +104,10 @@ def as_on_cuda(offset: float) -> Any:
 def test_the_kernel_is_used_where_it_is_there_and_right(
     functional: Any, monkeypatch: pytest.MonkeyPatch, offset: float, agrees: bool
 ) -> None:
-    monkeypatch.setattr(nf4_unpacking, "KERNEL_WEIGHTS", 256)
+    monkeypatch.setattr(nf4, "KERNEL_WEIGHTS", 256)
     cpu = torch.device("cpu")
-    assert not nf4_unpacking.kernel_agrees(cpu)
+    assert not nf4.kernel_agrees(cpu)
     with torch.library._scoped_library("bitsandbytes", "IMPL") as library:
         library.impl("dequantize_4bit.out", as_on_cuda(offset), "CPU")
-        assert nf4_unpacking.kernel_agrees(cpu) is agrees
-    assert nf4_unpacking.unpacking_for(cpu) is nf4_unpacking.unpack_by_table
+        assert nf4.kernel_agrees(cpu) is agrees
+    assert nf4.unpacking_for(cpu) is nf4.unpack_by_table

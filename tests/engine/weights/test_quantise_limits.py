@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.errors import ModelError
-from engine.weights.codecs import compressible
-from engine.weights.codecs.double_quantisation import compress
-from engine.weights.codecs.quantise import CODECS, codec_named
+from engine.weights.codecs import plain
+from engine.weights.codecs.codec import CODECS, codec_named
+from engine.weights.codecs.nf4 import compress_absmax
 from tests.engine.weights.quantise_cases import COMPRESSING, WEIGHT, random_weight, relative_error, there_and_back
 
 
@@ -27,11 +27,11 @@ def _threads_restored() -> Iterator[None]:
 def test_the_mean_absmax_does_not_depend_on_threads(seed: int) -> None:
     absmax = random_weight(500_000, seed=seed).abs()
     torch.set_num_threads(1)
-    expected, mean = compress(absmax), absmax.mean()
+    expected, mean = compress_absmax(absmax), absmax.mean()
     assert torch.equal(expected[2], mean.view(1))
     for threads in (2, 3, 16):
         torch.set_num_threads(threads)
-        assert all(torch.equal(found, one) for found, one in zip(compress(absmax), expected, strict=True))
+        assert all(torch.equal(found, one) for found, one in zip(compress_absmax(absmax), expected, strict=True))
 
 
 class Allocations(TorchDispatchMode):
@@ -109,7 +109,7 @@ def test_neither_chunks_nor_threads_change_a_bit(codec: str, monkeypatch: pytest
     reference = codec_named(codec).encode(WEIGHT, weight)
     expected = there_and_back(codec_named(codec), weight)
     for chunk, threads in ((1 << 17, 2), (1 << 17, 16), (1 << 12, 1), (64 * 1000, 1), (1 << 22, 1)):
-        monkeypatch.setattr(compressible, "CHUNK_WEIGHTS", chunk)
+        monkeypatch.setattr(plain, "CHUNK_WEIGHTS", chunk)
         torch.set_num_threads(threads)
         stored = codec_named(codec).encode(WEIGHT, weight)
         assert all(torch.equal(stored[part], reference[part]) for part in reference)

@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from engine.number_types import safetensors_names
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
-from engine.weights.store.packing import NAMES
 from engine.weights.store.shards import layout_of_shards
 
 ExpertShape = tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]
@@ -141,7 +141,7 @@ def _placed(layout: LayerLayout, tensor: StoredTensor) -> _Place:
     """Where a tensor lies in the layer's files."""
     home = next(s for s in layout.segments if s.at <= tensor.begin and tensor.begin + tensor.nbytes <= s.at + s.nbytes)
     begin = home.offset + tensor.begin - home.at
-    return _Place(NAMES[tensor.dtype], tensor.shape, home.path, begin, begin + tensor.nbytes)
+    return _Place(safetensors_names()[tensor.dtype], tensor.shape, home.path, begin, begin + tensor.nbytes)
 
 
 def _sub_layout(layout: LayerLayout, tensors: Iterable[StoredTensor]) -> LayerLayout | None:

@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from engine.errors import InputError
-from engine.weights.codecs.cast import Cast
 from engine.weights.codecs.int8 import Int8
 from engine.weights.codecs.nf4 import Nf4
-from engine.weights.codecs.plain import Plain
+from engine.weights.codecs.plain import Cast, Plain
 
 
 class Codec(Protocol):
