@@ -24,10 +24,8 @@ from engine.loading.preparation import COMPRESSED
 from engine.loading.retreat import load_retreating
 from engine.loading.sampled_methods import SAMPLED, sampled_method
 from engine.loading.self_draft import COPY, load_copies
-from engine.model.context import Context
+from engine.model.context import Context, SharedContext, require_faithful_tree
 from engine.model.device import choose_device
-from engine.model.probe import require_faithful_tree
-from engine.model.shared_context import SharedContext
 from engine.observing.description import describe_model, describe_residence
 from engine.observing.passing import layers_seen
 from engine.observing.round_events import RoundEvents

@@ -16,7 +16,7 @@ from torch import Tensor
 from engine.engine import Engine
 from engine.errors import InputError
 from engine.model.checkpoint import open_checkpoint
-from engine.model.layerwise import load_layerwise
+from engine.model.streamable_network import load_layerwise
 from engine.protocol.options import GenerateOptions
 
 Timed = tuple[tuple[int, ...], float, int]

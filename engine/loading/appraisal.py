@@ -13,11 +13,10 @@ from engine.loading.planning import Question, context_for, pair_key, plan_pair
 from engine.loading.rates import bench_of
 from engine.loading.rates_file import RatesFile
 from engine.model.architecture import open_architecture
-from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.checkpoint import Checkpoint, holds_facts, open_checkpoint, open_facts
 from engine.model.device import choose_device
-from engine.model.facts import holds_facts, open_facts
-from engine.model.sizes import ModelSizes, model_sizes
-from engine.model.source import ModelRole, find_folder
+from engine.model.model_folder import ModelRole, find_folder
+from engine.model.shape import ModelSizes, model_sizes
 from engine.protocol.messages import Appraise, Appraised, LayersAt
 from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
 from engine.weights.planning.machine import Memory

@@ -15,9 +15,8 @@ from engine.loading.rates import bench_of
 from engine.loading.rates_file import Measured, RatesFile
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
-from engine.model.layerwise import load_layerwise
 from engine.model.network import Network
-from engine.model.skeleton import Skeleton, build_skeleton
+from engine.model.streamable_network import Skeleton, build_skeleton, load_layerwise
 from engine.protocol.messages import Loading
 from engine.protocol.options import SELF_DRAFT, LoadOptions
 from engine.weights.codecs.quantise import codec_named

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+import transformers
 from torch import Tensor
 from torch.nn import functional
 
+from engine.model.context import Context
+from engine.model.network import wrap
 from engine.weights.codecs.quantise import codec_named
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.pace import Pace
@@ -26,6 +29,9 @@ PACKED_ELEMENTS = 1 << 22
 PRODUCT_ROWS = (1, 8, 64, 256)
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
 REPEATS, LONG_SECONDS = 3, 0.15
+
+LAYERS = 4
+REPEATS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +160,26 @@ def unpacking_rate(codec_name: str, setting: Setting) -> float:
 def _pace(row_counts: Sequence[int], elements: int, run: Callable[[int], object], setting: Setting) -> Pace:
     seconds = (setting.seconds(lambda rows=rows: run(rows)) for rows in row_counts)  # type: ignore[misc]
     return Pace(tuple((rows, one / (elements / 1e9)) for rows, one in zip(row_counts, seconds, strict=True)))
+
+
+def layer_overhead_seconds(device: torch.device, dtype: torch.dtype, check: Callable[[], None]) -> float:
+    """The median time of a layer so narrow that nothing but overhead is left; `check` may raise."""
+    config = transformers.LlamaConfig(
+        vocab_size=64,
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=2,
+        max_position_embeddings=64,
+    )
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
+    network = wrap(model.eval().requires_grad_(False).to(device), "sdpa", "overhead")
+    context = Context(network, 64, check)
+    context.prefill([1, 2, 3, 4])
+    seconds = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        context.score([5], [-1])
+        seconds.append(time.perf_counter() - begin)
+        context.rewind(4)
+    return statistics.median(seconds) / LAYERS

@@ -14,8 +14,7 @@ from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, storage
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
-from engine.model.sizes import LayerSizes, ModelSizes, model_sizes
-from engine.model.stored_weights import StoredWeight
+from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.protocol.options import AUTO_ROOM, SELF_DRAFT, LoadOptions
 from engine.weights.codecs.quantise import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError
-from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import CONFIG, Checkpoint
 from engine.model.device import DTYPES
+from engine.model.layer_converter import draw_blueprint
 from engine.weights.codecs.quantise import codec_named
 from engine.weights.store.fingerprint import fingerprint
 from engine.weights.store.manifest import Recipe

@@ -18,6 +18,7 @@ from engine.loading.measuring import (
     attention_pace,
     copy_rate,
     disk_rate,
+    layer_overhead_seconds,
     link_rate,
     product_pace,
     unpacking_rate,
@@ -27,8 +28,7 @@ from engine.loading.preparation import COMPRESSED, storage
 from engine.loading.rates_file import Measured, RatesFile
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
-from engine.model.overhead import layer_overhead_seconds
-from engine.model.sizes import model_sizes
+from engine.model.shape import model_sizes
 from engine.weights.planning.machine import Rates
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.volume import volume_of

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from engine.cancellation import Cancellation
 from engine.loading.loading import LayerCopies, LoadedTarget, prepared_layers
 from engine.model.checkpoint import Checkpoint
-from engine.model.twin import build_twin
+from engine.model.streamable_network import build_twin
 from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions
 from engine.weights.codecs.quantise import codec_named

@@ -21,7 +21,7 @@ import torch
 from engine.cli.baselines import forget
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
-from engine.model.skeleton import build_skeleton
+from engine.model.streamable_network import build_skeleton
 from engine.weights.store.disk import PIECE_BYTES, DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.shards import layout_of_shards

@@ -20,11 +20,10 @@ import torch
 
 from engine.errors import CoppiceError
 from engine.loading.appraisal import Appraiser
-from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import open_checkpoint
-from engine.model.context import Context
-from engine.model.layerwise import load_layerwise
-from engine.model.probe import require_faithful_tree
+from engine.model.context import Context, require_faithful_tree
+from engine.model.layer_converter import draw_blueprint
+from engine.model.streamable_network import load_layerwise
 from engine.protocol.messages import Appraise, ChatMessage
 from engine.protocol.options import LoadOptions
 from engine.text.tokenizer import Tokenizer

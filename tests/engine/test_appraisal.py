@@ -16,8 +16,8 @@ from engine.loading.pair import open_pair
 from engine.loading.planning import Question, needs_of, plan_pair
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
-from engine.model.sizes import model_sizes
-from engine.model.source import EMBEDDED_MODELS
+from engine.model.model_folder import EMBEDDED_MODELS
+from engine.model.shape import model_sizes
 from engine.protocol.messages import Appraise, Appraised
 from engine.protocol.options import LoadOptions, Place
 from engine.weights.planning.machine import Memory

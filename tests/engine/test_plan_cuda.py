@@ -7,7 +7,7 @@ import torch
 
 from engine.loading.rates import bench_of
 from engine.model.checkpoint import open_checkpoint
-from engine.model.layerwise import load_layerwise
+from engine.model.streamable_network import load_layerwise
 from engine.protocol.options import EMBEDDED
 from engine.stats import peak_rss_bytes
 from tests.bench.inflate import inflate

@@ -14,11 +14,11 @@ from engine.loading import learned
 from engine.loading.planning import Question, context_for, expected_tokens_per_pass, needs_of, plan_pair
 from engine.loading.preparation import COMPRESSED, prepare_model
 from engine.model import context as context_room
-from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.device import DTYPES, choose_dtype
-from engine.model.sizes import model_sizes
+from engine.model.layer_converter import draw_blueprint
+from engine.model.shape import model_sizes
 from engine.protocol.options import SpeculationOptions
 from engine.speculation.methods import specexec
 from engine.weights.planning import needs as needs_room

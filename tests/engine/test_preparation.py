@@ -101,7 +101,7 @@ MEASURED = """
 import json, sys
 from pathlib import Path
 from engine.cancellation import Cancellation
-from engine.model.blueprint import draw_blueprint
+from engine.model.layer_converter import draw_blueprint
 from engine.model.checkpoint import open_checkpoint
 from engine.loading.preparation import prepare_model, storage
 

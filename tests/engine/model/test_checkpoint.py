@@ -13,8 +13,8 @@ from safetensors import safe_open
 
 from engine.errors import ModelError
 from engine.model.checkpoint import open_checkpoint
-from engine.model.skeleton import build_skeleton
-from engine.model.source import ModelRole
+from engine.model.model_folder import ModelRole
+from engine.model.streamable_network import build_skeleton
 from tests.engine.model import broken_folders as make
 
 

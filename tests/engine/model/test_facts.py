@@ -10,9 +10,8 @@ import torch
 
 from engine.errors import ModelError
 from engine.loading.planning import needs_of
-from engine.model.checkpoint import open_checkpoint
-from engine.model.facts import holds_facts, open_facts
-from engine.model.sizes import model_sizes
+from engine.model.checkpoint import holds_facts, open_checkpoint, open_facts
+from engine.model.shape import model_sizes
 from tests.engine.tiny_models import FAMILIES, tiny_model
 
 CPU = torch.device("cpu")

@@ -10,10 +10,9 @@ import torch
 import transformers
 
 from engine.errors import Cancelled
-from engine.model.context import Context
+from engine.model.context import Context, SharedContext
 from engine.model.network import Network
 from engine.model.rope import READ_AGAIN
-from engine.model.shared_context import SharedContext
 from engine.protocol.messages import Round
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SpeculationOptions
 from engine.text.prompt import Prompt

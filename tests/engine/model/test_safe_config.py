@@ -15,7 +15,7 @@ from engine.loading.appraisal import Appraiser
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import open_checkpoint
 from engine.model.safe_config import safe_config
-from engine.model.skeleton import build_skeleton
+from engine.model.streamable_network import build_skeleton
 from engine.protocol.messages import Appraise
 from engine.protocol.options import LoadOptions
 from tests.engine.model.broken_folders import edit_json
@@ -94,7 +94,7 @@ def test_an_estimate_of_a_hostile_config_is_there_at_once(model: Path) -> None:
 def test_buffers_beyond_what_models_have_are_refused_before_they_are_allocated(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.model.layer_loading.MOST_BUFFER_BYTES", 10)
+    monkeypatch.setattr("engine.model.weight_loader.MOST_BUFFER_BYTES", 10)
     monkeypatch.setattr("torch.empty_like", None)
     with pytest.raises(ModelError, match="buffers"):
         build_skeleton(open_checkpoint(str(model)), torch.float32, CPU)

@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
-from engine.model.context import Context
+from engine.model.context import Context, SharedContext
 from engine.model.network import Network
-from engine.model.shared_context import SharedContext
-from engine.model.twin import build_twin
+from engine.model.streamable_network import build_twin
 from tests.engine.resident import load_resident
 from tests.engine.speculation.pairs import random_prompt
 from tests.engine.tiny_models import tiny_model

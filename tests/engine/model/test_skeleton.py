@@ -9,14 +9,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.errors import ModelError
-from engine.model import blueprint as blueprint_module
-from engine.model.blueprint import draw_blueprint
+from engine.model import layer_converter
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.model.expert_stack import ExpertStack
-from engine.model.lazy_tensor import LazyTensor
+from engine.model.layer_converter import ExpertStack, draw_blueprint
 from engine.model.network import Network
-from engine.model.skeleton import Skeleton, build_skeleton
+from engine.model.streamable_network import Skeleton, build_skeleton
+from engine.model.weight_loader import LazyTensor
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
@@ -139,7 +138,7 @@ def test_experts_are_fused_a_few_at_a_time(family: str, tmp_path: Path, monkeypa
     blueprint = draw_blueprint(save(family, tmp_path), torch.bfloat16)
     at_once = blueprint.layer_tensors(1)
     for nbytes in (1, 40_000):  # an expert at a time; some, and fewer at the end
-        monkeypatch.setattr(blueprint_module, "STACK_BYTES", nbytes)
+        monkeypatch.setattr(layer_converter, "STACK_BYTES", nbytes)
         piecemeal = blueprint.layer_tensors(1)
         assert piecemeal.keys() == at_once.keys()
         assert all(torch.equal(piecemeal[name], at_once[name]) for name in at_once)
@@ -151,7 +150,7 @@ def test_experts_that_only_fuse_together_are_fused_together(
 ) -> None:
     blueprint = draw_blueprint(save(family, tmp_path), torch.float32)
     expected = blueprint.layer_tensors(1)
-    monkeypatch.setattr(blueprint_module, "STACK_BYTES", 1)
+    monkeypatch.setattr(layer_converter, "STACK_BYTES", 1)
     monkeypatch.setattr(ExpertStack, "part", lambda self, begin, end: dict(self.sources))
     found = blueprint.layer_tensors(1)
     assert all(torch.equal(found[name], expected[name]) for name in expected)
@@ -162,7 +161,7 @@ def test_numbers_are_converted_in_pieces_as_they_would_be_at_once(
 ) -> None:
     checkpoint = save("llama", tmp_path)
     expected = load_resident(checkpoint, torch.bfloat16, CPU).layers[0].state_dict()
-    monkeypatch.setattr("engine.model.lazy_tensor.PIECE_BYTES", 1000)
+    monkeypatch.setattr("engine.model.weight_loader.PIECE_BYTES", 1000)
     found = draw_blueprint(checkpoint, torch.bfloat16).layer_tensors(0)
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
@@ -188,7 +187,7 @@ def packed_gpt_oss(tmp_path: Path) -> Checkpoint:
 def test_published_gpt_oss_is_unpacked(
     packed_gpt_oss: Checkpoint, dtype: torch.dtype, stack_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blueprint_module, "STACK_BYTES", stack_bytes)
+    monkeypatch.setattr(layer_converter, "STACK_BYTES", stack_bytes)
     skeleton = build_skeleton(packed_gpt_oss, dtype, CPU)
     assert skeleton.one_to_one(0) is None
     assert_same(fill(skeleton), load_resident(packed_gpt_oss, dtype, CPU))

@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.errors import Cancelled, ModelError
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
-from engine.model.skeleton import Skeleton, build_skeleton
+from engine.model.streamable_network import Skeleton, build_skeleton
 from engine.weights.codecs.quantise import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.layout import LayerLayout

@@ -7,8 +7,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import open_checkpoint
+from engine.model.layer_converter import draw_blueprint
 from engine.weights.store.layout import PAGE
 from engine.weights.store.shards import layout_of_shards
 from tests.engine.tiny_models import FAMILIES, tiny_model

@@ -11,7 +11,7 @@ import torch
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.model.skeleton import build_skeleton
+from engine.model.streamable_network import build_skeleton
 from engine.weights.codecs.quantise import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.shards import layout_of_shards
