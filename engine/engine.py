@@ -10,20 +10,15 @@ import torch
 
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, InputError
-from engine.loading.allocator import give_back_large_blocks
-from engine.loading.experience import remember_answer
-from engine.loading.good_settings import GoodSettings
-from engine.loading.guarded_context import GuardedContext
-from engine.loading.learned import Learned
-from engine.loading.lessons import LessonsFiles
-from engine.loading.loading import LoadedTarget, draft_dtype, load_planned, load_ready
+from engine.loading.learned import Learned, LessonsFiles, PairMeasurements, remember_answer
+from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_planned, load_ready
+from engine.loading.memory_limits import GoodSettings
+from engine.loading.oom_retry import GuardedContext, load_retreating
+from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
-from engine.loading.pair_measurement import PairMeasurements
 from engine.loading.planning import context_for
 from engine.loading.preparation import COMPRESSED
-from engine.loading.retreat import load_retreating
 from engine.loading.sampled_methods import SAMPLED, sampled_method
-from engine.loading.self_draft import COPY, load_copies
 from engine.model.context import Context, SharedContext, require_faithful_tree
 from engine.model.device import choose_device
 from engine.observing.description import describe_model, describe_residence

@@ -21,7 +21,7 @@ import psutil
 
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, CoppiceError, InputError
-from engine.loading.shortage import shortage_of
+from engine.loading.out_of_memory import shortage_of
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import (
@@ -45,7 +45,7 @@ from engine.protocol.watching import Inspect, Watch
 
 if TYPE_CHECKING:
     from engine.engine import Engine
-    from engine.loading.appraisal import Appraiser
+    from engine.loading.estimate import Appraiser
 
 OOM_SCORE = 500  # added to what the process inherits; weighs as much as half of the machine's memory
 SECONDS_TO_COUNT = 10.0  # a pattern of the model's tokenizer may never end
@@ -150,7 +150,7 @@ class EngineProcess:
 
     def _appraised(self, question: Appraise) -> Appraised:
         self._reading.result()  # imports that meet in two threads can see each other half done
-        from engine.loading.appraisal import Appraiser  # noqa: PLC0415  # torch
+        from engine.loading.estimate import Appraiser  # noqa: PLC0415  # torch
 
         self._appraiser = self._appraiser or Appraiser(loaded=self._engine is not None)
         return self._appraiser.appraise(question)
@@ -222,7 +222,7 @@ def _read_ahead(reading: "Future[None]") -> None:
     gc.disable()  # nothing of this goes again, and looking for garbage in it took a fifth of the time
     try:
         import engine.engine  # noqa: PLC0415
-        import engine.loading.appraisal  # noqa: PLC0415
+        import engine.loading.estimate  # noqa: PLC0415
         import engine.loading.pair  # noqa: F401, PLC0415
     except BaseException as error:  # noqa: BLE001  # for the load, where it becomes an event; it would wait for ever
         reading.set_exception(error)

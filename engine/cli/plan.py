@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from engine.loading.pair import Pair
-    from engine.loading.rates_file import Experience, Measured
+    from engine.loading.rates import Experience, Measured
     from engine.weights.planning.machine import Rates
     from engine.weights.planning.placement import Plan
 
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def plan(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
     # torch is imported only behind a command line that makes sense
-    from engine.loading.experience import recall_answer  # noqa: PLC0415
+    from engine.loading.learned import recall_answer  # noqa: PLC0415
     from engine.loading.pair import open_pair  # noqa: PLC0415
     from engine.loading.planning import Question, plan_pair, usual_rates  # noqa: PLC0415
     from engine.model.device import choose_device  # noqa: PLC0415

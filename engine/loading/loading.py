@@ -1,4 +1,9 @@
-"""Loads a target where the plan puts it: resident, or streamed from its own shards or from prepared layers."""
+"""Loads a target where the plan puts it: resident, or streamed from its own shards or from prepared layers.
+
+A target that drafts for itself gets 4-bit copies of the layers that stream, beside those that are where they compute.
+Compare SubSpec (Wang et al., NeurIPS 2025): the copy shares resident layers, embeddings, head and cache with the
+target, so it agrees with it most of the time, and takes a quarter of the streamed layers' memory.
+"""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -11,16 +16,15 @@ from engine.cancellation import Cancellation
 from engine.errors import InputError
 from engine.loading.planning import Question, pair_key, plan_pair
 from engine.loading.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
-from engine.loading.rates import bench_of
-from engine.loading.rates_file import Measured, RatesFile
+from engine.loading.rates import Measured, RatesFile, bench_of
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.network import Network
-from engine.model.streamable_network import Skeleton, build_skeleton, load_layerwise
+from engine.model.streamable_network import Skeleton, build_skeleton, build_twin, load_layerwise
 from engine.protocol.messages import Loading
 from engine.protocol.options import SELF_DRAFT, LoadOptions
 from engine.weights.codecs.quantise import codec_named
-from engine.weights.planning.arrangement import Tier
+from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.planning.placement import Override, Plan
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.prepared import open_prepared
@@ -29,6 +33,8 @@ from engine.weights.streaming.lane import CudaLane
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 
 Progress = Generator[Loading, None, "LoadedTarget"]
+
+COPY = "nf4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,3 +235,32 @@ def _are_weights(layouts: Sequence[LayerLayout], skeleton: Skeleton) -> bool:
             if entry.name not in shapes or shapes[entry.name][1] != entry.dtype or not entry.is_aligned:
                 return False
     return True
+
+
+def load_copies(
+    request: int, checkpoint: Checkpoint, loaded: LoadedTarget, options: LoadOptions, cancellation: Cancellation
+) -> Generator[Loading, None, LayerCopies]:
+    """Copies of the layers that stream, in the compute device's memory, and the network of them and all others.
+
+    Yields progress. Raises `ModelError`, `Cancelled`, `MemoryError`, and `CoppiceError` if they cannot be prepared.
+    """
+    device = loaded.network.device
+    own = streamed_layers(loaded.tiers, has_gpu=device.type == "cuda")
+    every = yield from prepared_layers(request, checkpoint, COPY, options, cancellation)
+    layouts = [every[index] for index in own]
+    network = build_twin(loaded.network, checkpoint, own)
+    stream = LayerStream(
+        [network.layers[index] for index in own],
+        layouts,
+        ["device"] * len(own),
+        decoder=codec_named(COPY),
+        lane=CudaLane(device) if device.type == "cuda" else None,
+    )
+    try:
+        for done, _ in enumerate(stream.load(), start=1):
+            cancellation.check()
+            yield Loading(request, f"Copying {checkpoint.name} in 4 bits", done, len(own))
+    except BaseException:
+        stream.close()
+        raise
+    return LayerCopies(network, stream, sum(layout.nbytes for layout in layouts))

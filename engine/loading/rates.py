@@ -1,13 +1,18 @@
 """How fast this machine is with the model at hand: measured once, at its first use, and remembered."""
 
+import json
+import math
 import os
 import platform
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 
@@ -25,16 +30,119 @@ from engine.loading.measuring import (
 )
 from engine.loading.planning import lies_in_shards, needs_of, usual_rates
 from engine.loading.preparation import COMPRESSED, storage
-from engine.loading.rates_file import Measured, RatesFile
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.shape import model_sizes
 from engine.weights.planning.machine import Rates
 from engine.weights.planning.needs import ModelNeeds
+from engine.weights.planning.pace import Pace
 from engine.weights.planning.volume import volume_of
+from engine.weights.store.atomic_file import replaced_atomically
 from engine.weights.streaming.lane import CudaLane
 
+Found = TypeVar("Found")
+
+NAME = "rates.json"
+VERSION = 1
+MOST_KEPT = 64  # of each kind; the oldest go first
+NUMBERS = ("link", "ssd", "memory", "tflops", "decode", "call_seconds")
+
 GIGA, TERA = 1e9, 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A machine's rates, and when they were measured: date and time in UTC."""
+
+    rates: Rates
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """What the last answer of a pair gave: tokens and seconds per pass of the target."""
+
+    tokens_per_pass: float
+    seconds_per_pass: float
+
+
+class RatesFile:
+    """The file of one cache folder. One that is damaged or foreign counts as empty, and is written anew."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / NAME
+
+    def recall(self, key: str) -> Measured | None:
+        """The rates that were remembered under `key`."""
+        return _checked(_measured, self._read("machines").get(key))
+
+    def remember(self, key: str, rates: Rates) -> Measured:
+        """Keep rates that were measured just now; a folder that cannot be written means measuring again next time."""
+        measured = Measured(rates, datetime.now(UTC).isoformat(timespec="seconds"))
+        self._write("machines", key, asdict(measured))
+        return measured
+
+    def recall_pair(self, key: str) -> Experience | None:
+        """What a pair gave when it was used last."""
+        return _checked(_experience, self._read("pairs").get(key))
+
+    def remember_pair(self, key: str, experience: Experience) -> None:
+        """Keep what a pair gave."""
+        self._write("pairs", key, asdict(experience))
+
+    def _read(self, kind: str) -> dict[str, Any]:
+        try:
+            document = json.loads(self._path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        known = isinstance(document, dict) and document.get("version") == VERSION
+        found = document.get(kind) if known else None
+        return found if isinstance(found, dict) else {}
+
+    def _write(self, kind: str, key: str, value: dict[str, Any]) -> None:
+        kept = {each: self._read(each) for each in ("machines", "pairs")}
+        kept[kind] = dict(list({**_without(kept[kind], key), key: value}.items())[-MOST_KEPT:])
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with replaced_atomically(self._path) as file:
+                file.write(json.dumps({"version": VERSION, **kept}, indent=1).encode())
+
+
+def _without(entries: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in entries.items() if name != key}
+
+
+def _checked(parse: Callable[[Any], Found], value: Any) -> Found | None:
+    """What `parse` makes of a value that anybody may have written; None if it cannot make anything of it."""
+    try:
+        return parse(value) if isinstance(value, dict) else None
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _measured(value: Mapping[str, Any]) -> Measured:
+    rates = value["rates"]
+    at = datetime.fromisoformat(value["at"]).isoformat(timespec="seconds")
+    paces = {name: _pace(rates[name]) for name in ("products", "attention")}
+    return Measured(Rates(**{name: _positive(rates[name]) for name in NUMBERS}, **paces), at)  # type: ignore[arg-type]
+
+
+def _pace(value: Mapping[str, Any]) -> Pace:
+    points = tuple((int(rows), _positive(seconds)) for rows, seconds in value["points"])
+    if not points or any(low >= high for (low, _), (high, _) in pairwise(points)):
+        raise ValueError("rows must ascend")
+    return Pace(points)
+
+
+def _experience(value: Mapping[str, Any]) -> Experience:
+    return Experience(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]))
+
+
+def _positive(value: Any) -> float:
+    number = float(value)
+    if not 0 < number < math.inf:
+        raise ValueError("a rate is a number above 0")
+    return number
 
 
 @dataclass(frozen=True, slots=True)

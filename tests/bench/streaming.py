@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import torch
 
-from engine.cli.baselines import forget
+from engine.cli.contenders import forget
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.streamable_network import build_skeleton

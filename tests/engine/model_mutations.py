@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from engine.errors import CoppiceError
-from engine.loading.appraisal import Appraiser
+from engine.loading.estimate import Appraiser
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context, require_faithful_tree
 from engine.model.layer_converter import draw_blueprint

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from engine.cli.session import Session
-from engine.loading.learned import Learned
-from engine.loading.lessons import VERSION, Lessons, LessonsFiles
+from engine.loading.learned import VERSION, Learned, Lessons, LessonsFiles
 from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from engine.errors import InputError
+from engine.loading.learned import PairMeasurement, PairMeasurements
 from engine.loading.pair import open_pair
-from engine.loading.pair_measurement import PairMeasurement, PairMeasurements
 from engine.protocol.options import NO_DRAFT, LoadOptions, SamplingOptions
 from engine.speculation.tuning.tree_size import PassTimes
 

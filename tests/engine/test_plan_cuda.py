@@ -13,7 +13,7 @@ from engine.stats import peak_rss_bytes
 from tests.bench.inflate import inflate
 from tests.bench.plan_accuracy import peaks
 from tests.engine.model.test_layerwise import load
-from tests.engine.model.test_skeleton import assert_same
+from tests.engine.model.test_streamable_network import assert_same
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 

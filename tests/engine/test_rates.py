@@ -10,8 +10,7 @@ from engine.engine import load
 from engine.errors import Cancelled
 from engine.loading import measuring
 from engine.loading.pair import open_pair
-from engine.loading.rates import bench_of
-from engine.loading.rates_file import NAME
+from engine.loading.rates import NAME, bench_of
 from engine.model.checkpoint import open_checkpoint
 from engine.protocol.messages import Loading
 from engine.protocol.options import EMBEDDED, LoadOptions

@@ -13,7 +13,7 @@ from engine.model.network import Network
 from engine.model.streamable_network import load_layerwise
 from tests.bench.inflate import inflate
 from tests.campaigns.extent import choose, is_whole
-from tests.engine.model.test_skeleton import assert_same
+from tests.engine.model.test_streamable_network import assert_same
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 
@@ -23,7 +23,7 @@ MIB = 1 << 20
 LOADING = """
 import json, sys
 import torch
-from engine.loading.allocator import give_back_large_blocks
+from engine.loading.out_of_memory import give_back_large_blocks
 from engine.model import streamable_network
 from engine.model.checkpoint import open_checkpoint
 from engine.model.streamable_network import load_layerwise

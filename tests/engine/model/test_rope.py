@@ -17,7 +17,7 @@ from engine.protocol.messages import Round
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SpeculationOptions
 from engine.text.prompt import Prompt
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
-from tests.engine.test_appraisal import loaded, with_tokenizer
+from tests.engine.test_estimate import loaded, with_tokenizer
 from tests.engine.tiny_models import tiny_model, tiny_network
 
 ORIGINAL = 24

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.loading.rates_file import Experience, RatesFile
+from engine.loading.rates import Experience, RatesFile
 from engine.weights.planning.volume import volume_of
-from tests.engine.weights.test_rates_file import RATES
+from tests.engine.test_rates_file import RATES
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="mounts of POSIX")
 

@@ -37,7 +37,7 @@ def test_the_head_of_a_file_is_all_that_is_fetched_of_it(
 def test_the_engine_prices_facts_as_it_prices_the_model(
     files: dict[str, bytes], hub: Hub, client: HubClient, stop: Stop, tmp_path: Path
 ) -> None:
-    from engine.loading.appraisal import Appraiser
+    from engine.loading.estimate import Appraiser
     from engine.protocol.messages import Appraise
     from engine.protocol.options import LoadOptions
 

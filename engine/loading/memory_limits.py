@@ -1,4 +1,4 @@
-"""What a pair is held to since memory ran out with it, remembered as JSON in the cache folder.
+"""The memory limits and the tree size that a pair is held to since memory ran out with it, kept in the cache folder.
 
 A shortage may have been another program's: an entry holds for a day. The load after that tries without it; if memory
 runs out again soon, the new entry holds twice as long, 64 days at the most. It is void at once where far more memory

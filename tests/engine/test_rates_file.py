@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.loading import rates_file
-from engine.loading.rates_file import NAME, Experience, RatesFile
+from engine.loading import rates
+from engine.loading.rates import NAME, Experience, RatesFile
 from engine.weights.planning.machine import CPU_RATES
 from engine.weights.planning.pace import Pace
 
@@ -32,7 +32,7 @@ def test_machines_and_pairs_are_kept_side_by_side(tmp_path: Path) -> None:
 
 
 def test_the_oldest_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates_file, "MOST_KEPT", 2)
+    monkeypatch.setattr(rates, "MOST_KEPT", 2)
     file = RatesFile(tmp_path)
     for key in ("a", "b", "a", "c"):
         file.remember(key, RATES)

@@ -10,8 +10,7 @@ import torch
 from engine.errors import CoppiceError
 from engine.loading.loading import cache_root
 from engine.loading.planning import Question, context_for, pair_key, plan_pair
-from engine.loading.rates import bench_of
-from engine.loading.rates_file import RatesFile
+from engine.loading.rates import RatesFile, bench_of
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, holds_facts, open_checkpoint, open_facts
 from engine.model.device import choose_device

@@ -11,7 +11,7 @@ import torch
 
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
-from engine.loading.appraisal import Appraiser
+from engine.loading.estimate import Appraiser
 from engine.loading.pair import open_pair
 from engine.loading.planning import Question, needs_of, plan_pair
 from engine.model.checkpoint import open_checkpoint
@@ -169,7 +169,7 @@ def test_what_does_not_fit_or_cannot_be_used_says_why(tmp_path: Path) -> None:
 
 
 def test_a_loaded_pair_does_not_stand_in_its_own_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.loading.appraisal.memory_now", lambda _device: Memory(ram_free=4096 * MIB))
+    monkeypatch.setattr("engine.loading.estimate.memory_now", lambda _device: Memory(ram_free=4096 * MIB))
     appraiser = Appraiser(loaded=False)
     engine = loaded(LoadOptions(str(inflate(tmp_path, 200 * MIB)), "none", weights="bfloat16"))
     assert appraiser._memory(CPU).ram_free > (4096 + 160) * MIB

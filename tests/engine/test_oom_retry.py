@@ -13,8 +13,8 @@ import torch
 
 from engine.cancellation import Cancellation
 from engine.errors import ModelError, OutOfMemory
-from engine.loading import retreat
-from engine.loading.good_settings import DAY, GoodSettings, Setting
+from engine.loading import oom_retry
+from engine.loading.memory_limits import DAY, GoodSettings, Setting
 from engine.loading.pair import Pair, open_pair
 from engine.protocol.messages import Event, Loading
 from engine.protocol.options import LoadOptions
@@ -42,11 +42,11 @@ class Machine:
         self.plans: list[Plan] = []
         self.events: list[Event] = []
         self._errors = errors
-        monkeypatch.setattr(retreat, "plan_target", self._plan)
+        monkeypatch.setattr(oom_retry, "plan_target", self._plan)
 
     def load(self, pair: Pair, memory: Memory = MEMORY) -> str:
         good = GoodSettings(pair, CPU, memory)
-        steps = retreat.load_retreating(1, pair, CPU, good, Cancellation(), self._attempt)
+        steps = oom_retry.load_retreating(1, pair, CPU, good, Cancellation(), self._attempt)
         while True:
             try:
                 self.events.append(next(steps))
@@ -121,7 +121,7 @@ def test_memory_that_always_runs_out_is_asked_for_four_times_in_all(
     machine = Machine(monkeypatch, [torch.OutOfMemoryError(ON_GPU) for _ in range(100)])
     with pytest.raises(OutOfMemory, match=r"1\.6 GiB of GPU memory were asked for") as raised:
         machine.load(pair)
-    assert len(machine.plans) == 1 + len(retreat.SHARES_KEPT)
+    assert len(machine.plans) == 1 + len(oom_retry.SHARES_KEPT)
     assert raised.value.hint
     assert not list(tmp_path.iterdir()), "what did not work was remembered"
 

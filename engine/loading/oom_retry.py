@@ -1,17 +1,19 @@
-"""Loads a pair with less and less of it in memory, a few times at most, when memory runs out."""
+"""Tries again with less when memory runs out: a load with less of the model in memory, a prefill in smaller passes."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError, OutOfMemory
-from engine.loading.good_settings import GoodSettings, Setting
 from engine.loading.loading import plan_target
+from engine.loading.memory_limits import GoodSettings, Setting
+from engine.loading.out_of_memory import HINT, give_back_memory, shortage_of
 from engine.loading.pair import Pair
-from engine.loading.shortage import HINT, give_back_memory, shortage_of
+from engine.model.context import Context
 from engine.protocol.messages import Event, Loading
 from engine.weights.planning.placement import Plan
 
@@ -20,6 +22,9 @@ CHOSEN_HINT = "The placement was chosen by hand and is not changed by itself: ch
 
 Result = TypeVar("Result")
 Attempt = Callable[[Plan], Generator[Event, None, Result]]
+
+FEWER = 4  # times fewer tokens in a pass of a prefill, after one that was too much
+PASS_HINT = "Choose a smaller tree or a shorter context, or load the model with less memory for its layers."
 
 
 def load_retreating(
@@ -105,3 +110,50 @@ def _attempted(steps: Generator[Event, None, Result], hint: str) -> Generator[Ev
     finally:
         steps.close()
     return shortage.with_traceback(None)
+
+
+class GuardedContext:
+    """Scores as its context does. Raises `OutOfMemory`, once the memory of the failed pass is free again."""
+
+    def __init__(self, context: Context, name: str) -> None:
+        """`name`: whose passes they are, for messages."""
+        self._context = context
+        self._name = name
+
+    @property
+    def length(self) -> int:
+        """Committed tokens."""
+        return self._context.length
+
+    def prefill(self, tokens: Sequence[int]) -> int:
+        """As `Context.prefill`. Smaller passes, where they were needed, stay for as long as the context."""
+        context = self._context
+        common = context.common(tokens)
+        rows = min(context.prefill_rows, len(tokens) - common)
+        try:
+            return self._run(lambda: context.prefill(tokens), rows)
+        except OutOfMemory:
+            if rows <= 1:
+                raise
+        context.prefill_rows = max(1, rows // FEWER)
+        self._run(lambda: context.prefill(tokens), context.prefill_rows)
+        return common
+
+    def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
+        """As `Context.score`."""
+        return self._run(lambda: self._context.score(tokens, parents, last), len(tokens))
+
+    def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
+        """As `Context.keep`."""
+        self._context.keep(nodes, rest)
+
+    def _run(self, run: Callable[[], Result], rows: int) -> Result:
+        try:
+            return run()
+        except Exception as error:
+            shortage = shortage_of(error, f"a pass of {self._name} over {rows} tokens", PASS_HINT)
+            if shortage is None:
+                raise
+        shortage = shortage.with_traceback(None)  # only here, as the error still holds the memory of the pass above
+        give_back_memory()
+        raise shortage

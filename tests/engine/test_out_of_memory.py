@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.errors import Cancelled, InputError, OutOfMemory
-from engine.loading.shortage import give_back_memory, shortage_of
+from engine.loading.out_of_memory import give_back_memory, shortage_of
 from engine.process import _failed
 
 CUDA = (
