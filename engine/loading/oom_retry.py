@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 Attempt = Callable[[Plan], Generator[Event, None, Result]]
 
 FEWER = 4  # times fewer tokens in a pass of a prefill, after one that was too much
-PASS_HINT = "Choose a smaller tree or a shorter context, or load the model with less memory for its layers."
+HINT_OF_PASSES = "Choose a smaller tree or a shorter context, or load the model with less memory for its layers."
 
 
 def load_retreating(
@@ -151,7 +151,7 @@ class GuardedContext:
         try:
             return run()
         except Exception as error:
-            shortage = shortage_of(error, f"a pass of {self._name} over {rows} tokens", PASS_HINT)
+            shortage = shortage_of(error, f"a pass of {self._name} over {rows} tokens", HINT_OF_PASSES)
             if shortage is None:
                 raise
         shortage = shortage.with_traceback(None)  # only here, as the error still holds the memory of the pass above
