@@ -10,9 +10,9 @@ import torch
 from engine.errors import CoppiceError
 from engine.loading.loading import cache_root
 from engine.loading.planning import Question, context_for, pair_key, plan_pair
-from engine.loading.rates import RatesFile, bench_of
+from engine.loading.rates import RatesFile, benchmark_of
 from engine.model.architecture import open_architecture
-from engine.model.checkpoint import Checkpoint, holds_facts, open_checkpoint, open_facts
+from engine.model.checkpoint import Checkpoint, is_header_only, open_checkpoint, open_header_only
 from engine.model.device import choose_device
 from engine.model.model_folder import ModelRole, find_folder
 from engine.model.shape import ModelSizes, model_sizes
@@ -29,7 +29,7 @@ SECONDS_FRESH = 2.0
 _Stamp = tuple[tuple[str, int, int], ...]
 
 
-class Appraiser:
+class Estimator:
     """Answers one question after the other, in a thread of its own. Tables that were read are remembered."""
 
     def __init__(self, loaded: bool) -> None:
@@ -38,7 +38,7 @@ class Appraiser:
         self._held: tuple[float, int] = (float("-inf"), 0)
         self._known: dict[Path, tuple[_Stamp, Checkpoint, ModelSizes]] = {}
 
-    def appraise(self, question: Appraise) -> Appraised:
+    def estimate(self, question: Appraise) -> Appraised:
         """The answer; what cannot be planned, or not be loaded here, has the verdict `no` and the reason why."""
         try:
             return self._plan(question)
@@ -64,7 +64,7 @@ class Appraiser:
         known = self._known.get(folder)
         if known and known[0] == _stamp(known[1]):
             return known[1]
-        checkpoint = open_facts(folder) if holds_facts(folder) else open_checkpoint(source, role=role)
+        checkpoint = open_header_only(folder) if is_header_only(folder) else open_checkpoint(source, role=role)
         open_architecture(checkpoint)  # only for its refusals: what cannot be loaded needs no price
         if len(self._known) >= KNOWN:
             self._known.pop(next(iter(self._known)))
@@ -76,13 +76,13 @@ class Appraiser:
     ) -> Question:
         """As a load would put it, with what was measured and learned; but nothing is measured for it."""
         cache = cache_root(options)
-        measured = bench_of(target, options.weights, device, cache).recall()
-        experience = RatesFile(cache).recall_pair(pair_key(target, draft, options, options.budget))
+        measured = benchmark_of(target, options.weights, device, cache).recall()
+        last_answer = RatesFile(cache).recall_answer_of(pair_key(target, draft, options, options.budget))
         return Question(
             weights=options.weights,
             context_tokens=options.context_tokens,
             budget=options.budget,
-            tokens_per_pass=experience.tokens_per_pass if experience else 0.0,
+            tokens_per_pass=last_answer.tokens_per_pass if last_answer else 0.0,
             rates=measured.rates if measured else None,
             memory=self._memory(device),
             drafts_itself=options.draft == SELF_DRAFT,

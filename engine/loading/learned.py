@@ -17,7 +17,7 @@ from engine.loading.loading import cache_root
 from engine.loading.pair import Pair
 from engine.loading.planning import AUTO_BUDGET, pair_key
 from engine.loading.preparation import source_fingerprint
-from engine.loading.rates import Experience, RatesFile
+from engine.loading.rates import LastAnswer, RatesFile
 from engine.protocol.messages import Statistics
 from engine.protocol.options import (
     NO_DRAFT,
@@ -56,7 +56,7 @@ AGAIN = "Measure it with `bench --calibrate`."
 
 
 @dataclass(slots=True)
-class Lessons:
+class LearnedState:
     """What holds for one way of sampling: how the draft's word is to be taken, and what trees give and cost."""
 
     calibration: Calibration = field(default_factory=Calibration)
@@ -69,7 +69,7 @@ class Lessons:
         return self.calibration.observations + self.prospects.rounds + self.acceptance.rounds
 
 
-class LessonsFiles:
+class LearnedFiles:
     """The files of one pair where it is now: one for every way of sampling and of speculating.
 
     Of the settings all count but the seed, the method and the budget.
@@ -91,15 +91,15 @@ class LessonsFiles:
         text = json.dumps([self._identity, settings_of(options)], sort_keys=True)
         return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 
-    def remember(self, options: GenerateOptions, lessons: Lessons) -> None:
+    def remember(self, options: GenerateOptions, state: LearnedState) -> None:
         """Keep them, whole or not at all. A folder that cannot be written means learning again next time."""
         path = self.path(options)
         if path in self._refused:
             return
         learnt = {
-            "calibration": lessons.calibration.state,
-            "prospects": lessons.prospects.state,
-            "acceptance": lessons.acceptance.state,
+            "calibration": state.calibration.state,
+            "prospects": state.prospects.state,
+            "acceptance": state.acceptance.state,
         }
         document = {"version": VERSION, **self._identity, "settings": settings_of(options), "learnt": learnt}
         with suppress(OSError):
@@ -107,7 +107,7 @@ class LessonsFiles:
             with replaced_atomically(path) as file:
                 file.write(json.dumps(document).encode())
 
-    def recall(self, options: GenerateOptions) -> tuple[Lessons | None, str]:
+    def recall(self, options: GenerateOptions) -> tuple[LearnedState | None, str]:
         """What was learnt under these settings, and in a sentence why it cannot be used, if there is such a file."""
         path = self.path(options)
         try:
@@ -124,7 +124,7 @@ class LessonsFiles:
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             return None, f"What this pair taught before is not used: {path} is damaged. {ANEW}"
 
-    def _parsed(self, document: Any, options: GenerateOptions, path: Path) -> Lessons:
+    def _parsed(self, document: Any, options: GenerateOptions, path: Path) -> LearnedState:
         if document["version"] > VERSION:
             self._refused.add(path)
             raise _RefusedError("was written by a newer version, and stays as it is")
@@ -135,7 +135,7 @@ class LessonsFiles:
         }:
             raise _RefusedError("is about another pair, place or way of sampling")
         learnt = document["learnt"]
-        return Lessons(
+        return LearnedState(
             Calibration.restored(learnt["calibration"]),
             AcceptanceCounts.restored(learnt["acceptance"]),
             Prospects.restored(learnt["prospects"]),
@@ -157,7 +157,7 @@ def settings_of(options: GenerateOptions) -> dict[str, Any]:
 class Learned:
     """One engine's. How long a pass takes is the same for every way of sampling."""
 
-    def __init__(self, largest_tree: int = LARGEST, files: LessonsFiles | None = None) -> None:
+    def __init__(self, largest_tree: int = LARGEST, files: LearnedFiles | None = None) -> None:
         """`largest_tree`: the drafted nodes that the plan has kept memory for. `files`: None to forget it all."""
         self.complaint = ""  # why what was learnt before cannot be used; for the answer at hand
         self._largest_tree = min(LARGEST, largest_tree)
@@ -165,21 +165,21 @@ class Learned:
         self._passes: Curve | None = None
         self._rests: Curve | None = None
         self._hiding: Hiding | None = None
-        self._lessons: dict[Hashable, tuple[GenerateOptions, Lessons]] = {}
+        self._states: dict[Hashable, tuple[GenerateOptions, LearnedState]] = {}
         self._kept: dict[Hashable, int] = {}  # how much of each had been learnt when it was last written
 
-    def lessons(self, options: GenerateOptions) -> Lessons:
+    def state(self, options: GenerateOptions) -> LearnedState:
         """Those of earlier answers with such settings, as a beginning."""
         key = tuple(settings_of(options).values())
-        if key not in self._lessons:
+        if key not in self._states:
             found, self.complaint = self._files.recall(options) if self._files else (None, "")
-            lessons = found or Lessons()
-            prospects = lessons.prospects
+            state = found or LearnedState()
+            prospects = state.prospects
             self._passes, self._rests = self._passes or prospects.passes, self._rests or prospects.rests
             self._hiding = self._hiding or prospects.hiding
             prospects.passes, prospects.rests, prospects.hiding = self._passes, self._rests, self._hiding
-            self._lessons[key], self._kept[key] = (options, lessons), lessons.size
-        return self._lessons[key][1]
+            self._states[key], self._kept[key] = (options, state), state.size
+        return self._states[key][1]
 
     def acceptance(self, options: GenerateOptions) -> AcceptanceCounts:
         """How the draft's children are accepted, for Sequoia's shapes.
@@ -187,15 +187,15 @@ class Learned:
         Kept from answer to answer when greedy. Where tokens are drawn, other shapes draw other text: there every
         answer begins with the prior, so that the same seed gives the same text again.
         """
-        return AcceptanceCounts() if options.sampling.temperature else self.lessons(options).acceptance
+        return AcceptanceCounts() if options.sampling.temperature else self.state(options).acceptance
 
     def keep(self) -> None:
         """Write down what was learnt since the last time, for the next start."""
         self.complaint = ""
-        for key, (options, lessons) in self._lessons.items():
-            if self._files and lessons.size > self._kept[key]:
-                self._files.remember(options, lessons)
-                self._kept[key] = lessons.size
+        for key, (options, state) in self._states.items():
+            if self._files and state.size > self._kept[key]:
+                self._files.remember(options, state)
+                self._kept[key] = state.size
 
     def strategy(self, method: Method, options: GenerateOptions, sampling: Sampling) -> Strategy:
         """`Auto` where nothing is prescribed that it would choose, else the method with the budget that was asked for.
@@ -210,7 +210,7 @@ class Learned:
             plain = Autoregression(sampling)
             if speculation.lookup and method.name != "lookup":
                 methods.append(Lookup(plain, "lookup"))
-        return Auto(methods, plain, self.lessons(options).prospects, self._largest_tree, speculation.depth)
+        return Auto(methods, plain, self.state(options).prospects, self._largest_tree, speculation.depth)
 
 
 def remember_answer(pair: Pair, speculation: SpeculationOptions, statistics: Statistics) -> None:
@@ -220,12 +220,12 @@ def remember_answer(pair: Pair, speculation: SpeculationOptions, statistics: Sta
         return
     key = pair_key(pair.target, pair.draft, pair.options, speculation.budget, speculation.method)
     seconds = statistics.seconds.decode / statistics.passes
-    RatesFile(cache_root(pair.options)).remember_pair(key, Experience(statistics.tokens_per_pass, seconds))
+    RatesFile(cache_root(pair.options)).remember_answer_of(key, LastAnswer(statistics.tokens_per_pass, seconds))
 
 
-def recall_answer(pair: Pair, options: LoadOptions, budget: int) -> Experience | None:
+def recall_answer(pair: Pair, options: LoadOptions, budget: int) -> LastAnswer | None:
     """What was kept for the pair under these options and this budget."""
-    return RatesFile(cache_root(options)).recall_pair(pair_key(pair.target, pair.draft, options, budget))
+    return RatesFile(cache_root(options)).recall_answer_of(pair_key(pair.target, pair.draft, options, budget))
 
 
 @dataclass(frozen=True, slots=True)

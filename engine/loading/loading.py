@@ -16,11 +16,16 @@ from engine.cancellation import Cancellation
 from engine.errors import InputError
 from engine.loading.planning import Question, pair_key, plan_pair
 from engine.loading.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
-from engine.loading.rates import Measured, RatesFile, bench_of
+from engine.loading.rates import Measured, RatesFile, benchmark_of
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.network import Network
-from engine.model.streamable_network import Skeleton, build_skeleton, build_twin, load_layerwise
+from engine.model.streamable_network import (
+    StreamableNetwork,
+    build_self_draft_network,
+    build_streamable,
+    load_layerwise,
+)
 from engine.protocol.messages import Loading
 from engine.protocol.options import SELF_DRAFT, LoadOptions
 from engine.weights.codecs.quantise import codec_named
@@ -80,7 +85,7 @@ def plan_target(
 
     The first time that layers of this shape are to stream here, the machine is measured, and planned for once more.
     """
-    bench = bench_of(checkpoint, options.weights, device, cache_root(options))
+    bench = benchmark_of(checkpoint, options.weights, device, cache_root(options))
     measured = bench.recall()
     plan = _plan(checkpoint, draft, options, device, measured)
     if measured is None and not plan.arrangement.ready:
@@ -149,12 +154,12 @@ def _plan(
         force=options.force,
     )
     key = pair_key(checkpoint, draft, options, options.budget)
-    experience = RatesFile(cache_root(options)).recall_pair(key)
+    last_answer = RatesFile(cache_root(options)).recall_answer_of(key)
     question = Question(
         weights=options.weights,
         context_tokens=options.context_tokens,
         budget=options.budget,
-        tokens_per_pass=experience.tokens_per_pass if experience else 0.0,
+        tokens_per_pass=last_answer.tokens_per_pass if last_answer else 0.0,
         rates=measured.rates if measured else None,
         drafts_itself=options.draft == SELF_DRAFT,
         override=override,
@@ -181,16 +186,16 @@ def _load_streamed(
     else:
         dtype = choose_dtype(options.weights, checkpoint, device)
     yield Loading(request, f"Reading {checkpoint.name}", 0, 1)
-    skeleton = build_skeleton(checkpoint, dtype, device)
-    layouts = None if options.weights in COMPRESSED else _in_shards(skeleton)
+    streamable = build_streamable(checkpoint, dtype, device)
+    layouts = None if options.weights in COMPRESSED else _in_shards(streamable)
     if layouts is None:
         weights = options.weights if options.weights in COMPRESSED else str(dtype).removeprefix("torch.")
         layouts = yield from prepared_layers(request, checkpoint, weights, options, cancellation)
     stream = LayerStream(
-        list(skeleton.network.layers),
+        list(streamable.network.layers),
         layouts,
         plan.arrangement.tiers,
-        decoder=None if _are_weights(layouts, skeleton) else codec_named(layouts[0].codec),
+        decoder=None if _are_weights(layouts, streamable) else codec_named(layouts[0].codec),
         lane=CudaLane(device) if device.type == "cuda" else None,
         options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache),
     )
@@ -201,14 +206,14 @@ def _load_streamed(
     except BaseException:
         stream.close()
         raise
-    return LoadedTarget(skeleton.network, stream, plan)
+    return LoadedTarget(streamable.network, stream, plan)
 
 
-def _in_shards(skeleton: Skeleton) -> list[LayerLayout] | None:
+def _in_shards(streamable: StreamableNetwork) -> list[LayerLayout] | None:
     """The layers where they lie in the checkpoint's own files; None if they must be converted first."""
     layouts = []
-    for index in range(len(skeleton.network.layers)):
-        places = skeleton.one_to_one(index)
+    for index in range(len(streamable.network.layers)):
+        places = streamable.converter.one_to_one(index)
         layout = layout_of_shards(index, places) if places else None
         if layout is None:
             return None
@@ -227,10 +232,10 @@ def prepared_layers(
     return list(open_prepared(folder, source_fingerprint(checkpoint)).layouts())
 
 
-def _are_weights(layouts: Sequence[LayerLayout], skeleton: Skeleton) -> bool:
+def _are_weights(layouts: Sequence[LayerLayout], streamable: StreamableNetwork) -> bool:
     """Whether every stored tensor is a weight as it is used, in its own number type, and where it may be used."""
     for layout in layouts:
-        shapes = skeleton.shapes(layout.index)
+        shapes = streamable.converter.shapes(layout.index)
         for entry in layout.tensors:
             if entry.name not in shapes or shapes[entry.name][1] != entry.dtype or not entry.is_aligned:
                 return False
@@ -248,7 +253,7 @@ def load_copies(
     own = streamed_layers(loaded.tiers, has_gpu=device.type == "cuda")
     every = yield from prepared_layers(request, checkpoint, COPY, options, cancellation)
     layouts = [every[index] for index in own]
-    network = build_twin(loaded.network, checkpoint, own)
+    network = build_self_draft_network(loaded.network, checkpoint, own)
     stream = LayerStream(
         [network.layers[index] for index in own],
         layouts,

@@ -35,7 +35,7 @@ FAR_MORE = 1.25  # times the memory that was free then: what went wrong then may
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Limits:
     """The most bytes planned with, 0: as many as are free; and the most nodes of a tree, None: as many as pay.
 
     `tree_patience`: rounds without a shortage before bigger trees are tried.
@@ -53,14 +53,14 @@ class Setting:
         parts += [f"{gib(self.ram_bytes)} of RAM" if self.ram_bytes else ""]
         return " and ".join(part for part in parts if part)
 
-    def is_tighter_than(self, other: "Setting") -> bool:
+    def is_tighter_than(self, other: "Limits") -> bool:
         """Whether it holds a pair to less in any way."""
         limits = ((self.vram_bytes, other.vram_bytes), (self.ram_bytes, other.ram_bytes))
         if any(own and (not others or own < others) for own, others in limits):
             return True
         return self.tree_nodes is not None and (other.tree_nodes is None or self.tree_nodes < other.tree_nodes)
 
-    def limit(self, options: LoadOptions) -> LoadOptions:
+    def applied_to(self, options: LoadOptions) -> LoadOptions:
         """The same options, with no more memory to plan with than this."""
         return replace(
             options,
@@ -71,9 +71,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What was kept: the setting, the memory that was free then, when that was, and how often it was needed."""
+    """What was kept: the limits, the memory that was free then, when that was, and how often it was needed."""
 
-    setting: Setting
+    limits: Limits
     memory: Memory
     at: float = 0.0
     times: int = 1
@@ -88,10 +88,10 @@ class _Entry:
         return now - self.at if now >= self.at else float("inf")
 
 
-class GoodSettings:
+class MemoryLimits:
     """The entry of one pair, with its options, on one device. A file that is damaged or foreign counts as empty.
 
-    `setting` is what the pair is held to now.
+    `limits` is what the pair is held to now.
     """
 
     def __init__(
@@ -104,41 +104,41 @@ class GoodSettings:
         self._memory = memory
         self._clock = clock
         self._at, self._times = 0.0, 0  # of the shortage that is remembered, and how many there were in a row
-        self.setting = self._recall()
+        self.limits = self._recall()
 
-    def remember(self, setting: Setting) -> None:
+    def remember(self, limits: Limits) -> None:
         """Keep what works; a folder that cannot be written means finding out again next time."""
-        if setting == self.setting:
+        if limits == self.limits:
             return
-        if setting.is_tighter_than(self.setting):
+        if limits.is_tighter_than(self.limits):
             self._at, self._times = self._clock(), min(self._times + 1, MOST_TIMES)
-        self.setting = setting
-        if setting.words == "" and setting.tree_nodes is None:
+        self.limits = limits
+        if limits.words == "" and limits.tree_nodes is None:
             self._write(self._key(), None)  # everything has gone well again
             return
         then = {"vram_free": self._memory.vram_free, "ram_free": self._memory.ram_free}
-        self._write(self._key(), {**asdict(setting), **then, "at": self._at, "times": self._times})
+        self._write(self._key(), {**asdict(limits), **then, "at": self._at, "times": self._times})
 
-    def _recall(self) -> Setting:
+    def _recall(self) -> Limits:
         """What worked last; nothing if memory never ran out, if that is long ago, or if far more of it is free now."""
         if not self._path.is_file():
-            return Setting()
+            return Limits()
         key = self._key()
         try:
             entry = _parsed(self._read()[key])
         except (KeyError, TypeError, ValueError):
-            return Setting()
-        setting, then, age = entry.setting, entry.memory, entry.age(self._clock())
+            return Limits()
+        limits, then, age = entry.limits, entry.memory, entry.age(self._clock())
         if age > entry.hold_seconds:
             self._times = entry.times if age <= 3 * entry.hold_seconds else 0
-            return Setting()
+            return Limits()
         has_more_vram = self._memory.has_gpu and self._memory.vram_free > FAR_MORE * then.vram_free
         has_more_ram = self._memory.ram_free > FAR_MORE * then.ram_free
-        if has_more_vram or (has_more_ram and (setting.ram_bytes or not self._memory.has_gpu)):
+        if has_more_vram or (has_more_ram and (limits.ram_bytes or not self._memory.has_gpu)):
             self._write(key, None)
-            return Setting()
+            return Limits()
         self._at, self._times = entry.at, entry.times
-        return setting
+        return limits
 
     def _key(self) -> str:
         """All that memory depends on: both models' files, the options, the device."""
@@ -190,5 +190,5 @@ def _parsed(entry: dict[str, Any]) -> _Entry:
         raise ValueError("rounds and times are whole numbers")
     if type(at) not in (int, float):
         raise ValueError("a time is a number")
-    setting = Setting(vram_bytes, ram_bytes, nodes, min(patience, MOST_PATIENCE))
-    return _Entry(setting, Memory(ram_free, vram_free=vram_free), at, times)
+    limits = Limits(vram_bytes, ram_bytes, nodes, min(patience, MOST_PATIENCE))
+    return _Entry(limits, Memory(ram_free, vram_free=vram_free), at, times)

@@ -31,7 +31,7 @@ LARGE_BYTES = 8 << 20  # weights are larger, most of what a pass writes down is 
 _M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
 
 
-def shortage_of(error: BaseException, doing: str, hint: str = HINT) -> OutOfMemory | None:
+def out_of_memory_of(error: BaseException, doing: str, hint: str = HINT) -> OutOfMemory | None:
     """The error in words if it says that memory ran out, else None; one that is in words already stays as it is.
 
     `doing` completes "Memory ran out during". The error's traceback holds the memory of whatever failed: leave the

@@ -19,7 +19,7 @@ import torch
 from engine.errors import ModelError
 from engine.loading.measuring import (
     READ_BYTES,
-    Setting,
+    DeviceTimer,
     attention_pace,
     copy_rate,
     disk_rate,
@@ -59,7 +59,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Experience:
+class LastAnswer:
     """What the last answer of a pair gave: tokens and seconds per pass of the target."""
 
     tokens_per_pass: float
@@ -82,13 +82,13 @@ class RatesFile:
         self._write("machines", key, asdict(measured))
         return measured
 
-    def recall_pair(self, key: str) -> Experience | None:
+    def recall_answer_of(self, key: str) -> LastAnswer | None:
         """What a pair gave when it was used last."""
         return _checked(_experience, self._read("pairs").get(key))
 
-    def remember_pair(self, key: str, experience: Experience) -> None:
+    def remember_answer_of(self, key: str, last_answer: LastAnswer) -> None:
         """Keep what a pair gave."""
-        self._write("pairs", key, asdict(experience))
+        self._write("pairs", key, asdict(last_answer))
 
     def _read(self, kind: str) -> dict[str, Any]:
         try:
@@ -134,8 +134,8 @@ def _pace(value: Mapping[str, Any]) -> Pace:
     return Pace(points)
 
 
-def _experience(value: Mapping[str, Any]) -> Experience:
-    return Experience(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]))
+def _experience(value: Mapping[str, Any]) -> LastAnswer:
+    return LastAnswer(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]))
 
 
 def _positive(value: Any) -> float:
@@ -146,7 +146,7 @@ def _positive(value: Any) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Benchmark:
     """What is measured: a model's shapes and number type on a device, and the disk that its layers stream from."""
 
     needs: ModelNeeds
@@ -173,19 +173,19 @@ class Bench:
 
     def measure(self, check: Callable[[], None]) -> Measured:
         """Measure now, which takes a second or two, and remember it; `check` is called in between and may raise."""
-        setting = Setting(self.device, self.dtype, check)
+        timer = DeviceTimer(self.device, self.dtype, check)
         usual = usual_rates(self.device)
-        products = product_pace(self.needs, setting)
+        products = product_pace(self.needs, timer)
         rows, seconds = products.points[-1]
         rates = Rates(
-            link=link_rate(CudaLane(self.device), setting) / GIGA if self.device.type == "cuda" else usual.link,
+            link=link_rate(CudaLane(self.device), timer) / GIGA if self.device.type == "cuda" else usual.link,
             ssd=self._disk_rate(check) or usual.ssd,
-            memory=copy_rate(setting) / GIGA,
+            memory=copy_rate(timer) / GIGA,
             tflops=2 * rows * GIGA / seconds / TERA,
-            decode=unpacking_rate(self.needs.codec, setting) / GIGA if self.needs.is_packed else usual.decode,
+            decode=unpacking_rate(self.needs.codec, timer) / GIGA if self.needs.is_packed else usual.decode,
             call_seconds=layer_overhead_seconds(self.device, self.dtype, check),
             products=products,
-            attention=attention_pace(self.needs, setting),
+            attention=attention_pace(self.needs, timer),
         )
         if self.device.type == "cuda":
             torch.cuda.empty_cache()  # what was measured with must not lie between the layers that come
@@ -200,12 +200,14 @@ class Bench:
             return None
 
 
-def bench_of(checkpoint: Checkpoint, weights: str, device: torch.device, cache: Path) -> Bench:
+def benchmark_of(checkpoint: Checkpoint, weights: str, device: torch.device, cache: Path) -> Benchmark:
     """What is to be measured for a checkpoint whose weights are held in this way; `cache` holds prepared layers too."""
     sizes = model_sizes(checkpoint)
     dtype = storage(weights, checkpoint)[1] if weights in COMPRESSED else choose_dtype(weights, checkpoint, device)
     folder = checkpoint.folder if weights not in COMPRESSED and lies_in_shards(sizes) else cache
-    return Bench(needs_of(checkpoint, sizes, weights, device), dtype, device, tuple(checkpoint.shards), folder, cache)
+    return Benchmark(
+        needs_of(checkpoint, sizes, weights, device), dtype, device, tuple(checkpoint.shards), folder, cache
+    )
 
 
 @contextmanager

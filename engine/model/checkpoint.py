@@ -175,12 +175,12 @@ def read_config(folder: ModelFolder) -> dict[str, object]:
     return config
 
 
-def holds_facts(folder: Path) -> bool:
+def is_header_only(folder: Path) -> bool:
     """Whether the folder holds facts in place of a model."""
     return (folder / FACTS).is_file()
 
 
-def open_facts(folder: Path) -> Checkpoint:
+def open_header_only(folder: Path) -> Checkpoint:
     """The checkpoint as its facts describe it: it can be planned for, but not loaded. Raises `ModelError`."""
     facts = read_json_object(folder / FACTS, MAX_FACTS_BYTES)
     if facts.get("kind") != KIND or facts.get("format") != FORMAT:

@@ -76,8 +76,8 @@ def _rows(info: TensorInfo, begin: int, end: int) -> TensorInfo:
     )
 
 
-class Blueprint:
-    """Which of a checkpoint's tensors make up which layer, and how. Made by `draw_blueprint`.
+class LayerConverter:
+    """Which of a checkpoint's tensors make up which layer, and how. Made by `open_layer_converter`.
 
     Layers' weights are called as the network's modules call them, relative to the layer.
     """
@@ -124,16 +124,11 @@ class Blueprint:
         same = found.keys() == shapes.keys() and all(shapes[name][0] == info.shape for name, info in found.items())
         return found if same else None
 
-    def layer_tensors(self, index: int) -> dict[str, Tensor]:
-        """Read and convert a layer's weights, on the CPU; reads nothing else, and holds little else.
-
-        Raises `ModelError` when a shard cannot be read any more.
-        """
-        found = dict(self.weights(index))
-        return {name: found[name] for name in self._layers[index].state_dict()}
-
     def weights(self, index: int) -> Iterator[tuple[str, Tensor]]:
-        """The same one by one: a stack of experts is made when its turn comes, and not held on to afterwards."""
+        """Read and convert a layer's weights on the CPU, one by one: name and weight, in no particular order.
+
+        A stack of experts is made when its turn comes, and not kept. Raises `ModelError` when a shard cannot be read.
+        """
         rest = {source: self._tensors[source] for source in self._members[index]}
         for stack in find_stacks(rest, self._destinations, self._state):
             made = self._make(stack, index)
@@ -202,9 +197,9 @@ class Blueprint:
             _put(layer, name, self._state[f"{self._prefix}{index}.{name}"])
 
 
-def draw_blueprint(checkpoint: Checkpoint, dtype: torch.dtype) -> Blueprint:
+def open_layer_converter(checkpoint: Checkpoint, dtype: torch.dtype) -> LayerConverter:
     """Settle what a checkpoint's layers are made of; raises `ModelError` for what cannot be used. Reads no weights."""
-    return Blueprint(open_architecture(checkpoint), checkpoint, dtype)
+    return LayerConverter(open_architecture(checkpoint), checkpoint, dtype)
 
 
 def _put(layer: nn.Module, name: str, tensor: Tensor) -> None:

@@ -4,56 +4,43 @@ from collections.abc import Collection, Generator
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
-from engine.model.layer_converter import Blueprint, draw_blueprint
+from engine.model.layer_converter import LayerConverter, open_layer_converter
 from engine.model.network import Network, find_layers, wrap
 from engine.model.rope import find_rope
-from engine.model.safetensors_header import TensorInfo
 from engine.model.weight_loader import WeightLoader
 
 
 @dataclass(frozen=True, slots=True)
-class Skeleton:
-    """A network with everything but its layers' weights, which are on meta; `blueprint` makes them one at a time."""
+class StreamableNetwork:
+    """A network with everything but its layers' weights, which are on meta; `converter` makes them one at a time."""
 
     network: Network
-    blueprint: Blueprint
-
-    def shapes(self, index: int) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
-        """See `Blueprint.shapes`."""
-        return self.blueprint.shapes(index)
-
-    def layer_tensors(self, index: int) -> dict[str, Tensor]:
-        """See `Blueprint.layer_tensors`."""
-        return self.blueprint.layer_tensors(index)
-
-    def one_to_one(self, index: int) -> dict[str, TensorInfo] | None:
-        """See `Blueprint.one_to_one`."""
-        return self.blueprint.one_to_one(index)
+    converter: LayerConverter
 
 
-def build_skeleton(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> Skeleton:
+def build_streamable(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> StreamableNetwork:
     """Load embeddings, final norm and head onto `device`, and leave the decoder layers on meta.
 
     Raises `ModelError` for what cannot be used.
     """
-    blueprint = draw_blueprint(checkpoint, dtype)
-    architecture = blueprint.architecture
+    converter = open_layer_converter(checkpoint, dtype)
+    architecture = converter.architecture
     model = architecture.build_on_meta(dtype)
     loader = WeightLoader(model, dtype)
     loader.rebuild_buffers(device)
-    loader.finish(loader.load(blueprint.outside(), device))
+    loader.finish(loader.load(converter.outside(), device))
     model.eval().requires_grad_(False)
     layers = find_layers(model)
     inside = {id(tensor) for tensor in layers.state_dict(keep_vars=True).values()}
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if tensor.is_meta and id(tensor) not in inside:
             raise ModelError(f"'{checkpoint.name}' lacks the weights {name}.", "Download the model again.")
-    return Skeleton(wrap(model, architecture.attention, checkpoint.name), blueprint)
+    return StreamableNetwork(wrap(model, architecture.attention, checkpoint.name), converter)
 
 
 def load_layerwise(
@@ -64,17 +51,17 @@ def load_layerwise(
     The same network as transformers makes. Yields how many layers are there, of how many; raises `ModelError` for
     what cannot be used.
     """
-    skeleton = build_skeleton(checkpoint, dtype, device)
-    layers = skeleton.network.layers
+    streamable = build_streamable(checkpoint, dtype, device)
+    layers = streamable.network.layers
     for index, layer in enumerate(layers):
         layer.load_state_dict(
-            {name: weight.to(device) for name, weight in skeleton.blueprint.weights(index)}, assign=True
+            {name: weight.to(device) for name, weight in streamable.converter.weights(index)}, assign=True
         )
         yield index + 1, len(layers)
-    return skeleton.network
+    return streamable.network
 
 
-def build_twin(network: Network, checkpoint: Checkpoint, own: Collection[int]) -> Network:
+def build_self_draft_network(network: Network, checkpoint: Checkpoint, own: Collection[int]) -> Network:
     """A twin of `network`, made from `checkpoint`, whose layers `own` are on meta, for somebody to bring their weights.
 
     Embeddings, norms, head and all other layers are the network's own, and no second copy of them; hooks on shared

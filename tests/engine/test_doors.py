@@ -27,7 +27,7 @@ from engine.cli.arguments import Parser
 from engine.cli.contenders import BASELINES
 from engine.engine import load
 from engine.errors import CoppiceError
-from engine.loading.estimate import Appraiser
+from engine.loading.estimate import Estimator
 from engine.loading.pair import open_pair
 from engine.loading.preparation import prepare_model, prepared_folder
 from engine.model.checkpoint import open_checkpoint
@@ -240,7 +240,7 @@ def watch(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def appraised(folder: Path, _work: Path) -> None:
-    answer = Appraiser(loaded=True).appraise(Appraise(1, LoadOptions(str(folder), "none", device="cpu")))
+    answer = Estimator(loaded=True).estimate(Appraise(1, LoadOptions(str(folder), "none", device="cpu")))
     if answer.verdict == "no":
         raise CoppiceError(answer.reason)
 

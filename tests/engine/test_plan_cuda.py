@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.loading.rates import bench_of
+from engine.loading.rates import benchmark_of
 from engine.model.checkpoint import open_checkpoint
 from engine.model.streamable_network import load_layerwise
 from engine.protocol.options import EMBEDDED
@@ -59,7 +59,7 @@ def test_a_ready_model_takes_a_layer_of_ram_on_its_way(large: Path) -> None:
 
 
 def test_the_link_is_measured(tmp_path: Path) -> None:
-    bench = bench_of(open_checkpoint(EMBEDDED), "nf4", CUDA, tmp_path)
+    bench = benchmark_of(open_checkpoint(EMBEDDED), "nf4", CUDA, tmp_path)
     rates = bench.measure(lambda: None).rates
     assert 0 < rates.link < rates.memory
     assert bench.recall()

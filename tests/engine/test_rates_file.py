@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.loading import rates
-from engine.loading.rates import NAME, Experience, RatesFile
+from engine.loading.rates import NAME, LastAnswer, RatesFile
 from engine.weights.planning.machine import CPU_RATES
 from engine.weights.planning.pace import Pace
 
@@ -25,10 +25,10 @@ def test_rates_come_back_as_they_were_measured(tmp_path: Path) -> None:
 def test_machines_and_pairs_are_kept_side_by_side(tmp_path: Path) -> None:
     file = RatesFile(tmp_path)
     measured = file.remember("a", RATES)
-    file.remember_pair("a", Experience(3.5, 0.8))
-    file.remember_pair("b", Experience(7.0, 0.9))
+    file.remember_answer_of("a", LastAnswer(3.5, 0.8))
+    file.remember_answer_of("b", LastAnswer(7.0, 0.9))
     assert file.recall("a") == measured
-    assert (file.recall_pair("a"), file.recall_pair("b")) == (Experience(3.5, 0.8), Experience(7.0, 0.9))
+    assert (file.recall_answer_of("a"), file.recall_answer_of("b")) == (LastAnswer(3.5, 0.8), LastAnswer(7.0, 0.9))
 
 
 def test_the_oldest_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
