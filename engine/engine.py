@@ -10,7 +10,7 @@ import torch
 
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, InputError
-from engine.loading.learned import Learned, LearnedFiles, PairMeasurements, remember_answer
+from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_planned, load_ready
 from engine.loading.memory_limits import MemoryLimits
 from engine.loading.oom_retry import GuardedContext, load_with_retries
@@ -18,6 +18,7 @@ from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
 from engine.loading.planning import context_for
 from engine.loading.preparation import COMPRESSED
+from engine.loading.rates import remember_answer
 from engine.loading.sampled_methods import SAMPLED, sampled_method
 from engine.model.context import Context, SharedContext, require_faithful_tree
 from engine.model.device import choose_device

@@ -8,13 +8,10 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.cli import values
-from engine.protocol.options import DEVICES, EMBEDDED, PLACES, WEIGHTS, LoadOptions, SpeculationOptions
-from engine.weights.planning.placement import Override
+from engine.protocol.options import DEVICES, EMBEDDED, PLACES, WEIGHTS, LoadOptions
 from engine.weights.planning.verdict import gib
 
 if TYPE_CHECKING:
-    import torch
-
     from engine.loading.pair import Pair
     from engine.loading.rates import LastAnswer, Measured
     from engine.weights.planning.machine import Rates
@@ -55,29 +52,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def plan(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
     # torch is imported only behind a command line that makes sense
-    from engine.loading.learned import recall_answer  # noqa: PLC0415
     from engine.loading.pair import open_pair  # noqa: PLC0415
-    from engine.loading.planning import Question, plan_pair, usual_rates  # noqa: PLC0415
+    from engine.loading.planning import plan_pair, usual_rates  # noqa: PLC0415
+    from engine.loading.rates import benchmark_of, question_for, recall_answer  # noqa: PLC0415
+    from engine.loading.store import cache_root  # noqa: PLC0415
     from engine.model.device import choose_device  # noqa: PLC0415
 
-    pair = open_pair(LoadOptions(arguments.target, arguments.draft, arguments.device, context_tokens=arguments.context))
-    SpeculationOptions(budget=arguments.budget).check()
-    device = choose_device(arguments.device)
-    measured = _measured(pair, device, arguments)
-    last_answer = recall_answer(pair, replace(pair.options, weights=arguments.weights), arguments.budget)
-    question = Question(
+    options = LoadOptions(
+        arguments.target,
+        arguments.draft,
+        arguments.device,
         weights=arguments.weights,
         context_tokens=arguments.context,
+        place=arguments.place,
+        vram_limit_bytes=arguments.vram_limit or 0,
+        ram_limit_bytes=arguments.ram_limit or 0,
+        force=arguments.force,
         budget=arguments.budget,
-        tokens_per_pass=arguments.tokens_per_pass or (last_answer.tokens_per_pass if last_answer else 0.0),
-        rates=_rates(measured.rates if measured else usual_rates(device), arguments),
-        drafts_itself=pair.drafts_itself,
-        override=Override(
-            place=arguments.place,
-            vram_limit=arguments.vram_limit,
-            ram_limit=arguments.ram_limit,
-            force=arguments.force,
-        ),
+    )
+    pair = open_pair(options)
+    device = choose_device(arguments.device)
+    benchmark = benchmark_of(pair.target, arguments.weights, device, cache_root(options))
+    measured = benchmark.measure(lambda: None) if arguments.measure else benchmark.recall()
+    last_answer = recall_answer(pair.identity, arguments.budget)
+    question = question_for(pair.identity, measured)
+    question = replace(
+        question,
+        tokens_per_pass=arguments.tokens_per_pass or question.tokens_per_pass,
+        rates=_rates(question.rates or usual_rates(device), arguments),
     )
     found = plan_pair(pair.target, pair.draft, device, question)
     if arguments.json:
@@ -85,15 +87,6 @@ def plan(arguments: argparse.Namespace) -> None:
         sys.stdout.write("\n")
     else:
         sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair, measured, last_answer))
-
-
-def _measured(pair: "Pair", device: "torch.device", arguments: argparse.Namespace) -> "Measured | None":
-    """This machine's rates with this target, if they are known or asked for."""
-    from engine.loading.loading import cache_root  # noqa: PLC0415
-    from engine.loading.rates import benchmark_of  # noqa: PLC0415
-
-    bench = benchmark_of(pair.target, arguments.weights, device, cache_root(LoadOptions()))
-    return bench.measure(lambda: None) if arguments.measure else bench.recall()
 
 
 def _rates(usual: "Rates", arguments: argparse.Namespace) -> "Rates":

@@ -7,16 +7,16 @@ target, so it agrees with it most of the time, and takes a quarter of the stream
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import platformdirs
 import torch
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError
-from engine.loading.planning import Question, pair_key, plan_pair
+from engine.loading.pair import PairIdentity
+from engine.loading.planning import plan_pair
 from engine.loading.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
-from engine.loading.rates import Measured, RatesFile, benchmark_of
+from engine.loading.rates import Measured, benchmark_of, question_for
+from engine.loading.store import cache_folder, cache_root
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.network import Network
@@ -27,10 +27,10 @@ from engine.model.streamable_network import (
     load_layerwise,
 )
 from engine.protocol.messages import Loading
-from engine.protocol.options import SELF_DRAFT, LoadOptions
+from engine.protocol.options import LoadOptions
 from engine.weights.codecs.quantise import codec_named
 from engine.weights.planning.arrangement import Tier, streamed_layers
-from engine.weights.planning.placement import Override, Plan
+from engine.weights.planning.placement import Plan
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.prepared import open_prepared
 from engine.weights.store.shards import layout_of_shards
@@ -130,16 +130,6 @@ def draft_dtype(draft: Checkpoint, options: LoadOptions, device: torch.device) -
     return choose_dtype("auto" if options.weights in COMPRESSED else options.weights, draft, device)
 
 
-def cache_folder(options: LoadOptions) -> Path:
-    """Where prepared models are kept."""
-    return cache_root(options) / "prepared"
-
-
-def cache_root(options: LoadOptions) -> Path:
-    """Where everything is kept that could be made again."""
-    return Path(options.cache_dir or platformdirs.user_cache_dir("coppice"))
-
-
 def _plan(
     checkpoint: Checkpoint,
     draft: Checkpoint | None,
@@ -147,24 +137,7 @@ def _plan(
     device: torch.device,
     measured: Measured | None,
 ) -> Plan:
-    override = Override(
-        place=options.place,
-        vram_limit=options.vram_limit_bytes or None,
-        ram_limit=options.ram_limit_bytes or None,
-        force=options.force,
-    )
-    key = pair_key(checkpoint, draft, options, options.budget)
-    last_answer = RatesFile(cache_root(options)).recall_answer_of(key)
-    question = Question(
-        weights=options.weights,
-        context_tokens=options.context_tokens,
-        budget=options.budget,
-        tokens_per_pass=last_answer.tokens_per_pass if last_answer else 0.0,
-        rates=measured.rates if measured else None,
-        drafts_itself=options.draft == SELF_DRAFT,
-        override=override,
-    )
-    plan = plan_pair(checkpoint, draft, device, question)
+    plan = plan_pair(checkpoint, draft, device, question_for(PairIdentity(checkpoint, draft, options), measured))
     if plan.verdict == "no":
         raise InputError(
             f"'{checkpoint.name}' does not fit here. {plan.reason}",

@@ -6,28 +6,22 @@ is free than then.
 """
 
 import hashlib
-import json
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 
-from engine.loading.loading import cache_root
 from engine.loading.pair import Pair
-from engine.loading.preparation import source_fingerprint
-from engine.model.checkpoint import Checkpoint
+from engine.loading.store import CacheFile, cache_root
 from engine.protocol.options import LoadOptions
 from engine.speculation.tuning.tree_limit import MOST_PATIENCE, PATIENCE
 from engine.weights.planning.machine import Memory
 from engine.weights.planning.verdict import gib
-from engine.weights.store.atomic_file import replaced_atomically
 
 NAME = "memory.json"
 VERSION = 1
-MOST_KEPT = 64  # pairs; the oldest go first
 DAY = 86_400.0
 MOST_DAYS = 64
 MOST_TIMES = 1000
@@ -89,7 +83,7 @@ class _Entry:
 
 
 class MemoryLimits:
-    """The entry of one pair, with its options, on one device. A file that is damaged or foreign counts as empty.
+    """The entry of one pair, with its options, on one device.
 
     `limits` is what the pair is held to now.
     """
@@ -98,7 +92,7 @@ class MemoryLimits:
         self, pair: Pair, device: torch.device, memory: Memory, clock: Callable[[], float] = time.time
     ) -> None:
         """`memory`: what is free before the pair is loaded; `clock`: seconds since 1970."""
-        self._path = cache_root(pair.options) / NAME
+        self._file = CacheFile(cache_root(pair.options) / NAME, VERSION)
         self._pair = pair
         self._device = device
         self._memory = memory
@@ -114,19 +108,19 @@ class MemoryLimits:
             self._at, self._times = self._clock(), min(self._times + 1, MOST_TIMES)
         self.limits = limits
         if limits.words == "" and limits.tree_nodes is None:
-            self._write(self._key(), None)  # everything has gone well again
+            self._file.put("pairs", self._key(), None)  # everything has gone well again
             return
         then = {"vram_free": self._memory.vram_free, "ram_free": self._memory.ram_free}
-        self._write(self._key(), {**asdict(limits), **then, "at": self._at, "times": self._times})
+        entry = {**asdict(limits), **then, "at": self._at, "times": self._times}
+        self._file.put("pairs", self._key(), entry)
 
     def _recall(self) -> Limits:
         """What worked last; nothing if memory never ran out, if that is long ago, or if far more of it is free now."""
-        if not self._path.is_file():
+        if not self._file.path.is_file():
             return Limits()
         key = self._key()
-        try:
-            entry = _parsed(self._read()[key])
-        except (KeyError, TypeError, ValueError):
+        entry = self._file.entry("pairs", key, _parsed)
+        if entry is None:
             return Limits()
         limits, then, age = entry.limits, entry.memory, entry.age(self._clock())
         if age > entry.hold_seconds:
@@ -135,7 +129,7 @@ class MemoryLimits:
         has_more_vram = self._memory.has_gpu and self._memory.vram_free > FAR_MORE * then.vram_free
         has_more_ram = self._memory.ram_free > FAR_MORE * then.ram_free
         if has_more_vram or (has_more_ram and (limits.ram_bytes or not self._memory.has_gpu)):
-            self._write(key, None)
+            self._file.put("pairs", key, None)
             return Limits()
         self._at, self._times = entry.at, entry.times
         return limits
@@ -144,30 +138,9 @@ class MemoryLimits:
         """All that memory depends on: both models' files, the options, the device."""
         device = torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else self._device.type
         options = replace(self._pair.options, target="", draft="", cache_dir="")
-        parts = (_state(self._pair.target), _state(self._pair.draft), device, repr(options))
+        files = self._pair.identity.by_files()
+        parts = (files["target"], files["draft"] if self._pair.draft else "", device, repr(options))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            document = json.loads(self._path.read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        known = isinstance(document, dict) and document.get("version") == VERSION
-        found = document.get("pairs") if known else None
-        return found if isinstance(found, dict) else {}
-
-    def _write(self, key: str, entry: dict[str, Any] | None) -> None:
-        kept = {name: value for name, value in self._read().items() if name != key}
-        if entry is not None:
-            kept = dict([*kept.items(), (key, entry)][-MOST_KEPT:])
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with replaced_atomically(self._path) as file:
-                file.write(json.dumps({"version": VERSION, "pairs": kept}, indent=1).encode())
-
-
-def _state(checkpoint: Checkpoint | None) -> str:
-    return source_fingerprint(checkpoint) if checkpoint else ""
 
 
 def _smaller(one: int, other: int) -> int:
@@ -175,7 +148,7 @@ def _smaller(one: int, other: int) -> int:
     return min(one, other) if one and other else one or other
 
 
-def _parsed(entry: dict[str, Any]) -> _Entry:
+def _parsed(entry: Mapping[str, Any]) -> _Entry:
     """What anybody may have written, checked; raises `KeyError`, `TypeError` or `ValueError`.
 
     What earlier versions wrote has no time: it is taken for old.

@@ -1,18 +1,17 @@
-"""How fast this machine is with the model at hand: measured once, at its first use, and remembered."""
+"""How fast this machine and a pair on it are: measured once or seen at the last answer, kept, and planned with."""
 
-import json
 import math
 import os
 import platform
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -28,26 +27,28 @@ from engine.loading.measuring import (
     product_pace,
     unpacking_rate,
 )
-from engine.loading.planning import lies_in_shards, needs_of, usual_rates
+from engine.loading.pair import Pair, PairIdentity
+from engine.loading.planning import Question, lies_in_shards, needs_of, usual_rates
 from engine.loading.preparation import COMPRESSED, storage
+from engine.loading.store import CacheFile, cache_root
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.shape import model_sizes
-from engine.weights.planning.machine import Rates
+from engine.protocol.messages import Statistics
+from engine.protocol.options import SELF_DRAFT, SpeculationOptions
+from engine.weights.planning.machine import Memory, Rates
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.pace import Pace
+from engine.weights.planning.placement import Override
 from engine.weights.planning.volume import volume_of
-from engine.weights.store.atomic_file import replaced_atomically
 from engine.weights.streaming.lane import CudaLane
-
-Found = TypeVar("Found")
 
 NAME = "rates.json"
 VERSION = 1
-MOST_KEPT = 64  # of each kind; the oldest go first
 NUMBERS = ("link", "ssd", "memory", "tflops", "decode", "call_seconds")
 
 GIGA, TERA = 1e9, 1e12
+LEAST_PASSES = 8  # of an answer that says something
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,57 +68,28 @@ class LastAnswer:
 
 
 class RatesFile:
-    """The file of one cache folder. One that is damaged or foreign counts as empty, and is written anew."""
+    """What was measured of machines and pairs, in one cache folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / NAME
+        self._file = CacheFile(folder / NAME, VERSION)
 
     def recall(self, key: str) -> Measured | None:
         """The rates that were remembered under `key`."""
-        return _checked(_measured, self._read("machines").get(key))
+        return self._file.entry("machines", key, _measured)
 
     def remember(self, key: str, rates: Rates) -> Measured:
-        """Keep rates that were measured just now; a folder that cannot be written means measuring again next time."""
+        """Keep rates that were measured just now."""
         measured = Measured(rates, datetime.now(UTC).isoformat(timespec="seconds"))
-        self._write("machines", key, asdict(measured))
+        self._file.put("machines", key, asdict(measured))
         return measured
 
-    def recall_answer_of(self, key: str) -> LastAnswer | None:
+    def recall_answer(self, key: str) -> LastAnswer | None:
         """What a pair gave when it was used last."""
-        return _checked(_experience, self._read("pairs").get(key))
+        return self._file.entry("pairs", key, _last_answer)
 
-    def remember_answer_of(self, key: str, last_answer: LastAnswer) -> None:
+    def remember_answer(self, key: str, last_answer: LastAnswer) -> None:
         """Keep what a pair gave."""
-        self._write("pairs", key, asdict(last_answer))
-
-    def _read(self, kind: str) -> dict[str, Any]:
-        try:
-            document = json.loads(self._path.read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        known = isinstance(document, dict) and document.get("version") == VERSION
-        found = document.get(kind) if known else None
-        return found if isinstance(found, dict) else {}
-
-    def _write(self, kind: str, key: str, value: dict[str, Any]) -> None:
-        kept = {each: self._read(each) for each in ("machines", "pairs")}
-        kept[kind] = dict(list({**_without(kept[kind], key), key: value}.items())[-MOST_KEPT:])
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with replaced_atomically(self._path) as file:
-                file.write(json.dumps({"version": VERSION, **kept}, indent=1).encode())
-
-
-def _without(entries: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in entries.items() if name != key}
-
-
-def _checked(parse: Callable[[Any], Found], value: Any) -> Found | None:
-    """What `parse` makes of a value that anybody may have written; None if it cannot make anything of it."""
-    try:
-        return parse(value) if isinstance(value, dict) else None
-    except (KeyError, TypeError, ValueError):
-        return None
+        self._file.put("pairs", key, asdict(last_answer))
 
 
 def _measured(value: Mapping[str, Any]) -> Measured:
@@ -134,7 +106,7 @@ def _pace(value: Mapping[str, Any]) -> Pace:
     return Pace(points)
 
 
-def _experience(value: Mapping[str, Any]) -> LastAnswer:
+def _last_answer(value: Mapping[str, Any]) -> LastAnswer:
     return LastAnswer(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]))
 
 
@@ -207,6 +179,45 @@ def benchmark_of(checkpoint: Checkpoint, weights: str, device: torch.device, cac
     folder = checkpoint.folder if weights not in COMPRESSED and lies_in_shards(sizes) else cache
     return Benchmark(
         needs_of(checkpoint, sizes, weights, device), dtype, device, tuple(checkpoint.shards), folder, cache
+    )
+
+
+def remember_answer(pair: Pair, speculation: SpeculationOptions, statistics: Statistics) -> None:
+    """Keep tokens and seconds per pass of an answer that was drafted for, and long enough, under method and budget."""
+    drafts = pair.draft is not None or pair.drafts_itself
+    if not drafts or statistics.passes < LEAST_PASSES or not statistics.drafted_nodes:
+        return
+    key = pair.identity.by_folders(speculation.budget, speculation.method)
+    seconds = statistics.seconds.decode / statistics.passes
+    RatesFile(cache_root(pair.options)).remember_answer(key, LastAnswer(statistics.tokens_per_pass, seconds))
+
+
+def recall_answer(identity: PairIdentity, budget: int) -> LastAnswer | None:
+    """What the pair's last answer with this budget gave: a figure of its own is better than a published one."""
+    return RatesFile(cache_root(identity.options)).recall_answer(identity.by_folders(budget))
+
+
+def question_for(identity: PairIdentity, measured: Measured | None, memory: Memory | None = None) -> Question:
+    """What the options of a pair ask the planner, with what was measured and learned; nothing is measured for it.
+
+    `memory`: what is free; None to look.
+    """
+    options = identity.options
+    last_answer = recall_answer(identity, options.budget)
+    return Question(
+        weights=options.weights,
+        context_tokens=options.context_tokens,
+        budget=options.budget,
+        tokens_per_pass=last_answer.tokens_per_pass if last_answer else 0.0,
+        rates=measured.rates if measured else None,
+        memory=memory,
+        drafts_itself=options.draft == SELF_DRAFT,
+        override=Override(
+            place=options.place,
+            vram_limit=options.vram_limit_bytes or None,
+            ram_limit=options.ram_limit_bytes or None,
+            force=options.force,
+        ),
     )
 
 

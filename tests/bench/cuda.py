@@ -24,9 +24,9 @@ import torch
 
 from engine.cli.session import Session
 from engine.errors import CoppiceError
-from engine.loading.loading import cache_root
 from engine.loading.planning import Question, plan_pair
 from engine.loading.rates import benchmark_of
+from engine.loading.store import cache_root
 from engine.model.checkpoint import open_checkpoint
 from engine.model.device import choose_device
 from engine.protocol.messages import ChatMessage

@@ -170,7 +170,7 @@ def test_the_next_load_begins_with_what_worked(monkeypatch: pytest.MonkeyPatch, 
     assert "GiB of GPU memory" in machine.stages[0]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 9}', b'{"version": 1, "pairs": 3}', b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 0}', b'{"version": 1, "pairs": 3}', b"\xff\xfe"])
 def test_a_damaged_file_is_ignored_and_written_anew(
     monkeypatch: pytest.MonkeyPatch, pair: Pair, tmp_path: Path, content: bytes
 ) -> None:
