@@ -1,4 +1,8 @@
-"""The text of an answer, token by token: only what can no longer change is shown, up to the first stop string."""
+"""The text of an answer, token by token: only what can no longer change is shown, up to the first stop string.
+
+Not `tokenizers.DecodeStream`: behind byte tokens that make no character (`<0xFF>`) it raises or loses the characters
+around them, and it has no end that gives back what it holds.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
