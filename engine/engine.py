@@ -10,24 +10,18 @@ import torch
 
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, InputError
-from engine.loading.allocator import give_back_large_blocks
-from engine.loading.experience import remember_answer
-from engine.loading.good_settings import GoodSettings
-from engine.loading.guarded_context import GuardedContext
-from engine.loading.learned import Learned
-from engine.loading.lessons import LessonsFiles
-from engine.loading.loading import LoadedTarget, draft_dtype, load_planned, load_ready
+from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
+from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_planned, load_ready
+from engine.loading.memory_limits import MemoryLimits
+from engine.loading.oom_retry import GuardedContext, load_with_retries
+from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
-from engine.loading.pair_measurement import PairMeasurements
 from engine.loading.planning import context_for
 from engine.loading.preparation import COMPRESSED
-from engine.loading.retreat import load_retreating
+from engine.loading.rates import remember_answer
 from engine.loading.sampled_methods import SAMPLED, sampled_method
-from engine.loading.self_draft import COPY, load_copies
-from engine.model.context import Context
+from engine.model.context import Context, SharedContext, require_faithful_tree
 from engine.model.device import choose_device
-from engine.model.probe import require_faithful_tree
-from engine.model.shared_context import SharedContext
 from engine.observing.description import describe_model, describe_residence
 from engine.observing.passing import layers_seen
 from engine.observing.round_events import RoundEvents
@@ -73,19 +67,19 @@ def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Even
     give_back_large_blocks()
     device = choose_device(pair.options.device)
     cancellation.check()
-    good = GoodSettings(pair, device, memory_now(device.type))
+    good = MemoryLimits(pair, device, memory_now(device.type))
 
     def attempt(plan: Plan) -> Generator[Event, None, Engine]:
         return _load(request, pair, plan, good, device, cancellation)
 
-    engine = yield from load_retreating(request, pair, device, good, cancellation, attempt)
+    engine = yield from load_with_retries(request, pair, device, good, cancellation, attempt)
     yield engine.describe(request, time.perf_counter() - begin)
     yield Finished(request, "loaded")
     return engine
 
 
 def _load(
-    request: int, pair: Pair, plan: Plan, good: GoodSettings, device: torch.device, cancellation: Cancellation
+    request: int, pair: Pair, plan: Plan, good: MemoryLimits, device: torch.device, cancellation: Cancellation
 ) -> Generator[Event, None, "Engine"]:
     """Both models as planned; nothing is left behind by whatever is raised."""
     loaded = yield from load_planned(request, pair.target, plan, pair.options, device, cancellation)
@@ -120,7 +114,7 @@ class Engine:
         target: Context,
         draft: Context | None,
         context_tokens: int,
-        good: GoodSettings,
+        good: MemoryLimits,
     ) -> None:
         """`good`: what memory has shown to work, held to and kept up to date."""
         self.target = target
@@ -129,10 +123,10 @@ class Engine:
         self._loaded = loaded
         self._context_tokens = context_tokens
         self._good = good
-        kept = LessonsFiles(pair, loaded.tiers, str(target.network.device))
+        kept = LearnedFiles(pair, loaded.tiers, str(target.network.device))
         self._learned = Learned(loaded.plan.largest_tree, kept)
         self._tokenizer: Tokenizer = pair.tokenizer
-        self._tree_limit = TreeLimit(good.setting.tree_nodes, good.setting.tree_patience)
+        self._tree_limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
 
     def close(self) -> None:
         """End the streams' threads and give their memory back."""
@@ -259,7 +253,7 @@ class Engine:
 
     def _keep_limit(self) -> None:
         limit = self._tree_limit
-        setting = replace(self._good.setting, tree_nodes=limit.nodes, tree_patience=limit.patience)
+        setting = replace(self._good.limits, tree_nodes=limit.nodes, tree_patience=limit.patience)
         self._good.remember(setting)
 
     @property
@@ -299,7 +293,7 @@ class Engine:
             raise InputError(
                 f"The method '{options.method}' needs a draft model.", "Choose a draft, or the method 'lookup'."
             )
-        calibration = self._learned.lessons(answer).calibration if options.calibrate else None
+        calibration = self._learned.state(answer).calibration if options.calibrate else None
         ranks = self._learned.acceptance(answer) if answer.sampling.temperature == 0 else None
         draft, vocabulary = GuardedContext(self.draft, "the draft"), self.target.network.vocabulary
         kind = BorrowingSpecExec if self._loaded.copies else SpecExec

@@ -21,7 +21,7 @@ import psutil
 
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, CoppiceError, InputError
-from engine.loading.shortage import shortage_of
+from engine.loading.out_of_memory import out_of_memory_of
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import (
@@ -45,7 +45,7 @@ from engine.protocol.watching import Inspect, Watch
 
 if TYPE_CHECKING:
     from engine.engine import Engine
-    from engine.loading.appraisal import Appraiser
+    from engine.loading.estimate import Estimator
 
 OOM_SCORE = 500  # added to what the process inherits; weighs as much as half of the machine's memory
 SECONDS_TO_COUNT = 10.0  # a pattern of the model's tokenizer may never end
@@ -76,7 +76,7 @@ class EngineProcess:
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._appraisals = Answerer("appraisals", self._appraised, _failure, self._send)
         self._counts = Answerer("counts", self._counted, _failure, self._send, SECONDS_TO_COUNT)
-        self._appraiser: Appraiser | None = None
+        self._estimator: Estimator | None = None
         self._cancellation = Cancellation()
         self._engine: Engine | None = None
         self._watcher = Watcher(self._send)
@@ -150,10 +150,10 @@ class EngineProcess:
 
     def _appraised(self, question: Appraise) -> Appraised:
         self._reading.result()  # imports that meet in two threads can see each other half done
-        from engine.loading.appraisal import Appraiser  # noqa: PLC0415  # torch
+        from engine.loading.estimate import Estimator  # noqa: PLC0415  # torch
 
-        self._appraiser = self._appraiser or Appraiser(loaded=self._engine is not None)
-        return self._appraiser.appraise(question)
+        self._estimator = self._estimator or Estimator(loaded=self._engine is not None)
+        return self._estimator.estimate(question)
 
     def _counted(self, question: Count) -> Counted:
         """The engine is held no longer than this takes: what is unloaded must be free to go."""
@@ -206,7 +206,7 @@ def _no_count(question: Count) -> Counted:
 
 
 def _failed(request: int, error: BaseException) -> Failed:
-    if shortage := shortage_of(error, "this request"):
+    if shortage := out_of_memory_of(error, "this request"):
         traceback.print_exception(shortage)  # with what the allocator said, for the log
         return Failed(request, shortage.message, shortage.hint)
     if isinstance(error, CoppiceError):
@@ -222,7 +222,7 @@ def _read_ahead(reading: "Future[None]") -> None:
     gc.disable()  # nothing of this goes again, and looking for garbage in it took a fifth of the time
     try:
         import engine.engine  # noqa: PLC0415
-        import engine.loading.appraisal  # noqa: PLC0415
+        import engine.loading.estimate  # noqa: PLC0415
         import engine.loading.pair  # noqa: F401, PLC0415
     except BaseException as error:  # noqa: BLE001  # for the load, where it becomes an event; it would wait for ever
         reading.set_exception(error)

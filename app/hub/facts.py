@@ -1,6 +1,6 @@
 """What the engine must know of a model to say how it would run: fetched without its weights, and kept on disk.
 
-The folder's format is that of `engine.model.facts`.
+The folder's format is that of `engine.model.checkpoint`.
 """
 
 import shutil

@@ -4,7 +4,7 @@ import argparse
 import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,8 @@ import transformers
 
 from engine import __version__
 from engine.cli.arguments import generate_options, load_options
-from engine.cli.baselines import BASELINES
-from engine.cli.bench_table import as_text, rows
 from engine.cli.calibrate import calibrate
-from engine.cli.contenders import EVERY, Contender, Run, contenders
+from engine.cli.contenders import BASELINES, EVERY, REFERENCE, Contender, Run, contenders
 from engine.cli.session import Session, parse_json, read_messages, read_text, say
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
@@ -27,6 +25,8 @@ from engine.text.prompt import Prompt
 
 PROMPTS = Path(__file__).parents[2] / "resources" / "bench" / "prompts.jsonl"
 WARM_UP_TOKENS = 8
+
+PARTS = ("draft", "target", "other", "decode", "hidden_draft")
 
 
 def bench(arguments: argparse.Namespace) -> None:
@@ -125,3 +125,64 @@ def read_prompts(path: str, count: int) -> list[list[ChatMessage]]:
     if len(chats) < count:
         raise InputError(f"{path} holds {len(chats)} prompts, not {count}.", "Ask for fewer with --prompt-count.")
     return chats[:count]
+
+
+def rows(runs: Mapping[Contender, Sequence[Run]]) -> list[dict[str, Any]]:
+    """One row per contender; speed-ups are against the reference at the same temperature."""
+    references = {who.temperature: done for who, done in runs.items() if who.method == REFERENCE}
+    return [_row(who, done, references[who.temperature]) for who, done in runs.items()]
+
+
+def _row(who: Contender, runs: Sequence[Run], reference: Sequence[Run]) -> dict[str, Any]:
+    decode = sum(run.decode_seconds for run in runs)
+    passes = sum(run.passes for run in runs)
+    tokens = sum(len(run.token_ids) for run in runs)
+    split = {part: sum(asdict(run.seconds)[part] for run in runs) for part in PARTS}
+    return {
+        "method": who.name,
+        "budget": who.budget or None,
+        "temperature": who.temperature,
+        "tokens_per_second": _rate(runs),
+        "tokens_per_pass": tokens / passes if passes else None,
+        "speedup": _rate(runs) / _rate(reference),
+        "seconds_per_pass": decode / passes if passes else None,
+        "seconds_per_token": 1 / _rate(runs),
+        "new_tokens": tokens,
+        "passes": passes or None,
+        "stream_gb_per_second": sum(run.bytes_streamed for run in runs) / decode / 1e9,
+        "seconds": split if passes else {"decode": decode},
+        "prompts": [_prompt(run, plain) for run, plain in zip(runs, reference, strict=True)],
+        "same_text_as_none": sum(a.agrees_with(b) for a, b in zip(runs, reference, strict=True)),
+    }
+
+
+def _prompt(run: Run, reference: Run) -> dict[str, Any]:
+    """One prompt's share of a row, so that means of means can be made."""
+    return {
+        "new_tokens": len(run.token_ids),
+        "passes": run.passes or None,
+        "tokens_per_pass": len(run.token_ids) / run.passes if run.passes else None,
+        "tokens_per_second": run.timed_tokens / run.decode_seconds,
+        "decode_seconds": run.decode_seconds,
+        "bytes_streamed": run.bytes_streamed,
+        "same_text_as_none": run.agrees_with(reference),
+    }
+
+
+def _rate(runs: Sequence[Run]) -> float:
+    return sum(run.timed_tokens for run in runs) / sum(run.decode_seconds for run in runs)
+
+
+def as_text(document: Mapping[str, Any]) -> str:
+    """The table for a terminal, a block per temperature."""
+    heads = ("T", "tokens/s", "tokens/pass", "ms/pass", "speed-up", "same text")
+    lines = ["{:<18}{:>6}{:>10}{:>13}{:>10}{:>10}{:>11}".format("method", *heads)]
+    for row in document["rows"]:
+        per_pass = f"{row['tokens_per_pass']:.2f}" if row["tokens_per_pass"] else "-"
+        pass_ms = f"{row['seconds_per_pass'] * 1000:.1f}" if row["seconds_per_pass"] else "-"
+        same = f"{row['same_text_as_none']}/{document['settings']['prompt_count']}"
+        lines.append(
+            f"{row['method']:<18}{row['temperature']:>6g}{row['tokens_per_second']:>10.1f}{per_pass:>13}{pass_ms:>10}"
+            f"{row['speedup']:>10.2f}{same:>11}"
+        )
+    return "\n".join(lines) + "\n"

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.cli.arguments import generate_options
 from engine.cli.session import Session, say
-from engine.loading.pair_measurement import PairMeasurement
+from engine.loading.learned import PairMeasurement
 from engine.model.context import Context
 from engine.protocol.messages import Round
 from engine.protocol.options import UNMEASURED, GenerateOptions

@@ -8,15 +8,12 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.cli import values
-from engine.protocol.options import DEVICES, EMBEDDED, PLACES, WEIGHTS, LoadOptions, SpeculationOptions
+from engine.protocol.options import DEVICES, EMBEDDED, PLACES, WEIGHTS, LoadOptions
 from engine.weights.planning.machine import gib
-from engine.weights.planning.placement import Override
 
 if TYPE_CHECKING:
-    import torch
-
     from engine.loading.pair import Pair
-    from engine.loading.rates_file import Experience, Measured
+    from engine.loading.rates import LastAnswer, Measured
     from engine.weights.planning.machine import Rates
     from engine.weights.planning.placement import Plan
 
@@ -55,45 +52,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def plan(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
     # torch is imported only behind a command line that makes sense
-    from engine.loading.experience import recall_answer  # noqa: PLC0415
     from engine.loading.pair import open_pair  # noqa: PLC0415
-    from engine.loading.planning import Question, plan_pair, usual_rates  # noqa: PLC0415
+    from engine.loading.planning import plan_pair, usual_rates  # noqa: PLC0415
+    from engine.loading.rates import benchmark_of, question_for, recall_answer  # noqa: PLC0415
+    from engine.loading.store import cache_root  # noqa: PLC0415
     from engine.model.device import choose_device  # noqa: PLC0415
 
-    pair = open_pair(LoadOptions(arguments.target, arguments.draft, arguments.device, context_tokens=arguments.context))
-    SpeculationOptions(budget=arguments.budget).check()
-    device = choose_device(arguments.device)
-    measured = _measured(pair, device, arguments)
-    experience = recall_answer(pair, replace(pair.options, weights=arguments.weights), arguments.budget)
-    question = Question(
+    options = LoadOptions(
+        arguments.target,
+        arguments.draft,
+        arguments.device,
         weights=arguments.weights,
         context_tokens=arguments.context,
+        place=arguments.place,
+        vram_limit_bytes=arguments.vram_limit or 0,
+        ram_limit_bytes=arguments.ram_limit or 0,
+        force=arguments.force,
         budget=arguments.budget,
-        tokens_per_pass=arguments.tokens_per_pass or (experience.tokens_per_pass if experience else 0.0),
-        rates=_rates(measured.rates if measured else usual_rates(device), arguments),
-        drafts_itself=pair.drafts_itself,
-        override=Override(
-            place=arguments.place,
-            vram_limit=arguments.vram_limit,
-            ram_limit=arguments.ram_limit,
-            force=arguments.force,
-        ),
+    )
+    pair = open_pair(options)
+    device = choose_device(arguments.device)
+    benchmark = benchmark_of(pair.target, arguments.weights, device, cache_root(options))
+    measured = benchmark.measure(lambda: None) if arguments.measure else benchmark.recall()
+    last_answer = recall_answer(pair.identity, arguments.budget)
+    question = question_for(pair.identity, measured)
+    question = replace(
+        question,
+        tokens_per_pass=arguments.tokens_per_pass or question.tokens_per_pass,
+        rates=_rates(question.rates or usual_rates(device), arguments),
     )
     found = plan_pair(pair.target, pair.draft, device, question)
     if arguments.json:
-        json.dump(_document(found, pair, measured, experience), sys.stdout)
+        json.dump(_document(found, pair, measured, last_answer), sys.stdout)
         sys.stdout.write("\n")
     else:
-        sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair, measured, experience))
-
-
-def _measured(pair: "Pair", device: "torch.device", arguments: argparse.Namespace) -> "Measured | None":
-    """This machine's rates with this target, if they are known or asked for."""
-    from engine.loading.loading import cache_root  # noqa: PLC0415
-    from engine.loading.rates import bench_of  # noqa: PLC0415
-
-    bench = bench_of(pair.target, arguments.weights, device, cache_root(LoadOptions()))
-    return bench.measure(lambda: None) if arguments.measure else bench.recall()
+        sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair, measured, last_answer))
 
 
 def _rates(usual: "Rates", arguments: argparse.Namespace) -> "Rates":
@@ -101,7 +94,7 @@ def _rates(usual: "Rates", arguments: argparse.Namespace) -> "Rates":
 
 
 def _document(
-    found: "Plan", pair: "Pair", measured: "Measured | None", experience: "Experience | None"
+    found: "Plan", pair: "Pair", measured: "Measured | None", last_answer: "LastAnswer | None"
 ) -> dict[str, Any]:
     """Bytes are those at the peak; `peak_rss_bytes` counts what this process holds already.
 
@@ -136,12 +129,12 @@ def _document(
             "peak_rss_bytes": process_bytes() + room.ram_taken(taken.device, taken.ram),
             "peak_vram_bytes": 0 if room.shared else taken.device,
             "measured_at": measured.at if measured else None,
-            "last_answer": asdict(experience) if experience else None,
+            "last_answer": asdict(last_answer) if last_answer else None,
         },
     }
 
 
-def _lines(found: "Plan", pair: "Pair", measured: "Measured | None", experience: "Experience | None") -> Iterator[str]:
+def _lines(found: "Plan", pair: "Pair", measured: "Measured | None", last_answer: "LastAnswer | None") -> Iterator[str]:
     """The plan as a person reads it: the sentence, what each kind of memory holds, and what it gives."""
     taken, room, forecast = found.bytes, found.room, found.forecast
     yield f"{pair.target.name}{f' with {pair.draft.name}' if pair.draft else ''}: {found.reason}"
@@ -166,9 +159,9 @@ def _lines(found: "Plan", pair: "Pair", measured: "Measured | None", experience:
         f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}), "
         f"{forecast.tokens_per_second:.3g} tokens/s at {forecast.tokens_per_pass:.3g} tokens per pass"
     )
-    if experience:
+    if last_answer:
         yield (
-            f"This pair's last answer: {experience.tokens_per_pass:.3g} tokens and "
-            f"{experience.seconds_per_pass:.3g} s per pass."
+            f"This pair's last answer: {last_answer.tokens_per_pass:.3g} tokens and "
+            f"{last_answer.seconds_per_pass:.3g} s per pass."
         )
     yield f"Rates as measured here at {measured.at}." if measured else "Rates are assumed: --measure finds them out."

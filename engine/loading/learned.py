@@ -1,28 +1,132 @@
-"""What the answers so far have taught an engine, and the strategy for the next one that builds on it."""
+"""What a pair's answers and measurements have taught, kept in the cache folder, so that the next start is warm."""
 
-from collections.abc import Hashable
+import errno
+import hashlib
+import json
+import math
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
-from engine.loading.lessons import Lessons, LessonsFiles, settings_of
+import torch
+
+from engine.errors import InputError
+from engine.loading.pair import Pair
 from engine.loading.planning import AUTO_BUDGET
-from engine.protocol.options import GenerateOptions
+from engine.loading.store import CacheFile, NewerError, OlderError, UnusableError, cache_root
+from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.speculation.method import Method, Sampling
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.speculation.methods.autoregression import Autoregression
+from engine.speculation.methods.calibration import Calibration
 from engine.speculation.methods.lookup import Lookup
 from engine.speculation.strategy import Fixed, Strategy
+from engine.speculation.trees.acceptance_vector import AcceptanceVector, checked
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.curve import Curve
 from engine.speculation.tuning.hiding import Hiding
+from engine.speculation.tuning.prospect import Prospects
+from engine.speculation.tuning.tree_size import PassTimes
+
+VERSION = 4
+ANEW = "It is learnt anew."
 
 SAME_TEXT = ("specexec", "lookup")
 """Methods whose text is the target's own for the same seed, so that one can take over from another unnoticed."""
 LARGEST = 1024  # nodes of a tree that is chosen automatically, where there is memory for so many
 
+MEASUREMENT_VERSION = 1
+AGAIN = "Measure it with `bench --calibrate`."
+
+
+@dataclass(slots=True)
+class LearnedState:
+    """What holds for one way of sampling: calibration of the draft, and what trees give and cost."""
+
+    calibration: Calibration = field(default_factory=Calibration)
+    acceptance: AcceptanceCounts = field(default_factory=AcceptanceCounts)
+    prospects: Prospects = field(default_factory=Prospects)
+
+    @property
+    def size(self) -> int:
+        """How much has been learnt; grows with every round."""
+        return self.calibration.observations + self.prospects.rounds + self.acceptance.rounds
+
+
+class LearnedFiles:
+    """The files of one pair where it is now: one for every way of sampling and of speculating.
+
+    Of the settings all count but the seed, the method and the budget.
+    """
+
+    def __init__(self, pair: Pair, tiers: Sequence[str], device: str) -> None:
+        """`tiers`: where each layer of the target is now."""
+        self._folder = cache_root(pair.options) / "learnt"
+        self._about = {
+            **pair.identity.by_files(),
+            "placement": placement_of(tiers, device),
+            "threads": torch.get_num_threads(),
+            "overlap": pair.options.overlap,
+        }
+
+    def path(self, options: GenerateOptions) -> Path:
+        """Where what is learned under these settings belongs."""
+        return self._folder / _file_name(json.dumps([self._about, settings_of(options)], sort_keys=True))
+
+    def remember(self, options: GenerateOptions, state: LearnedState) -> None:
+        """Keep it. A folder that cannot be written means learning again next time."""
+        learnt = {
+            "calibration": state.calibration.state,
+            "prospects": state.prospects.state,
+            "acceptance": state.acceptance.state,
+        }
+        with suppress(OSError):
+            CacheFile(self.path(options), VERSION).write(
+                {**self._about, "settings": settings_of(options), "learnt": learnt}
+            )
+
+    def recall(self, options: GenerateOptions) -> tuple[LearnedState | None, str]:
+        """What was learned under these settings, and in a sentence why it cannot be used, if there is such a file."""
+        path = self.path(options)
+        try:
+            document = CacheFile(path, VERSION).read()
+            return (None, "") if document is None else (self._parsed(document, options), "")
+        except OSError as error:
+            return None, f"What this pair taught before cannot be read: {path}: {error.strerror}. {ANEW}"
+        except UnusableError as reason:
+            return None, f"What this pair taught before is not used: {path} {reason}. {ANEW}"
+
+    def _parsed(self, document: Mapping[str, Any], options: GenerateOptions) -> LearnedState:
+        about = {**self._about, "settings": settings_of(options)}
+        if any(document.get(name, None) != value for name, value in about.items()):
+            raise UnusableError("is about another pair, place or way of sampling")
+        try:
+            learnt = document["learnt"]
+            return LearnedState(
+                Calibration.restored(learnt["calibration"]),
+                AcceptanceCounts.restored(learnt["acceptance"]),
+                Prospects.restored(learnt["prospects"]),
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            raise UnusableError("is damaged") from error
+
+
+def settings_of(options: GenerateOptions) -> dict[str, Any]:
+    """What is learned depends on these: how tokens are drawn, and how they are drafted."""
+    sampling, speculation = replace(options.sampling, seed=0), replace(options.speculation, method="auto", budget=0)
+    prescribed = ("expansions", "grow_map")  # shapes of other methods' trees
+    settings = {**asdict(sampling), **asdict(speculation)}
+    return {name: value for name, value in settings.items() if name not in prescribed}
+
 
 class Learned:
-    """One engine's. How long a pass takes is the same for every way of sampling."""
+    """What one engine has learned. How long a pass takes is the same for every way of sampling."""
 
-    def __init__(self, largest_tree: int = LARGEST, files: LessonsFiles | None = None) -> None:
+    def __init__(self, largest_tree: int = LARGEST, files: LearnedFiles | None = None) -> None:
         """`largest_tree`: the drafted nodes that the plan has kept memory for. `files`: None to forget it all."""
         self.complaint = ""  # why what was learnt before cannot be used; for the answer at hand
         self._largest_tree = min(LARGEST, largest_tree)
@@ -30,21 +134,21 @@ class Learned:
         self._passes: Curve | None = None
         self._rests: Curve | None = None
         self._hiding: Hiding | None = None
-        self._lessons: dict[Hashable, tuple[GenerateOptions, Lessons]] = {}
+        self._states: dict[Hashable, tuple[GenerateOptions, LearnedState]] = {}
         self._kept: dict[Hashable, int] = {}  # how much of each had been learnt when it was last written
 
-    def lessons(self, options: GenerateOptions) -> Lessons:
-        """Those of earlier answers with such settings, as a beginning."""
+    def state(self, options: GenerateOptions) -> LearnedState:
+        """What earlier answers with such settings taught; it goes on learning."""
         key = tuple(settings_of(options).values())
-        if key not in self._lessons:
+        if key not in self._states:
             found, self.complaint = self._files.recall(options) if self._files else (None, "")
-            lessons = found or Lessons()
-            prospects = lessons.prospects
+            state = found or LearnedState()
+            prospects = state.prospects
             self._passes, self._rests = self._passes or prospects.passes, self._rests or prospects.rests
             self._hiding = self._hiding or prospects.hiding
             prospects.passes, prospects.rests, prospects.hiding = self._passes, self._rests, self._hiding
-            self._lessons[key], self._kept[key] = (options, lessons), lessons.size
-        return self._lessons[key][1]
+            self._states[key], self._kept[key] = (options, state), state.size
+        return self._states[key][1]
 
     def acceptance(self, options: GenerateOptions) -> AcceptanceCounts:
         """How the draft's children are accepted, for Sequoia's shapes.
@@ -52,15 +156,15 @@ class Learned:
         Kept from answer to answer when greedy. Where tokens are drawn, other shapes draw other text: there every
         answer begins with the prior, so that the same seed gives the same text again.
         """
-        return AcceptanceCounts() if options.sampling.temperature else self.lessons(options).acceptance
+        return AcceptanceCounts() if options.sampling.temperature else self.state(options).acceptance
 
     def keep(self) -> None:
         """Write down what was learnt since the last time, for the next start."""
         self.complaint = ""
-        for key, (options, lessons) in self._lessons.items():
-            if self._files and lessons.size > self._kept[key]:
-                self._files.remember(options, lessons)
-                self._kept[key] = lessons.size
+        for key, (options, state) in self._states.items():
+            if self._files and state.size > self._kept[key]:
+                self._files.remember(options, state)
+                self._kept[key] = state.size
 
     def strategy(self, method: Method, options: GenerateOptions, sampling: Sampling) -> Strategy:
         """`Auto` where nothing is prescribed that it would choose, else the method with the budget that was asked for.
@@ -75,4 +179,98 @@ class Learned:
             plain = Autoregression(sampling)
             if speculation.lookup and method.name != "lookup":
                 methods.append(Lookup(plain, "lookup"))
-        return Auto(methods, plain, self.lessons(options).prospects, self._largest_tree, speculation.depth)
+        return Auto(methods, plain, self.state(options).prospects, self._largest_tree, speculation.depth)
+
+
+@dataclass(frozen=True, slots=True)
+class PairMeasurement:
+    """`placement` tells where the layers were; the times are worth something only there."""
+
+    acceptance: AcceptanceVector
+    placement: str
+    draft_seconds: PassTimes
+    target_seconds: PassTimes
+
+
+class PairMeasurements:
+    """The files of one pair, one for every way of sampling; of the settings all count but the seed."""
+
+    def __init__(self, pair: Pair, tiers: Sequence[str], device: str) -> None:
+        """`tiers`: where each layer of the target is now. Raises `InputError` for a pair without a draft."""
+        if pair.draft is None and not pair.drafts_itself:
+            raise InputError("Without a draft model there is nothing to measure.", "Choose a draft.")
+        self.placement = placement_of(tiers, device)
+        self._folder = cache_root(pair.options) / "acceptance"
+        self._about = pair.identity.by_files()
+
+    def path(self, sampling: SamplingOptions) -> Path:
+        """Where the measurement under these settings belongs."""
+        return self._folder / _file_name(json.dumps([self._about, _settings(sampling)]))
+
+    def remember(self, sampling: SamplingOptions, measured: PairMeasurement) -> Path:
+        """Keep it, whole or not at all; returns where. Raises `OSError` if the folder cannot be written."""
+        path = self.path(sampling)
+        document = {**self._about, "sampling": _settings(sampling), **asdict(measured)}
+        CacheFile(path, MEASUREMENT_VERSION).write(document)
+        return path
+
+    def recall(self, sampling: SamplingOptions) -> tuple[PairMeasurement | None, str]:
+        """What was measured under these settings, and why there is nothing if there is nothing."""
+        path = self.path(sampling)
+        if not path.exists():
+            return None, f"The acceptance of this pair was never measured with these settings. {AGAIN}"
+        try:
+            return self.read(path), ""
+        except InputError as error:
+            return None, str(error)
+
+    def read(self, path: Path) -> PairMeasurement:
+        """A file that somebody named. Raises `InputError` if it is none of this pair's."""
+        try:
+            document = CacheFile(path, MEASUREMENT_VERSION).read()
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from error
+        except (OlderError, NewerError) as error:
+            raise InputError(f"{path} holds no measured acceptance.", AGAIN) from error
+        except UnusableError as error:
+            raise InputError(f"{path} is damaged: what it holds are no measurements.", AGAIN) from error
+        if document is None:
+            raise InputError(f"{path} cannot be read: {os.strerror(errno.ENOENT)}.", "Check the path.")
+        if not document.get("acceptance"):
+            raise InputError(f"{path} holds no measured acceptance.", AGAIN)
+        if any(document.get(name) != value for name, value in self._about.items()):
+            raise InputError(f"{path} was measured with another pair, or before its files changed.", AGAIN)
+        try:
+            return _parsed(document)
+        except (InputError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path} is damaged: what it holds are no measurements.", AGAIN) from error
+
+
+def _file_name(identity: str) -> str:
+    return f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.json"
+
+
+def placement_of(tiers: Sequence[str], device: str) -> str:
+    """Where a target's layers are, in words."""
+    return f"{device}, layers " + " ".join(f"{tier} {tiers.count(tier)}" for tier in sorted(set(tiers)))
+
+
+def _settings(sampling: SamplingOptions) -> dict[str, float]:
+    return {name: float(value) for name, value in asdict(sampling).items() if name != "seed"}
+
+
+def _parsed(document: Mapping[str, Any]) -> PairMeasurement:
+    acceptance = checked([float(number) for number in document["acceptance"]])
+    draft, target = _times(document["draft_seconds"]), _times(document["target_seconds"])
+    return PairMeasurement(acceptance, str(document["placement"]), draft, target)
+
+
+def _times(value: Mapping[str, Any]) -> PassTimes:
+    nodes = tuple(int(number) for number in value["nodes"])
+    seconds = tuple(float(number) for number in value["seconds"])
+    ascends = all(low < high for low, high in pairwise(nodes))
+    if not nodes or len(nodes) != len(seconds) or nodes[0] < 1 or not ascends:
+        raise ValueError("a number of seconds for ascending numbers of nodes")
+    if not all(0 < number < math.inf for number in seconds):
+        raise ValueError("seconds are above 0")
+    return PassTimes(nodes, seconds)

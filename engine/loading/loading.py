@@ -1,28 +1,36 @@
-"""Loads a target where the plan puts it: resident, or streamed from its own shards or from prepared layers."""
+"""Loads a target where the plan puts it: resident, or streamed from its own shards or from prepared layers.
+
+A target that drafts for itself gets 4-bit copies of the layers that stream, beside those that are where they compute.
+Compare SubSpec (Wang et al., NeurIPS 2025): the copy shares resident layers, embeddings, head and cache with the
+target, so it agrees with it most of the time, and takes a quarter of the streamed layers' memory.
+"""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import platformdirs
 import torch
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError
-from engine.loading.planning import Question, pair_key, plan_pair
+from engine.loading.pair import PairIdentity
+from engine.loading.planning import plan_pair
 from engine.loading.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
-from engine.loading.rates import bench_of
-from engine.loading.rates_file import Measured, RatesFile
+from engine.loading.rates import Measured, benchmark_of, question_for
+from engine.loading.store import cache_folder, cache_root
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
-from engine.model.layerwise import load_layerwise
 from engine.model.network import Network
-from engine.model.skeleton import Skeleton, build_skeleton
+from engine.model.streamable_network import (
+    StreamableNetwork,
+    build_self_draft_network,
+    build_streamable,
+    load_layerwise,
+)
 from engine.protocol.messages import Loading
-from engine.protocol.options import SELF_DRAFT, LoadOptions
+from engine.protocol.options import LoadOptions
 from engine.weights.codecs.codec import codec_named
-from engine.weights.planning.arrangement import Tier
-from engine.weights.planning.placement import Override, Plan
+from engine.weights.planning.arrangement import Tier, streamed_layers
+from engine.weights.planning.placement import Plan
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.prepared import open_prepared
 from engine.weights.store.shards import layout_of_shards
@@ -30,6 +38,8 @@ from engine.weights.streaming.lane import CudaLane
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 
 Progress = Generator[Loading, None, "LoadedTarget"]
+
+COPY = "nf4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +85,7 @@ def plan_target(
 
     The first time that layers of this shape are to stream here, the machine is measured, and planned for once more.
     """
-    bench = bench_of(checkpoint, options.weights, device, cache_root(options))
+    bench = benchmark_of(checkpoint, options.weights, device, cache_root(options))
     measured = bench.recall()
     plan = _plan(checkpoint, draft, options, device, measured)
     if measured is None and not plan.arrangement.ready:
@@ -120,16 +130,6 @@ def draft_dtype(draft: Checkpoint, options: LoadOptions, device: torch.device) -
     return choose_dtype("auto" if options.weights in COMPRESSED else options.weights, draft, device)
 
 
-def cache_folder(options: LoadOptions) -> Path:
-    """Where prepared models are kept."""
-    return cache_root(options) / "prepared"
-
-
-def cache_root(options: LoadOptions) -> Path:
-    """Where everything is kept that could be made again."""
-    return Path(options.cache_dir or platformdirs.user_cache_dir("coppice"))
-
-
 def _plan(
     checkpoint: Checkpoint,
     draft: Checkpoint | None,
@@ -137,24 +137,7 @@ def _plan(
     device: torch.device,
     measured: Measured | None,
 ) -> Plan:
-    override = Override(
-        place=options.place,
-        vram_limit=options.vram_limit_bytes or None,
-        ram_limit=options.ram_limit_bytes or None,
-        force=options.force,
-    )
-    key = pair_key(checkpoint, draft, options, options.budget)
-    experience = RatesFile(cache_root(options)).recall_pair(key)
-    question = Question(
-        weights=options.weights,
-        context_tokens=options.context_tokens,
-        budget=options.budget,
-        tokens_per_pass=experience.tokens_per_pass if experience else 0.0,
-        rates=measured.rates if measured else None,
-        drafts_itself=options.draft == SELF_DRAFT,
-        override=override,
-    )
-    plan = plan_pair(checkpoint, draft, device, question)
+    plan = plan_pair(checkpoint, draft, device, question_for(PairIdentity(checkpoint, draft, options), measured))
     if plan.verdict == "no":
         raise InputError(
             f"'{checkpoint.name}' does not fit here. {plan.reason}",
@@ -176,16 +159,16 @@ def _load_streamed(
     else:
         dtype = choose_dtype(options.weights, checkpoint, device)
     yield Loading(request, f"Reading {checkpoint.name}", 0, 1)
-    skeleton = build_skeleton(checkpoint, dtype, device)
-    layouts = None if options.weights in COMPRESSED else _in_shards(skeleton)
+    streamable = build_streamable(checkpoint, dtype, device)
+    layouts = None if options.weights in COMPRESSED else _in_shards(streamable)
     if layouts is None:
         weights = options.weights if options.weights in COMPRESSED else str(dtype).removeprefix("torch.")
         layouts = yield from prepared_layers(request, checkpoint, weights, options, cancellation)
     stream = LayerStream(
-        list(skeleton.network.layers),
+        list(streamable.network.layers),
         layouts,
         plan.arrangement.tiers,
-        decoder=None if _are_weights(layouts, skeleton) else codec_named(layouts[0].codec),
+        decoder=None if _are_weights(layouts, streamable) else codec_named(layouts[0].codec),
         lane=CudaLane(device) if device.type == "cuda" else None,
         options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache),
     )
@@ -196,14 +179,14 @@ def _load_streamed(
     except BaseException:
         stream.close()
         raise
-    return LoadedTarget(skeleton.network, stream, plan)
+    return LoadedTarget(streamable.network, stream, plan)
 
 
-def _in_shards(skeleton: Skeleton) -> list[LayerLayout] | None:
+def _in_shards(streamable: StreamableNetwork) -> list[LayerLayout] | None:
     """The layers where they lie in the checkpoint's own files; None if they must be converted first."""
     layouts = []
-    for index in range(len(skeleton.network.layers)):
-        places = skeleton.one_to_one(index)
+    for index in range(len(streamable.network.layers)):
+        places = streamable.converter.one_to_one(index)
         layout = layout_of_shards(index, places) if places else None
         if layout is None:
             return None
@@ -222,11 +205,40 @@ def prepared_layers(
     return list(open_prepared(folder, source_fingerprint(checkpoint)).layouts())
 
 
-def _are_weights(layouts: Sequence[LayerLayout], skeleton: Skeleton) -> bool:
+def _are_weights(layouts: Sequence[LayerLayout], streamable: StreamableNetwork) -> bool:
     """Whether every stored tensor is a weight as it is used, in its own number type, and where it may be used."""
     for layout in layouts:
-        shapes = skeleton.shapes(layout.index)
+        shapes = streamable.converter.shapes(layout.index)
         for entry in layout.tensors:
             if entry.name not in shapes or shapes[entry.name][1] != entry.dtype or not entry.is_aligned:
                 return False
     return True
+
+
+def load_copies(
+    request: int, checkpoint: Checkpoint, loaded: LoadedTarget, options: LoadOptions, cancellation: Cancellation
+) -> Generator[Loading, None, LayerCopies]:
+    """Copies of the layers that stream, in the compute device's memory, and the network of them and all others.
+
+    Yields progress. Raises `ModelError`, `Cancelled`, `MemoryError`, and `CoppiceError` if they cannot be prepared.
+    """
+    device = loaded.network.device
+    own = streamed_layers(loaded.tiers, has_gpu=device.type == "cuda")
+    every = yield from prepared_layers(request, checkpoint, COPY, options, cancellation)
+    layouts = [every[index] for index in own]
+    network = build_self_draft_network(loaded.network, checkpoint, own)
+    stream = LayerStream(
+        [network.layers[index] for index in own],
+        layouts,
+        ["device"] * len(own),
+        decoder=codec_named(COPY),
+        lane=CudaLane(device) if device.type == "cuda" else None,
+    )
+    try:
+        for done, _ in enumerate(stream.load(), start=1):
+            cancellation.check()
+            yield Loading(request, f"Copying {checkpoint.name} in 4 bits", done, len(own))
+    except BaseException:
+        stream.close()
+        raise
+    return LayerCopies(network, stream, sum(layout.nbytes for layout in layouts))

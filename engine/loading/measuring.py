@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+import transformers
 from torch import Tensor
 from torch.nn import functional
 
+from engine.model.context import Context
+from engine.model.network import wrap
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.pace import Pace
@@ -27,9 +30,12 @@ PRODUCT_ROWS = (1, 8, 64, 256)
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
 REPEATS, LONG_SECONDS = 3, 0.15
 
+LAYERS = 4
+REPEATS = 12
+
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class DeviceTimer:
     """On which device, in which number type, and between which calls somebody may stop it by raising."""
 
     device: torch.device
@@ -78,24 +84,24 @@ def disk_rate(files: Sequence[Path], check: Callable[[], None]) -> float:
     return reader.bytes_read / (time.perf_counter() - begin)
 
 
-def copy_rate(setting: Setting) -> float:
+def copy_rate(timer: DeviceTimer) -> float:
     """Bytes a second that the device's own memory takes and gives together."""
-    source = torch.ones(COPY_BYTES // 4, device=setting.device)
+    source = torch.ones(COPY_BYTES // 4, device=timer.device)
     target = torch.empty_like(source)
-    return 2 * COPY_BYTES / setting.seconds(lambda: target.copy_(source))
+    return 2 * COPY_BYTES / timer.seconds(lambda: target.copy_(source))
 
 
-def link_rate(lane: Lane, setting: Setting) -> float:
+def link_rate(lane: Lane, timer: DeviceTimer) -> float:
     """Bytes a second from pinned host memory to the device, as the stream copies them."""
     arena = HostArena(COPY_BYTES, pin=lane.device.type == "cuda")
     source, target = arena.take(COPY_BYTES).fill_(1), lane.buffer(COPY_BYTES)
     try:
-        return COPY_BYTES / setting.seconds(lambda: lane.copy(source, target, None))
+        return COPY_BYTES / timer.seconds(lambda: lane.copy(source, target, None))
     finally:
         arena.close()
 
 
-def product_pace(needs: ModelNeeds, setting: Setting) -> Pace:
+def product_pace(needs: ModelNeeds, timer: DeviceTimer) -> Pace:
     """What an MLP takes, of the model's own width as far as that is sensible.
 
     With what lies between its products: where a model is wide for its depth, that counts for many rows.
@@ -105,52 +111,75 @@ def product_pace(needs: ModelNeeds, setting: Setting) -> Pace:
     matrices = min(sum(layer.elements for layer in needs.layers), 3 * MATRIX_ELEMENTS) // (wide * hidden)
     count = max(1, matrices // 3)
     mlps = [
-        [torch.full((wide, hidden), 0.01, dtype=setting.dtype, device=setting.device) for _ in range(3)]
+        [torch.full((wide, hidden), 0.01, dtype=timer.dtype, device=timer.device) for _ in range(3)]
         for _ in range(count)
     ]
 
     def multiply(rows: int) -> None:
-        state = torch.ones(rows, hidden, dtype=setting.dtype, device=setting.device)
+        state = torch.ones(rows, hidden, dtype=timer.dtype, device=timer.device)
         for gate, up, down in mlps:
             inner = functional.silu(functional.linear(state, gate)) * functional.linear(state, up)
             functional.linear(inner, down.view(hidden, wide))
 
-    return _pace(PRODUCT_ROWS, 3 * count * wide * hidden, multiply, setting)
+    return _pace(PRODUCT_ROWS, 3 * count * wide * hidden, multiply, timer)
 
 
-def attention_pace(needs: ModelNeeds, setting: Setting) -> Pace:
+def attention_pace(needs: ModelNeeds, timer: DeviceTimer) -> Pace:
     """What looking at the cache takes, with as many heads as the model has."""
     shape = needs.shape
     keys = torch.ones(
-        1, shape.heads, ATTENTION_SLOTS, shape.query_width // shape.heads, dtype=setting.dtype, device=setting.device
+        1, shape.heads, ATTENTION_SLOTS, shape.query_width // shape.heads, dtype=timer.dtype, device=timer.device
     )
 
     def attend(rows: int) -> Tensor:
-        mask = torch.ones(rows, ATTENTION_SLOTS, dtype=torch.bool, device=setting.device)
+        mask = torch.ones(rows, ATTENTION_SLOTS, dtype=torch.bool, device=timer.device)
         queries = keys[:, :, :rows]
         if not shape.eager:
             return functional.scaled_dot_product_attention(queries, keys, keys, attn_mask=mask)
         scores = (queries @ keys.transpose(2, 3)).masked_fill(~mask, -1e4)
-        return scores.float().softmax(-1).to(setting.dtype) @ keys
+        return scores.float().softmax(-1).to(timer.dtype) @ keys
 
-    return _pace(ATTENTION_ROWS, ATTENTION_SLOTS * shape.query_width, attend, setting)
+    return _pace(ATTENTION_ROWS, ATTENTION_SLOTS * shape.query_width, attend, timer)
 
 
-def unpacking_rate(codec_name: str, setting: Setting) -> float:
+def unpacking_rate(codec_name: str, timer: DeviceTimer) -> float:
     """Weights a second that a codec makes of its packed ones, written to more memory than a cache holds."""
     codec, name = codec_named(codec_name), "mlp.up_proj.weight"
     shape = (MATRIX_ELEMENTS // PACKED_ELEMENTS, PACKED_ELEMENTS // 1024, 1024)
-    weights = torch.ones(shape, dtype=setting.dtype, device=setting.device)
+    weights = torch.ones(shape, dtype=timer.dtype, device=timer.device)
     stored = codec.encode(name, weights[0])
 
     def unpack() -> None:
         for weight in weights:
             codec.decode(stored, name, weight)
 
-    return weights.numel() / setting.seconds(unpack)
+    return weights.numel() / timer.seconds(unpack)
 
 
 @torch.inference_mode()
-def _pace(row_counts: Sequence[int], elements: int, run: Callable[[int], object], setting: Setting) -> Pace:
-    seconds = (setting.seconds(lambda rows=rows: run(rows)) for rows in row_counts)  # type: ignore[misc]
+def _pace(row_counts: Sequence[int], elements: int, run: Callable[[int], object], timer: DeviceTimer) -> Pace:
+    seconds = (timer.seconds(lambda rows=rows: run(rows)) for rows in row_counts)  # type: ignore[misc]
     return Pace(tuple((rows, one / (elements / 1e9)) for rows, one in zip(row_counts, seconds, strict=True)))
+
+
+def layer_overhead_seconds(device: torch.device, dtype: torch.dtype, check: Callable[[], None]) -> float:
+    """The median time of a layer so narrow that nothing but overhead is left; `check` may raise."""
+    config = transformers.LlamaConfig(
+        vocab_size=64,
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=2,
+        max_position_embeddings=64,
+    )
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
+    network = wrap(model.eval().requires_grad_(False).to(device), "sdpa", "overhead")
+    context = Context(network, 64, check)
+    context.prefill([1, 2, 3, 4])
+    seconds = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        context.score([5], [-1])
+        seconds.append(time.perf_counter() - begin)
+        context.rewind(4)
+    return statistics.median(seconds) / LAYERS

@@ -3,9 +3,44 @@
 from dataclasses import dataclass
 
 from engine.errors import ModelError
+from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
 from engine.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class PairIdentity:
+    """What everything that is kept about a pair is kept under.
+
+    A target that drafts for itself is a pair of its own. By its folders a pair is told at no cost, which is enough for
+    a guess; by the state of its files, of which the heads are read, where a change of them makes void what is kept.
+    """
+
+    target: Checkpoint
+    draft: Checkpoint | None
+    options: LoadOptions
+
+    def by_folders(self, budget: int, method: str = "auto") -> str:
+        """The pair's folders and weights, with the budget and the method that a figure is about.
+
+        Plans are for SpecExec, which `auto` is made of; the other methods' figures are kept apart.
+        """
+        drafting = str(self.draft.folder) if self.draft else SELF_DRAFT if self.options.draft == SELF_DRAFT else ""
+        others = () if method in ("auto", "specexec") else (method,)
+        return " | ".join((str(self.target.folder), drafting, self.options.weights, str(budget or "auto"), *others))
+
+    def by_files(self) -> dict[str, str]:
+        """The states of the target's and the draft's files (`self` or `none` without one), and the weights.
+
+        Raises `ModelError` if a file is gone.
+        """
+        own = SELF_DRAFT if self.options.draft == SELF_DRAFT else NO_DRAFT
+        return {
+            "target": source_fingerprint(self.target),
+            "draft": source_fingerprint(self.draft) if self.draft else own,
+            "weights": self.options.weights,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +57,31 @@ class Pair:
         """Whether a copy of the target's own layers is the draft."""
         return self.options.draft == SELF_DRAFT
 
+    @property
+    def identity(self) -> PairIdentity:
+        """What the pair is known by."""
+        return PairIdentity(self.target, self.draft, self.options)
+
 
 def open_pair(options: LoadOptions) -> Pair:
     """Open both folders and compare their vocabularies; cheap. Raises `InputError` or `ModelError`."""
     options.check()
     target = open_checkpoint(options.target, role="target")
     tokenizer = Tokenizer.open(target.folder)
-    draft_source = options.draft
-    if draft_source == "auto":
-        draft_source = EMBEDDED if options.target == EMBEDDED else NO_DRAFT
-    if draft_source in (NO_DRAFT, SELF_DRAFT):
+    source = draft_source(options)
+    if not source:
         return Pair(options, target, None, tokenizer)
-    draft = open_checkpoint(draft_source, role="draft")
+    draft = open_checkpoint(source, role="draft")
     if not Tokenizer.open(draft.folder).same_as(tokenizer):
         raise ModelError(
             f"The draft '{draft.name}' has another tokenizer than the target '{target.name}'.",
             "Choose a draft of the same family, or no draft.",
         )
     return Pair(options, target, draft, tokenizer)
+
+
+def draft_source(options: LoadOptions) -> str:
+    """Where the draft's own model is, `auto` resolved; empty where there is none, or the target drafts for itself."""
+    if options.draft == "auto":
+        return EMBEDDED if options.target == EMBEDDED else ""
+    return "" if options.draft in (NO_DRAFT, SELF_DRAFT) else options.draft

@@ -14,10 +14,9 @@ from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, storage
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
-from engine.model.sizes import LayerSizes, ModelSizes, model_sizes
-from engine.model.stored_weights import StoredWeight
+from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.number_types import COMPUTED, torch_types
-from engine.protocol.options import AUTO_ROOM, SELF_DRAFT, LoadOptions
+from engine.protocol.options import AUTO_ROOM
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
@@ -111,18 +110,6 @@ def _roomier(plan_for: Callable[[Workload], Plan], work: Workload) -> Plan | Non
     if not promised.fits or promised.forecast.tokens_per_second <= plan_for(usual).forecast.tokens_per_second:
         return None
     return plan_for(replace(work, room=AUTO_WIDE_ROOM))
-
-
-def pair_key(
-    target: Checkpoint, draft: Checkpoint | None, options: LoadOptions, budget: int, method: str = "auto"
-) -> str:
-    """What a pair's own figures are remembered under. A target that drafts for itself is a pair of its own.
-
-    Plans are for SpecExec, which `auto` is made of; the other methods' figures are kept apart.
-    """
-    drafting = str(draft.folder) if draft else SELF_DRAFT if options.draft == SELF_DRAFT else ""
-    others = () if method in ("auto", "specexec") else (method,)
-    return " | ".join((str(target.folder), drafting, options.weights, str(budget or "auto"), *others))
 
 
 def usual_rates(device: torch.device) -> Rates:

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError
-from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import CONFIG, Checkpoint
+from engine.model.layer_converter import open_layer_converter
 from engine.number_types import COMPUTED, computed_types
 from engine.weights.codecs.codec import codec_named
 from engine.weights.store.fingerprint import fingerprint
@@ -55,20 +55,20 @@ def prepare_model(
     name, dtype = storage(weights, checkpoint)
     codec = codec_named(name)
     state = source_fingerprint(checkpoint)
-    blueprint = draw_blueprint(checkpoint, dtype)
+    converter = open_layer_converter(checkpoint, dtype)
 
     def stored_bytes(index: int) -> int:
-        outlines = (codec.outline(weight, *shape) for weight, shape in blueprint.shapes(index).items())
+        outlines = (codec.outline(weight, *shape) for weight, shape in converter.shapes(index).items())
         return sum(tensor.nbytes for outline in outlines for tensor in outline.values())
 
     def make(index: int) -> dict[str, Tensor]:
         stored: dict[str, Tensor] = {}
-        for weight, tensor in blueprint.weights(index):
+        for weight, tensor in converter.weights(index):
             stored |= codec.encode(weight, tensor)
             del tensor  # or the next one would be made beside it
         return stored
 
     number = str(dtype).removeprefix("torch.")
-    recipe = Recipe(checkpoint.name, str(checkpoint.folder.resolve()), state, name, number, len(blueprint))
-    layer_bytes = [stored_bytes(index) for index in range(len(blueprint))]
+    recipe = Recipe(checkpoint.name, str(checkpoint.folder.resolve()), state, name, number, len(converter))
+    layer_bytes = [stored_bytes(index) for index in range(len(converter))]
     yield from prepare(folder, Work(recipe, layer_bytes, make, lambda: source_fingerprint(checkpoint)), cancellation)

@@ -1,44 +1,124 @@
-"""How fast this machine is with the model at hand: measured once, at its first use, and remembered."""
+"""How fast this machine and a pair on it are: measured once or seen at the last answer, kept, and planned with."""
 
+import math
 import os
 import platform
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from engine.errors import ModelError
 from engine.loading.measuring import (
     READ_BYTES,
-    Setting,
+    DeviceTimer,
     attention_pace,
     copy_rate,
     disk_rate,
+    layer_overhead_seconds,
     link_rate,
     product_pace,
     unpacking_rate,
 )
-from engine.loading.planning import lies_in_shards, needs_of, usual_rates
+from engine.loading.pair import Pair, PairIdentity
+from engine.loading.planning import Question, lies_in_shards, needs_of, usual_rates
 from engine.loading.preparation import COMPRESSED, storage
-from engine.loading.rates_file import Measured, RatesFile
+from engine.loading.store import CacheFile, cache_root
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
-from engine.model.overhead import layer_overhead_seconds
-from engine.model.sizes import model_sizes
-from engine.weights.planning.machine import Rates
+from engine.model.shape import model_sizes
+from engine.protocol.messages import Statistics
+from engine.protocol.options import SELF_DRAFT, SpeculationOptions
+from engine.weights.planning.machine import Memory, Rates
 from engine.weights.planning.needs import ModelNeeds
+from engine.weights.planning.pace import Pace
+from engine.weights.planning.placement import Override
 from engine.weights.planning.volume import volume_of
 from engine.weights.streaming.lane import CudaLane
 
+NAME = "rates.json"
+VERSION = 1
+NUMBERS = ("link", "ssd", "memory", "tflops", "decode", "call_seconds")
+
 GIGA, TERA = 1e9, 1e12
+LEAST_PASSES = 8  # of an answer that says something
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Measured:
+    """A machine's rates, and when they were measured: date and time in UTC."""
+
+    rates: Rates
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class LastAnswer:
+    """What the last answer of a pair gave: tokens and seconds per pass of the target."""
+
+    tokens_per_pass: float
+    seconds_per_pass: float
+
+
+class RatesFile:
+    """What was measured of machines and pairs, in one cache folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = CacheFile(folder / NAME, VERSION)
+
+    def recall(self, key: str) -> Measured | None:
+        """The rates that were remembered under `key`."""
+        return self._file.entry("machines", key, _measured)
+
+    def remember(self, key: str, rates: Rates) -> Measured:
+        """Keep rates that were measured just now."""
+        measured = Measured(rates, datetime.now(UTC).isoformat(timespec="seconds"))
+        self._file.put("machines", key, asdict(measured))
+        return measured
+
+    def recall_answer(self, key: str) -> LastAnswer | None:
+        """What a pair gave when it was used last."""
+        return self._file.entry("pairs", key, _last_answer)
+
+    def remember_answer(self, key: str, last_answer: LastAnswer) -> None:
+        """Keep what a pair gave."""
+        self._file.put("pairs", key, asdict(last_answer))
+
+
+def _measured(value: Mapping[str, Any]) -> Measured:
+    rates = value["rates"]
+    at = datetime.fromisoformat(value["at"]).isoformat(timespec="seconds")
+    paces = {name: _pace(rates[name]) for name in ("products", "attention")}
+    return Measured(Rates(**{name: _positive(rates[name]) for name in NUMBERS}, **paces), at)  # type: ignore[arg-type]
+
+
+def _pace(value: Mapping[str, Any]) -> Pace:
+    points = tuple((int(rows), _positive(seconds)) for rows, seconds in value["points"])
+    if not points or any(low >= high for (low, _), (high, _) in pairwise(points)):
+        raise ValueError("rows must ascend")
+    return Pace(points)
+
+
+def _last_answer(value: Mapping[str, Any]) -> LastAnswer:
+    return LastAnswer(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]))
+
+
+def _positive(value: Any) -> float:
+    number = float(value)
+    if not 0 < number < math.inf:
+        raise ValueError("a rate is a number above 0")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
     """What is measured: a model's shapes and number type on a device, and the disk that its layers stream from."""
 
     needs: ModelNeeds
@@ -65,19 +145,19 @@ class Bench:
 
     def measure(self, check: Callable[[], None]) -> Measured:
         """Measure now, which takes a second or two, and remember it; `check` is called in between and may raise."""
-        setting = Setting(self.device, self.dtype, check)
+        timer = DeviceTimer(self.device, self.dtype, check)
         usual = usual_rates(self.device)
-        products = product_pace(self.needs, setting)
+        products = product_pace(self.needs, timer)
         rows, seconds = products.points[-1]
         rates = Rates(
-            link=link_rate(CudaLane(self.device), setting) / GIGA if self.device.type == "cuda" else usual.link,
+            link=link_rate(CudaLane(self.device), timer) / GIGA if self.device.type == "cuda" else usual.link,
             ssd=self._disk_rate(check) or usual.ssd,
-            memory=copy_rate(setting) / GIGA,
+            memory=copy_rate(timer) / GIGA,
             tflops=2 * rows * GIGA / seconds / TERA,
-            decode=unpacking_rate(self.needs.codec, setting) / GIGA if self.needs.is_packed else usual.decode,
+            decode=unpacking_rate(self.needs.codec, timer) / GIGA if self.needs.is_packed else usual.decode,
             call_seconds=layer_overhead_seconds(self.device, self.dtype, check),
             products=products,
-            attention=attention_pace(self.needs, setting),
+            attention=attention_pace(self.needs, timer),
         )
         if self.device.type == "cuda":
             torch.cuda.empty_cache()  # what was measured with must not lie between the layers that come
@@ -92,12 +172,53 @@ class Bench:
             return None
 
 
-def bench_of(checkpoint: Checkpoint, weights: str, device: torch.device, cache: Path) -> Bench:
+def benchmark_of(checkpoint: Checkpoint, weights: str, device: torch.device, cache: Path) -> Benchmark:
     """What is to be measured for a checkpoint whose weights are held in this way; `cache` holds prepared layers too."""
     sizes = model_sizes(checkpoint)
     dtype = storage(weights, checkpoint)[1] if weights in COMPRESSED else choose_dtype(weights, checkpoint, device)
     folder = checkpoint.folder if weights not in COMPRESSED and lies_in_shards(sizes) else cache
-    return Bench(needs_of(checkpoint, sizes, weights, device), dtype, device, tuple(checkpoint.shards), folder, cache)
+    return Benchmark(
+        needs_of(checkpoint, sizes, weights, device), dtype, device, tuple(checkpoint.shards), folder, cache
+    )
+
+
+def remember_answer(pair: Pair, speculation: SpeculationOptions, statistics: Statistics) -> None:
+    """Keep tokens and seconds per pass of an answer that was drafted for, and long enough, under method and budget."""
+    drafts = pair.draft is not None or pair.drafts_itself
+    if not drafts or statistics.passes < LEAST_PASSES or not statistics.drafted_nodes:
+        return
+    key = pair.identity.by_folders(speculation.budget, speculation.method)
+    seconds = statistics.seconds.decode / statistics.passes
+    RatesFile(cache_root(pair.options)).remember_answer(key, LastAnswer(statistics.tokens_per_pass, seconds))
+
+
+def recall_answer(identity: PairIdentity, budget: int) -> LastAnswer | None:
+    """What the pair's last answer with this budget gave: a figure of its own is better than a published one."""
+    return RatesFile(cache_root(identity.options)).recall_answer(identity.by_folders(budget))
+
+
+def question_for(identity: PairIdentity, measured: Measured | None, memory: Memory | None = None) -> Question:
+    """What the options of a pair ask the planner, with what was measured and learned; nothing is measured for it.
+
+    `memory`: what is free; None to look.
+    """
+    options = identity.options
+    last_answer = recall_answer(identity, options.budget)
+    return Question(
+        weights=options.weights,
+        context_tokens=options.context_tokens,
+        budget=options.budget,
+        tokens_per_pass=last_answer.tokens_per_pass if last_answer else 0.0,
+        rates=measured.rates if measured else None,
+        memory=memory,
+        drafts_itself=options.draft == SELF_DRAFT,
+        override=Override(
+            place=options.place,
+            vram_limit=options.vram_limit_bytes or None,
+            ram_limit=options.ram_limit_bytes or None,
+            force=options.force,
+        ),
+    )
 
 
 @contextmanager

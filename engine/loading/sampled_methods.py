@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.loading.guarded_context import GuardedContext
-from engine.loading.pair_measurement import PairMeasurement, PairMeasurements
+from engine.loading.learned import PairMeasurement, PairMeasurements
+from engine.loading.oom_retry import GuardedContext
 from engine.model.context import Context
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.speculation.method import Method, Sampling

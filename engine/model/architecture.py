@@ -12,9 +12,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
-from engine.model.families import attention_implementation, require_tree
 from engine.model.json_file import shown
 from engine.model.safe_config import safe_config
+from engine.model.tree_cache import FULL, SLIDING
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -36,6 +36,14 @@ CONFIG_FAULTS = (
 
 # gpt-oss is published with its experts packed in 4 bits; they are unpacked as they are loaded.
 UNPACK_MXFP4 = transformers.Mxfp4Config(dequantize=True)
+
+# Families whose tree pass was compared, in the tests, with every root-to-node path alone. Others are probed at load.
+VERIFIED = frozenset(
+    {
+        "llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3_text", "phi3",
+        "gpt_oss", "mixtral", "qwen3_moe", "olmo2",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +151,43 @@ def _make_config(checkpoint: Checkpoint) -> Any:
         return transformers.CONFIG_MAPPING[kind].from_dict(settings)
     except CONFIG_FAULTS as error:
         raise unloadable(checkpoint.name, error) from error
+
+
+def layer_windows(config: Any, name: str) -> tuple[int | None, ...]:
+    """Each decoder layer's sliding window in tokens, None for full attention; raises `ModelError` for other layers."""
+    text = config.get_text_config(decoder=True)
+    window: int | None = getattr(text, "sliding_window", None)
+    kinds = getattr(text, "layer_types", None)
+    if kinds is None:
+        return (window,) * int(text.num_hidden_layers)
+    if unknown := sorted(set(kinds) - {FULL, SLIDING}):
+        raise _refusal(name, f"it has {', '.join(kind.replace('_', ' ') for kind in unknown)} layers")
+    return tuple(window if kind == SLIDING else None for kind in kinds)
+
+
+def attention_implementation(config: Any, model_class: Any) -> str:
+    """`sdpa` where it computes what the model means, else `eager`.
+
+    gpt-oss has attention sinks that sdpa cannot express; with soft-capped scores (Gemma 2) sdpa silently drops the cap.
+    """
+    capped = getattr(config.get_text_config(decoder=True), "attn_logit_softcapping", None) is not None
+    return "sdpa" if model_class._supports_sdpa and not capped else "eager"
+
+
+def require_tree(config: Any, model_class: Any, name: str) -> None:
+    """Raise `ModelError` if the model is of a kind whose memory of the past cannot branch."""
+    text = config.get_text_config(decoder=True)
+    if getattr(config, "is_encoder_decoder", False):
+        raise _refusal(name, "it is an encoder-decoder model")
+    if getattr(model_class, "_is_stateful", False):
+        raise _refusal(name, "it keeps a recurrent state, which cannot branch")
+    if getattr(text, "num_kv_shared_layers", 0):
+        raise _refusal(name, "its layers share their key/value cache")
+    layer_windows(config, name)
+
+
+def _refusal(name: str, reason: str) -> ModelError:
+    return ModelError(
+        f"'{name}' cannot hold a token tree: {reason}.",
+        "Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss.",
+    )

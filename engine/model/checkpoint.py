@@ -1,4 +1,4 @@
-"""A model folder, opened safely: what its files say is checked before anything of the weights is read."""
+"""A model on disk, opened safely: what its files say is checked before anything of the weights is read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,11 +6,18 @@ from pathlib import Path
 from types import MappingProxyType
 
 from engine.errors import ModelError
-from engine.model.json_file import read_json_object
-from engine.model.model_folder import ModelFolder
-from engine.model.safetensors_header import TensorInfo
-from engine.model.source import ModelRole, find_folder
-from engine.model.weight_files import read_weight_files
+from engine.model.json_file import read_json_object, shown
+from engine.model.model_folder import ModelFolder, ModelRole, find_folder, is_file_name
+from engine.model.safetensors_header import TensorInfo, read_header
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+MAX_INDEX_BYTES = 64 << 20
+MAX_TENSORS = 1_000_000
+
+DOWNLOAD_AGAIN = "Download the model again."
+WHOLE: Mapping[str, int] = MappingProxyType({})
+ONLY_SAFETENSORS = "Choose a version of the model in the safetensors format."
 
 CONFIG = "config.json"
 MAX_CONFIG_BYTES = 4 << 20  # parsed, that may be forty times as much
@@ -26,6 +33,88 @@ COMPANIONS = (
     "tokenizer_config.json",
     "vocab.json",
 )
+
+FACTS = "facts.json"
+KIND, FORMAT = "coppice model facts", 1
+MAX_FACTS_BYTES = 4 << 20
+
+FETCH_AGAIN = "Fetch the model's facts again."
+
+
+@dataclass(frozen=True, slots=True)
+class WeightFiles:
+    """The shards in the index's order, and every tensor that counts, by name."""
+
+    shards: tuple[Path, ...]
+    tensors: dict[str, TensorInfo]
+
+
+def read_weight_files(folder: ModelFolder, sizes: Mapping[str, int] = WHOLE) -> WeightFiles:
+    """Read the tables of all shards; a single file comes before an index, as it does for transformers.
+
+    `sizes`: in bytes, by name, of the files of which the folder holds only the beginning. Raises `ModelError` when a
+    shard is missing, damaged or outside the folder, or when index and shards disagree.
+    """
+    if folder.has(SINGLE):
+        shard = folder.file(SINGLE)
+        files = WeightFiles((shard,), read_header(shard, sizes.get(SINGLE)))
+    elif folder.has(INDEX):
+        files = _read_shards(folder, _read_index(folder.file(INDEX)), sizes)
+    else:
+        raise _no_weights(folder)
+    if not files.tensors:
+        raise ModelError(f"The weight files in {folder.path} hold no tensors.", DOWNLOAD_AGAIN)
+    return files
+
+
+def _read_index(path: Path) -> dict[str, str]:
+    """The file name of the shard that holds each tensor."""
+    weight_map = read_json_object(path, MAX_INDEX_BYTES).get("weight_map")
+    if not isinstance(weight_map, dict):
+        raise ModelError(f"{path} has no weight_map.", DOWNLOAD_AGAIN)
+    if len(weight_map) > MAX_TENSORS:
+        raise ModelError(f"{path} lists more than {MAX_TENSORS} tensors.", "Choose another model.")
+    for name in weight_map.values():
+        if not isinstance(name, str):
+            raise ModelError(f"{path} has a weight_map that does not name files.", DOWNLOAD_AGAIN)
+        if not is_file_name(name):
+            raise ModelError(f"{path} names a file outside its folder, {shown(name)}.", "Do not use this model.")
+        if not name.endswith(".safetensors"):
+            raise ModelError(f"{path} names {shown(name)}, but only safetensors are opened.", ONLY_SAFETENSORS)
+    return weight_map
+
+
+def _read_shards(folder: ModelFolder, index: dict[str, str], sizes: Mapping[str, int]) -> WeightFiles:
+    names = list(dict.fromkeys(index.values()))
+    missing = [name for name in names if not folder.has(name)]
+    if missing:
+        raise ModelError(
+            f"{len(missing)} of {len(names)} weight files are missing in {folder.path}, first {shown(missing[0])}.",
+            DOWNLOAD_AGAIN,
+        )
+    shards = {name: folder.file(name) for name in names}
+    tensors: dict[str, TensorInfo] = {}
+    for shard_name, shard in shards.items():
+        # Of a tensor that two shards hold, the index says which one counts.
+        held = read_header(shard, sizes.get(shard_name))
+        tensors |= {name: tensor for name, tensor in held.items() if index.get(name) == shard_name}
+    for name in index.keys() - tensors.keys():
+        raise ModelError(f"{shards[index[name]]} lacks the tensor {shown(name)} of the index.", DOWNLOAD_AGAIN)
+    return WeightFiles(tuple(shards.values()), tensors)
+
+
+def _no_weights(folder: ModelFolder) -> ModelError:
+    """Why there is nothing to open, told from what lies there instead."""
+    names = folder.names()
+    if any(name.endswith(".gguf") for name in names):
+        return ModelError(f"{folder.path} holds GGUF weights; only safetensors are opened.", ONLY_SAFETENSORS)
+    if any(name.startswith("adapter_model.") for name in names):
+        return ModelError(f"{folder.path} holds an adapter, not a whole model.", "Merge it into its base model first.")
+    if any(name.endswith((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")) for name in names):
+        return ModelError(
+            f"{folder.path} holds weights in a format that can run code; only safetensors are opened.", ONLY_SAFETENSORS
+        )
+    return ModelError(f"{folder.path} holds no weights: {SINGLE} is missing.", DOWNLOAD_AGAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +173,31 @@ def read_config(folder: ModelFolder) -> dict[str, object]:
     if not isinstance(model_type, str) or not model_type:
         raise ModelError(f"{path} names no model_type.", "Give the folder of a model in the transformers format.")
     return config
+
+
+def is_header_only(folder: Path) -> bool:
+    """Whether the folder holds facts in place of a model."""
+    return (folder / FACTS).is_file()
+
+
+def open_header_only(folder: Path) -> Checkpoint:
+    """The checkpoint as its facts describe it: it can be planned for, but not loaded. Raises `ModelError`."""
+    facts = read_json_object(folder / FACTS, MAX_FACTS_BYTES)
+    if facts.get("kind") != KIND or facts.get("format") != FORMAT:
+        raise ModelError(f"{folder} holds no facts of this version of Coppice.", FETCH_AGAIN)
+    name, sizes = facts.get("name"), facts.get("sizes")
+    if not isinstance(name, str) or not isinstance(sizes, dict):
+        raise ModelError(f"{folder / FACTS} is damaged.", FETCH_AGAIN)
+    model_folder = ModelFolder(folder)
+    config = read_config(model_folder)
+    weights = read_weight_files(
+        model_folder, {file: size for file, size in sizes.items() if type(size) is int and size >= 0}
+    )
+    return Checkpoint(
+        source=str(folder),
+        name=name,
+        folder=folder,
+        config=MappingProxyType(config),
+        shards=weights.shards,
+        tensors=MappingProxyType(weights.tensors),
+    )

@@ -7,13 +7,15 @@ from itertools import takewhile
 import torch
 from torch import Tensor
 
-from engine.model.masks import TreeMasks
+from engine.errors import ModelError
+from engine.model.architecture import VERIFIED
 from engine.model.network import Network
-from engine.model.pending import PendingTree
 from engine.model.rope import BOUNDLESS, TurnedTokens
-from engine.model.tree_cache import TreeCache
+from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
 
 PREFILL_ROWS = 1024  # bounds the mask and the attention scores of one prefill pass
+
+TOLERANCE = 0.05  # of the logits' largest magnitude: far above what rounding does, far below what a wrong mask does
 
 
 class Context:
@@ -197,3 +199,66 @@ class Context:
             self._pending.truncate(pending)
             self._cache.crop_to(self.length + pending)
             raise
+
+
+class SharedContext(Context):
+    """A twin of the host's network, in the host's cache: it reads the committed tokens there and commits none itself.
+
+    Its pending nodes stand behind them for as long as the host has none. As soon as the host scores they are
+    overwritten, so they must be forgotten before the next ones are scored: `keep` forgets them all.
+    """
+
+    def __init__(self, network: Network, host: Context, between_layers: Callable[[], None] = lambda: None) -> None:
+        """`between_layers` runs before the layers that are not the host's, which have a hook of their own."""
+        super().__init__(network, 0)
+        self.tokens = host.tokens  # the host's own list, which only the host changes
+        self._cache = host._cache
+        self._host = host
+        self._turned = host._turned
+        shared = {id(layer) for layer in host.network.layers}
+        for layer in network.layers:
+            if id(layer) not in shared:
+                layer.register_forward_pre_hook(lambda _layer, _args: between_layers())
+
+    def prefill(self, tokens: Sequence[int]) -> int:
+        """Nothing to compute: the host has read `tokens`, and nothing else."""
+        assert self.tokens == list(tokens), "the host reads a prompt before its guest does"
+        self._pending.clear()
+        return len(tokens)
+
+    def settle(self) -> None:
+        """The host reads its own tokens again, before the first guess behind them; the guesses go on as they began."""
+        if not len(self._pending):
+            self._host.settle()
+
+    def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
+        """Forget every pending node, also `rest`; the host commits what was accepted, with its own keys and values."""
+        del nodes, rest
+        self._pending.clear()
+
+
+def require_faithful_tree(context: Context, name: str) -> None:
+    """Raise `ModelError` if siblings can see each other in this model; the families of `VERIFIED` are known not to.
+
+    Three tiny passes: a root with two children at once, then each child behind the root alone. Leaves `context` empty.
+    """
+    if context.network.model.config.model_type in VERIFIED:
+        return
+    root, first, second = (token % context.network.vocabulary for token in (5, 11, 17))
+    together = context.score([root, first, second], [-1, 0, 0])[1:]
+    alone = []
+    for child in (first, second):
+        context.rewind(0)
+        alone.append(context.score([root, child], [-1, 0], last=1)[0])
+    context.rewind(0)
+    apart = torch.stack(alone)
+    if not (together.isfinite().all() and apart.isfinite().all()):
+        raise ModelError(
+            f"'{name}' computes logits that are not finite numbers.",
+            "Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.",
+        )
+    if (together - apart).abs().max() > TOLERANCE * apart.abs().max():
+        raise ModelError(
+            f"'{name}' cannot hold a token tree: one pass over a tree differs from its paths alone.",
+            "Choose a model of another family.",
+        )

@@ -1,12 +1,55 @@
-"""A folder of model files, none of which may lead out of it."""
+"""A folder of model files: found by what a person calls it, and none of its files may lead out of it."""
 
 import os
+import re
 from pathlib import Path
+from typing import Literal
 
 from engine.errors import ModelError
-from engine.model.json_file import reason
+from engine.model.json_file import reason, shown
+from engine.protocol.options import EMBEDDED
+
+ModelRole = Literal["target", "draft"]
+
+EMBEDDED_MODELS = Path(__file__).parents[2] / "resources" / "models"
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 HUB_FOLDER_PREFIX = "models--"
+
+
+def find_folder(source: str, role: ModelRole) -> Path:
+    """The folder behind a source; raises `ModelError` when there is none."""
+    if not source:
+        raise ModelError("No model is given.", "Give a model folder, a hub id or 'embedded'.")
+    if source == EMBEDDED:
+        return EMBEDDED_MODELS / f"demo-{role}"
+    try:
+        path = Path(source).expanduser()
+        if path.is_dir():
+            return path
+        if path.exists():
+            raise ModelError(f"{path} is a file, not a model folder.", "Give the folder with its config.json.")
+    except (OSError, RuntimeError, ValueError):
+        raise ModelError("The model's path cannot be used.", "Give a model folder, a hub id or 'embedded'.") from None
+    if HUB_ID.fullmatch(source):
+        return _cached_snapshot(source)
+    raise ModelError(f"There is no model folder {shown(source)}.", "Check the path, or give a hub id like 'org/name'.")
+
+
+def _cached_snapshot(hub_id: str) -> Path:
+    import huggingface_hub  # noqa: PLC0415 - takes a fifth of a second, and most sources are folders
+
+    missing = ModelError(
+        f"There is no folder '{hub_id}', and no downloaded model of that name in the hub cache.",
+        "Download the model first, or give its folder.",
+    )
+    try:
+        config = huggingface_hub.try_to_load_from_cache(hub_id, "config.json")
+    except (OSError, ValueError):
+        raise missing from None
+    if not isinstance(config, str):
+        raise missing
+    return Path(config).parent
 
 
 class ModelFolder:

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from engine.errors import ModelError
-from engine.model.families import layer_windows
-from engine.model.positions import longest_sequence
+from engine.model.architecture import layer_windows
 from engine.model.rope import LengthRope, find_rope
+from engine.model.shape import longest_sequence
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,14 @@
-"""A key/value cache whose tail can hold a token tree: written in place, compacted in place."""
+"""What a pass over a token tree reads: keys and values, the ancestry of the pending nodes, and attention masks."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
+
+FULL, SLIDING = "full_attention", "sliding_attention"
 
 
 class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyped
@@ -97,3 +101,121 @@ class TreeCache(Cache):  # type: ignore[misc]
         """Forget every slot from `length` on, in every layer."""
         for layer in self.layers:
             layer.crop(length)
+
+
+class PendingTree:
+    """Ancestry of the slots behind the committed ones, numbered from 0 in the order they were appended."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self._depths: list[int] = []
+        self._visible = np.zeros((0, 0), dtype=np.bool_)  # [capacity, capacity]: row may see column
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def clear(self) -> None:
+        """Forget all nodes."""
+        self.truncate(0)
+
+    def truncate(self, count: int) -> None:
+        """Forget every node from `count` on."""
+        del self.tokens[count:], self._depths[count:]
+
+    def append(self, tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
+        """Add nodes whose parents stand before them (-1: the last committed token); returns bool [n, len(self)].
+
+        Row i tells which pending slots the i-th new node may see: its ancestors and itself.
+        """
+        begin, end = len(self.tokens), len(self.tokens) + len(tokens)
+        self._reserve(end)
+        self._visible[begin:end] = False
+        generations: list[list[int]] = [[]]  # of the new nodes: those below old ones, then their children, and so on
+        generation_of: dict[int, int] = {}
+        for node, parent in enumerate(parents, start=begin):
+            assert parent < node, "a parent must be appended before its children"
+            self._depths.append(0 if parent < 0 else self._depths[parent] + 1)
+            generation = generation_of[node] = generation_of.get(parent, -1) + 1
+            if generation == len(generations):
+                generations.append([])
+            generations[generation].append(node)
+        self.tokens.extend(tokens)
+        for nodes in generations:  # one at a time: every parent's row is complete before it is copied
+            below = [node for node in nodes if parents[node - begin] >= 0]
+            self._visible[below] = self._visible[[parents[node - begin] for node in below]]
+            self._visible[nodes, nodes] = True
+        return torch.from_numpy(self._visible[begin:end, :end])
+
+    def visible(self) -> Tensor:
+        """bool [len(self), len(self)]: which of all nodes each may see."""
+        return torch.from_numpy(self._visible[: len(self), : len(self)])
+
+    def retain(self, nodes: Sequence[int], above: int) -> None:
+        """Keep only these nodes, ascending, with their ancestors but for the `above` levels that are committed now."""
+        index = np.array(nodes, dtype=np.int64)
+        self._visible[: len(nodes), : len(nodes)] = self._visible[index][:, index]
+        self.tokens = [self.tokens[node] for node in nodes]
+        self._depths = [self._depths[node] - above for node in nodes]
+
+    def positions(self, base: int) -> Tensor:
+        """int64 [len(self)]: the position of every pending node, `base` being the first one behind the prefix."""
+        return torch.tensor(self._depths, dtype=torch.int64) + base
+
+    def is_path(self, nodes: Sequence[int]) -> bool:
+        """Whether `nodes` go down the tree, each the parent of the next, from a child of the last committed token."""
+        return all(
+            self._depths[node] == depth and bool(self._visible[node, list(nodes[: depth + 1])].all())
+            for depth, node in enumerate(nodes)
+        )
+
+    def _reserve(self, count: int) -> None:
+        capacity = len(self._visible)
+        if count <= capacity:
+            return
+        grown = np.zeros(2 * (max(count, 2 * capacity, 256),), dtype=np.bool_)
+        grown[:capacity, :capacity] = self._visible
+        self._visible = grown
+
+
+class TreeMasks:
+    """Turns "who may see whom" into what a transformers model takes as `attention_mask`.
+
+    Windows are counted in positions (a node's depth), not in cache slots: siblings share a position.
+    """
+
+    def __init__(
+        self, windows: tuple[int | None, ...], attention: str, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        self._kinds = {(FULL if window is None else SLIDING): window for window in windows}
+        self._attention = attention
+        self._dtype = dtype
+        self._device = device
+
+    def build(
+        self, visible: Tensor, query_positions: Tensor, slot_positions: Tensor, base: int, cache: TreeCache
+    ) -> Tensor | dict[str, Tensor]:
+        """The mask argument of one pass; also tells sliding cache layers which slots they may leave out.
+
+        visible: bool [queries, slots], ancestor or self; query_positions: int64 [queries]; slot_positions: int64
+        [slots], both on the host; base: committed slots, for which slot == position.
+        """
+        oldest_query = int(query_positions.min())
+        masks: dict[str, Tensor] = {}
+        for kind, window in self._kinds.items():
+            start, mask = 0, visible
+            if window is not None:
+                start = min(base, max(0, oldest_query - window + 1))
+                in_window = query_positions[:, None] - slot_positions[None, start:] < window
+                mask = visible[:, start:] & in_window
+                for layer in cache.layers:
+                    if layer.window is not None:
+                        layer.start = start
+            masks[kind] = self._form(mask.to(self._device, non_blocking=True)[None, None])
+        return masks if len(masks) > 1 else next(iter(masks.values()))
+
+    def _form(self, mask: Tensor) -> Tensor:
+        if self._attention == "sdpa":
+            return mask
+        # Eager attention adds the mask to the scores; a bool mask there is silently wrong.
+        additive = torch.zeros(mask.shape, dtype=self._dtype, device=self._device)
+        return additive.masked_fill_(~mask, torch.finfo(self._dtype).min)

@@ -68,7 +68,7 @@ class Appraise:
     """Ask what a pair would take and give here, as if nothing were loaded. Answered by one `Appraised`.
 
     No request: it is answered beside whatever runs, soon, and is never cancelled. Instead of a model, a source in
-    `options` may be a folder of facts (see `engine.model.facts`).
+    `options` may be a folder of facts (see `engine.model.checkpoint`).
     """
 
     id: int

@@ -8,7 +8,7 @@ from engine.protocol.messages import FinishReason
 
 
 class TextSink(Protocol):
-    """Turns tokens into text that is safe to show; `engine.text.reasoning_stream.ReasoningStream` is one."""
+    """Turns tokens into text that is safe to show; `engine.text.reasoning.ReasoningStream` is one."""
 
     @property
     def stopped(self) -> bool:

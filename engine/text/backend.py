@@ -2,14 +2,41 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from engine.errors import ModelError
 from engine.panics import no_panic
-from engine.text.complaint import complaint_of
+
+LONGEST = 200
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+BYTE_OF_TOKEN = {f"<0x{byte:02X}>": byte for byte in range(256)}
 
 ANOTHER = "Download the model again, or choose another one."
+
+
+def complaint_of(error: BaseException) -> str:
+    """The error's own words as one printable line of moderate length without a full stop; its type if it has none."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return "".join(filter(str.isprintable, words))[:LONGEST].rstrip(". ")
+
+
+def mend_bytes(tokens: Sequence[str]) -> Iterator[str]:
+    """The tokens with every byte that belongs to no character replaced by U+FFFD.
+
+    A byte-fallback decoder gives up on a whole run of byte tokens for one wrong byte in it. Mended, the characters
+    around it stay, and a text never changes backwards when a byte is added to it.
+    """
+    for are_bytes, run in groupby(tokens, BYTE_OF_TOKEN.__contains__):
+        if not are_bytes:
+            yield from run
+            continue
+        text = bytes(BYTE_OF_TOKEN[token] for token in run).decode("utf-8", errors="replace")
+        for character in text:
+            yield from (REPLACEMENT,) if character == REPLACEMENT else map("<0x{:02X}>".format, character.encode())
 
 
 class Backend:

@@ -1,17 +1,63 @@
-"""A conversation written out as the one text that a model continues."""
+"""A conversation written out as the one text that a model continues, in which nothing typed becomes a control token."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
-from engine.text.complaint import complaint_of
+from engine.text.backend import complaint_of
 from engine.text.template_renderer import TemplateRefusal
+
+# Tokens that steer the model, though many tokenizers do not flag them as special.
+CONTROL_SHAPE = re.compile(r"<[|｜].+[|｜]>")
+PRIVATE_USE = range(0xE000, 0xF900)
 
 Turns = list[dict[str, str]]
 Render = Callable[[Turns], str]
 
 PLAIN_STOP = "\nUser:"
 PLAIN_GAP = " "  # between the name of who answers and the answer
+
+
+class ControlTokens:
+    """Knows which strings a tokenizer turns into control tokens, and breaks them where a person typed them.
+
+    A seam, a character found nowhere else in the conversation, is put behind the first character of each such string.
+    It travels through the chat template like any other character; the text is then encoded seam by seam, so that no
+    string that was typed is ever seen whole. A conversation without such strings stays as it is, to the last token.
+    """
+
+    def __init__(self, added_tokens: Mapping[str, bool], template: str) -> None:
+        """`added_tokens` says of each token beside the learnt vocabulary whether it is special."""
+        strings = {token: special for token, special in added_tokens.items() if len(token) > 1}
+        self._template = template
+        self._always = [token for token, special in strings.items() if special or CONTROL_SHAPE.fullmatch(token)]
+        # Marks that the template itself writes, such as those around a tool's answer, are no more to be typed by a
+        # person; but in an answer they are the model's own words, such as the marks around its reasoning.
+        self._typed = self._always + [
+            token for token in strings if token in template and not token.isspace() and not token.isalnum()
+        ]
+
+    def choose_seam(self, messages: Iterable[ChatMessage]) -> str:
+        """A character that occurs neither in the messages nor in the template.
+
+        A conversation that has every private character in it loses the first of them: it is taken for the seam.
+        """
+        used = set(self._template).union(*(message.content for message in messages))
+        return next((character for character in map(chr, PRIVATE_USE) if character not in used), chr(PRIVATE_USE[0]))
+
+    def has_control(self, text: str) -> bool:
+        """Whether a control token is written in the text."""
+        return any(token in text for token in self._always)
+
+    def break_up(self, message: ChatMessage, seam: str) -> ChatMessage:
+        """The message with a seam in every control token in its text."""
+        tokens = self._always if message.role == "assistant" else self._typed
+        present = [token for token in tokens if token in message.content]
+        if not present:
+            return message
+        start = re.compile(f"(?=(?:{'|'.join(map(re.escape, present))}))(.)", re.DOTALL)
+        return ChatMessage(message.role, start.sub(rf"\g<1>{seam}", message.content))
 
 
 def parted(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], str]:
@@ -64,3 +110,21 @@ def _without_system(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     first = next(index for index, turn in enumerate(others) if turn.role == "user")
     others[first] = ChatMessage("user", "\n\n".join([*system, others[first].content]))
     return others
+
+
+def place_of_answer(opening: str, whole: str, mark: str, has_control: Callable[[str], bool]) -> tuple[str, str]:
+    """What stands before an answer that is begun: the prompt as it always is, and what comes between the two.
+
+    `opening` is the conversation up to where an answer begins, `whole` the same with an answer that says `mark`, as the
+    template writes it once it is said. Both mostly agree. Where they do not, the opening is right for what the model
+    wrote: it went on from there, with its reasoning, which templates drop or close when they look back. But where the
+    template writes control tokens between the two, such as the name of a channel, the answer cannot do without them:
+    they are no text, and so were lost from it.
+    """
+    before, found, _ = whole.rpartition(mark)
+    if not found or not before.startswith(opening):
+        return opening, ""
+    between = before[len(opening) :]
+    if not between.strip():
+        return opening, between
+    return (before, "") if has_control(between) else (opening, "")

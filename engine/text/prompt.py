@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Count, Counted
-from engine.text.reasoning_stream import ReasoningStream
+from engine.text.reasoning import ReasoningStream
 from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer
 

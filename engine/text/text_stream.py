@@ -1,15 +1,58 @@
-"""The text of an answer, token by token: only what can no longer change is shown."""
+"""The text of an answer, token by token: only what can no longer change is shown, up to the first stop string.
+
+Not `tokenizers.DecodeStream`: behind byte tokens that make no character (`<0xFF>`) it raises or loses the characters
+around them, and it has no end that gives back what it holds.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
-
-from engine.text.stop_strings import StopStrings
 
 # What a decoder writes for bytes that are not (yet) a character.
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # Tokens kept to decode the next one behind. An incomplete character is at most three bytes, so three tokens, long; a
 # window that begins inside a character is right again from its fourth byte on. Eight leave room to spare.
 WINDOW = 8
+
+
+class StopStrings:
+    """Lets text through up to the first stop string, which is swallowed with everything behind it.
+
+    First is the one that is complete first; of two that are complete at the same character, the longer. So the result
+    does not depend on how the text was cut into pieces.
+    """
+
+    def __init__(self, stop: Sequence[str]) -> None:
+        """`stop` may be empty; none of its strings may be."""
+        assert all(stop), "an empty stop string is complete before the answer begins"
+        self.completed = False
+        self._stop = tuple(stop)
+        self._longest = max(map(len, stop), default=0)
+        self._held = ""
+
+    def let_through(self, text: str) -> str:
+        """Take more text; return what of it, and of the text held before, is certainly in no stop string."""
+        if self.completed:
+            return ""
+        text = self._held + text
+        ends = [(start + len(stop), start) for stop in self._stop if (start := text.find(stop)) >= 0]
+        if ends:
+            self.completed, self._held = True, ""
+            return text[: min(ends)[1]]
+        cut = self._first_possible_start(text)
+        self._held = text[cut:]
+        return text[:cut]
+
+    def release(self) -> str:
+        """The beginning of a stop string that was held back; for the end of the text."""
+        held, self._held = self._held, ""
+        return held
+
+    def _first_possible_start(self, text: str) -> int:
+        """Where the longest end of the text begins that could still grow into a stop string."""
+        for start in range(max(0, len(text) - self._longest + 1), len(text)):
+            if any(stop.startswith(text[start:]) for stop in self._stop):
+                return start
+        return len(text)
 
 
 class Decoder(Protocol):

@@ -8,16 +8,20 @@ from typing import Any
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
-from engine.text.backend import Backend
-from engine.text.begun_answer import place_of_answer
-from engine.text.byte_tokens import BYTE_OF_TOKEN, mend_bytes
-from engine.text.chat_template import PLAIN_GAP, PLAIN_STOP, Turns, parted, write_chat, write_plain
-from engine.text.control_tokens import ControlTokens
-from engine.text.end_tokens import read_end_tokens
-from engine.text.reasoning import Opening, Reasoning, Thought
-from engine.text.reasoning_stream import signs_of
+from engine.text.backend import BYTE_OF_TOKEN, Backend, mend_bytes
+from engine.text.chat_template import (
+    PLAIN_GAP,
+    PLAIN_STOP,
+    ControlTokens,
+    Turns,
+    parted,
+    place_of_answer,
+    write_chat,
+    write_plain,
+)
+from engine.text.reasoning import Opening, Reasoning, Thought, signs_of
 from engine.text.template_renderer import shared_renderer
-from engine.text.tokenizer_files import load_tokenizer
+from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
 
 # Texts to encode another text behind, so that it is not taken for the beginning of a text.
 LEADS = ("\n", "a", ".")

@@ -1,18 +1,152 @@
-"""The tokenizer of a model folder, loaded by transformers without network and without foreign code."""
+"""The tokenizer of a model folder, loaded by transformers without network and without foreign code.
 
+transformers follows names in a model's JSON files to other files, to classes of any kind, and to code. It gets to see
+a private folder only, with links to files that are data, and JSON files written anew with the settings that are known
+to be data.
+"""
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from engine.errors import ModelError
 from engine.panics import no_panic
-from engine.text.complaint import complaint_of
-from engine.text.tokenizer_stage import ForeignCode, staged
+from engine.text.backend import complaint_of
+
+CONFIG, SETTINGS, TEMPLATE = "config.json", "tokenizer_config.json", "chat_template.jinja"
+LINKED = (
+    "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "merges.txt", "spiece.model", "tekken.json",
+    "added_tokens.json", "special_tokens_map.json", TEMPLATE,
+)  # fmt: skip
+MAX_BYTES = 16 << 20  # of a JSON file that is read here
+
+# What tokenizers are set up by; besides these, names that end in `_token`.
+KEPT = frozenset(
+    {
+        "add_bos_token", "add_eos_token", "add_prefix_space", "added_tokens_decoder", "additional_special_tokens",
+        "chat_template", "clean_up_tokenization_spaces", "do_lower_case", "errors", "extra_special_tokens",
+        "keep_accents", "legacy", "model_input_names", "model_max_length", "model_specific_special_tokens",
+        "padding_side", "remove_space", "spaces_between_special_tokens", "split_special_tokens", "strip_accents",
+        "tokenize_chinese_chars", "trim_offsets", "truncation_side", "unicode_normalizer", "use_default_system_prompt",
+    }
+)  # fmt: skip
+KEPT_OF_CONFIG = ("model_type", "model_name", "transformers_version")
+CLASS = re.compile(r"(?!Auto)[A-Za-z0-9_]*Tokenizer(Fast)?|PreTrainedTokenizerFast|TokenizersBackend", re.ASCII)
 
 # Any of these is enough to make a tokenizer of; without one, transformers would say so in a page of text.
 FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
-MAX_BYTES = 512 << 20
+MAX_TOKENIZER_BYTES = 512 << 20
 
 DOWNLOAD_AGAIN = "Download the model again."
+
+
+def read_end_tokens(folder: Path) -> frozenset[int]:
+    """The end tokens of generation_config.json and config.json, as ids; a model may name several, or none.
+
+    Raises `ModelError` when one of the files is damaged.
+    """
+    return frozenset(
+        token
+        for name in ("generation_config.json", "config.json")
+        for settings in _settings(folder / name)
+        for token in _ids(settings.get("eos_token_id"))
+    )
+
+
+def _settings(path: Path) -> Iterator[Mapping[str, object]]:
+    """The file's object and, for models of text and images, the part of it that is about text."""
+    if not path.exists():
+        return
+    try:
+        with path.open("rb") as file:
+            settings = json.loads(file.read(MAX_BYTES))
+    except (OSError, ValueError, RecursionError):
+        raise ModelError(f"{path} cannot be read as JSON.", "Download the file again.") from None
+    for part in (settings, settings.get("text_config") if isinstance(settings, dict) else None):
+        if isinstance(part, dict):
+            yield part
+
+
+def _ids(value: object) -> Iterator[int]:
+    for item in value if isinstance(value, list) else [value]:
+        if type(item) is int and item >= 0:
+            yield item
+
+
+class ForeignCode(ValueError):  # noqa: N818  # what it is
+    """The tokenizer is a program that came with the model."""
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """The private folder for the tokenizer of a model folder.
+
+    Raises `ValueError` for a file that is no JSON object, and `ForeignCode` for a tokenizer of a class of its own.
+    """
+    with tempfile.TemporaryDirectory(prefix="coppice-tokenizer-", ignore_cleanup_errors=True) as name:
+        stage = Path(name)
+        for file in LINKED:
+            if (folder / file).is_file():
+                _link((folder / file).resolve(), stage / file)
+        for file, kept in ((CONFIG, _of_config), (SETTINGS, _of_settings)):
+            if (folder / file).is_file():
+                _write(stage / file, _read(folder / file), kept)
+        yield stage
+
+
+def _of_config(name: str, value: object) -> bool:
+    return name in KEPT_OF_CONFIG and isinstance(value, str)
+
+
+def _of_settings(name: str, value: object) -> bool:
+    return name in KEPT or (name.endswith("_token") and isinstance(value, str | dict | None))
+
+
+def _write(path: Path, settings: Mapping[str, object], is_kept: Callable[[str, object], bool]) -> None:
+    kept = {name: value for name, value in settings.items() if is_kept(name, value)}
+    own_class = settings.get("tokenizer_class")
+    if _is_known(own_class):
+        kept["tokenizer_class"] = own_class
+    elif own_class and _names_tokenizer(settings.get("auto_map")):
+        raise ForeignCode("it brings its own code")
+    path.write_text(json.dumps(kept), "utf-8")
+
+
+def _is_known(name: object) -> bool:
+    """Whether transformers itself has a tokenizer class of that name."""
+    from transformers.models.auto.tokenization_auto import tokenizer_class_from_name  # noqa: PLC0415 - takes seconds
+
+    return isinstance(name, str) and bool(CLASS.fullmatch(name)) and tokenizer_class_from_name(name) is not None
+
+
+def _names_tokenizer(auto_map: object) -> bool:
+    return isinstance(auto_map, list) or (isinstance(auto_map, dict) and "AutoTokenizer" in auto_map)
+
+
+def _read(path: Path) -> dict[str, object]:
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    settings = json.loads(content) if len(content) <= MAX_BYTES else None
+    if not isinstance(settings, dict):
+        raise ValueError(f"{path.name} is no JSON object")  # noqa: TRY004 - the file's fault, not a caller's
+    return settings
+
+
+def _link(source: Path, link: Path) -> None:
+    """A link where the system allows one, else a copy."""
+    try:
+        link.symlink_to(source)
+    except OSError:
+        try:
+            os.link(source, link)
+        except OSError:
+            shutil.copyfile(source, link)
 
 
 def load_tokenizer(folder: Path) -> Any:
@@ -49,5 +183,7 @@ def _require_files(folder: Path) -> None:
     for path in present:
         if not path.is_file():
             raise ModelError(f"{path} is not an ordinary file.", "Put the model's own file there.")
-        if path.stat().st_size > MAX_BYTES:
-            raise ModelError(f"{path} is larger than {MAX_BYTES >> 20} MB.", "Use the file that belongs to the model.")
+        if path.stat().st_size > MAX_TOKENIZER_BYTES:
+            raise ModelError(
+                f"{path} is larger than {MAX_TOKENIZER_BYTES >> 20} MB.", "Use the file that belongs to the model."
+            )

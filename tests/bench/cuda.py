@@ -24,9 +24,9 @@ import torch
 
 from engine.cli.session import Session
 from engine.errors import CoppiceError
-from engine.loading.loading import cache_root
 from engine.loading.planning import Question, plan_pair
-from engine.loading.rates import bench_of
+from engine.loading.rates import benchmark_of
+from engine.loading.store import cache_root
 from engine.model.checkpoint import open_checkpoint
 from engine.model.device import choose_device
 from engine.protocol.messages import ChatMessage
@@ -107,7 +107,7 @@ def planned(options: LoadOptions) -> Plan:
     """The plan of what will be loaded, with this machine's rates, measured now."""
     device = choose_device(options.device)
     target, draft = open_checkpoint(options.target), open_checkpoint(options.draft)
-    rates = bench_of(target, options.weights, device, cache_root(options)).measure(lambda: None).rates
+    rates = benchmark_of(target, options.weights, device, cache_root(options)).measure(lambda: None).rates
     override = Override(options.place, force=options.force)
     question = Question(options.weights, options.context_tokens, options.budget, rates=rates, override=override)
     return plan_pair(target, draft, device, question)

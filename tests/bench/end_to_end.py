@@ -22,8 +22,7 @@ from typing import Any
 import torch
 
 from engine.cli.arguments import build_parser, load_options
-from engine.cli.bench import PROMPTS, read_prompts
-from engine.cli.bench_table import as_text, rows
+from engine.cli.bench import PROMPTS, as_text, read_prompts, rows
 from engine.cli.calibrate import calibrate
 from engine.cli.contenders import Contender, Run, contenders
 from engine.cli.session import Session, say

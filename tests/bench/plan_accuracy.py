@@ -21,7 +21,7 @@ import torch
 from engine.cancellation import Cancellation
 from engine.loading.loading import LoadedTarget, load_planned, plan_target
 from engine.loading.planning import Question, plan_pair
-from engine.loading.rates import bench_of
+from engine.loading.rates import benchmark_of
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.device import choose_device
@@ -74,7 +74,7 @@ def speed(
     """Predicted and real seconds of a pass, per place and number of rows; measures the machine anew."""
     device = choose_device(device_name)
     target, draft = open_checkpoint(str(model)), open_checkpoint(str(DRAFT))
-    bench = bench_of(target, weights, device, cache)
+    bench = benchmark_of(target, weights, device, cache)
     places: tuple[Place, ...] = ("ssd", "device") if device.type == "cpu" else ("ssd", "ram", "device")
     for place in places:
         options = LoadOptions(str(model), device=device_name, weights=weights, place=place, cache_dir=str(cache))

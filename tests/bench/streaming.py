@@ -18,10 +18,10 @@ from typing import Any
 import psutil
 import torch
 
-from engine.cli.baselines import forget
+from engine.cli.contenders import forget
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
-from engine.model.skeleton import build_skeleton
+from engine.model.streamable_network import build_streamable
 from engine.weights.store.disk import PIECE_BYTES, DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.shards import layout_of_shards
@@ -58,15 +58,16 @@ def measure(model: Path, row_counts: Sequence[int], passes: int) -> dict[str, An
     What a virtual disk gives changes from second to second: only what took turns can be compared.
     """
     checkpoint = open_checkpoint(str(model))
-    skeleton = build_skeleton(checkpoint, DTYPE, CPU)
+    streamable = build_streamable(checkpoint, DTYPE, CPU)
     layouts = [
-        layout_of_shards(index, skeleton.one_to_one(index) or {}) for index in range(len(skeleton.network.layers))
+        layout_of_shards(index, streamable.converter.one_to_one(index) or {})
+        for index in range(len(streamable.network.layers))
     ]
     complete = [layout for layout in layouts if layout]
-    stream = LayerStream(list(skeleton.network.layers), complete, ["ssd"] * len(complete))
+    stream = LayerStream(list(streamable.network.layers), complete, ["ssd"] * len(complete))
     for _ in stream.load():
         pass
-    streamed, resident = Context(skeleton.network, 512), Context(load_resident(checkpoint, DTYPE, CPU), 512)
+    streamed, resident = Context(streamable.network, 512), Context(load_resident(checkpoint, DTYPE, CPU), 512)
     for context in (streamed, resident):
         context.prefill(PREFIX)
     found: dict[str, Any] = {

@@ -19,12 +19,11 @@ from typing import Any
 import torch
 
 from engine.errors import CoppiceError
-from engine.loading.appraisal import Appraiser
-from engine.model.blueprint import draw_blueprint
+from engine.loading.estimate import Estimator
 from engine.model.checkpoint import open_checkpoint
-from engine.model.context import Context
-from engine.model.layerwise import load_layerwise
-from engine.model.probe import require_faithful_tree
+from engine.model.context import Context, require_faithful_tree
+from engine.model.layer_converter import open_layer_converter
+from engine.model.streamable_network import load_layerwise
 from engine.protocol.messages import Appraise, ChatMessage
 from engine.protocol.options import LoadOptions
 from engine.text.tokenizer import Tokenizer
@@ -98,13 +97,13 @@ def open_model(folder: Path, *, load: bool = True) -> str:
     Whatever is raised but a `CoppiceError` is passed on: it is a fault. `load`: also read the weights and run passes.
     """
     try:
-        Appraiser(loaded=True).appraise(Appraise(1, LoadOptions(str(folder), "none", device="cpu")))
+        Estimator(loaded=True).estimate(Appraise(1, LoadOptions(str(folder), "none", device="cpu")))
         checkpoint = open_checkpoint(str(folder))
         tokenizer = Tokenizer.open(folder)
         tokenizer.encode_chat([ChatMessage("user", "hello there")])
         tokenizer.decode([5, 6, 7, 100_000])
         if not load:
-            draw_blueprint(checkpoint, torch.float32)
+            open_layer_converter(checkpoint, torch.float32)
             return ""
         steps = load_layerwise(checkpoint, torch.float32, torch.device("cpu"))
         while True:

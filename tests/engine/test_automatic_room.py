@@ -9,7 +9,7 @@ from engine.cli.session import Session
 from engine.loading.learned import Learned
 from engine.loading.planning import AUTO_WIDE_ROOM, Question, needs_of, plan_pair
 from engine.model.checkpoint import Checkpoint, open_checkpoint
-from engine.model.sizes import model_sizes
+from engine.model.shape import model_sizes
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import AUTO_ROOM, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.method import Method

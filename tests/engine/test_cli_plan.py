@@ -14,7 +14,7 @@ from engine.cli import plan as command
 from engine.cli.arguments import Parser
 from engine.errors import CoppiceError, InputError
 from engine.model.checkpoint import open_checkpoint
-from engine.model.source import EMBEDDED_MODELS
+from engine.model.model_folder import EMBEDDED_MODELS
 from tests.engine.model.broken_folders import edit_json, whole_folder, with_other_tokenizer
 
 GIB = 1 << 30

@@ -24,10 +24,10 @@ import torch
 from engine.cancellation import Cancellation
 from engine.cli import plan as plan_command
 from engine.cli.arguments import Parser
-from engine.cli.baselines import BASELINES
+from engine.cli.contenders import BASELINES
 from engine.engine import load
 from engine.errors import CoppiceError
-from engine.loading.appraisal import Appraiser
+from engine.loading.estimate import Estimator
 from engine.loading.pair import open_pair
 from engine.loading.preparation import prepare_model, prepared_folder
 from engine.model.checkpoint import open_checkpoint
@@ -240,7 +240,7 @@ def watch(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def appraised(folder: Path, _work: Path) -> None:
-    answer = Appraiser(loaded=True).appraise(Appraise(1, LoadOptions(str(folder), "none", device="cpu")))
+    answer = Estimator(loaded=True).estimate(Appraise(1, LoadOptions(str(folder), "none", device="cpu")))
     if answer.verdict == "no":
         raise CoppiceError(answer.reason)
 

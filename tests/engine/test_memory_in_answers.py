@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.errors import OutOfMemory
-from engine.loading.guarded_context import GuardedContext
+from engine.loading.oom_retry import GuardedContext
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from engine.errors import InputError
+from engine.loading.learned import PairMeasurement, PairMeasurements
 from engine.loading.pair import open_pair
-from engine.loading.pair_measurement import PairMeasurement, PairMeasurements
 from engine.protocol.options import NO_DRAFT, LoadOptions, SamplingOptions
 from engine.speculation.tuning.tree_size import PassTimes
 
@@ -84,7 +84,7 @@ def test_a_file_with_something_else_is_refused_and_ignored(
 def test_a_list_is_no_measurement(measurements: PairMeasurements) -> None:
     path = measurements.remember(WARM, FOUND)
     path.write_text("[0.6, 0.2]")
-    assert_unusable(measurements, path, "holds no measured acceptance")
+    assert_unusable(measurements, path, "no measurements")
 
 
 def test_a_file_that_is_not_there_is_refused(measurements: PairMeasurements, tmp_path: Path) -> None:

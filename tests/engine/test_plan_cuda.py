@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.loading.rates import bench_of
+from engine.loading.rates import benchmark_of
 from engine.model.checkpoint import open_checkpoint
-from engine.model.layerwise import load_layerwise
+from engine.model.streamable_network import load_layerwise
 from engine.protocol.options import EMBEDDED
 from engine.stats import peak_rss_bytes
 from tests.bench.inflate import inflate
 from tests.bench.plan_accuracy import peaks
 from tests.engine.model.test_layerwise import load
-from tests.engine.model.test_skeleton import assert_same
+from tests.engine.model.test_streamable_network import assert_same
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 
@@ -59,7 +59,7 @@ def test_a_ready_model_takes_a_layer_of_ram_on_its_way(large: Path) -> None:
 
 
 def test_the_link_is_measured(tmp_path: Path) -> None:
-    bench = bench_of(open_checkpoint(EMBEDDED), "nf4", CUDA, tmp_path)
+    bench = benchmark_of(open_checkpoint(EMBEDDED), "nf4", CUDA, tmp_path)
     rates = bench.measure(lambda: None).rates
     assert 0 < rates.link < rates.memory
     assert bench.recall()

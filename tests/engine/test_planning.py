@@ -14,11 +14,11 @@ from engine.loading import learned
 from engine.loading.planning import Question, context_for, expected_tokens_per_pass, needs_of, plan_pair
 from engine.loading.preparation import COMPRESSED, prepare_model
 from engine.model import context as context_room
-from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.device import choose_dtype
-from engine.model.sizes import model_sizes
+from engine.model.layer_converter import open_layer_converter
+from engine.model.shape import model_sizes
 from engine.number_types import computed_types
 from engine.protocol.options import SpeculationOptions
 from engine.speculation.methods import specexec
@@ -45,10 +45,10 @@ def saved(folder: Path, family: str, dtype: torch.dtype = torch.bfloat16, **over
 def kept_bytes(checkpoint: Checkpoint, weights: str, prepared: Path) -> list[int]:
     """Every layer's buffer, streamed from the shards where that can be, else from prepared files."""
     if weights not in COMPRESSED:
-        blueprint = draw_blueprint(checkpoint, computed_types()[weights])
-        places = [blueprint.one_to_one(index) for index in range(len(blueprint))]
+        converter = open_layer_converter(checkpoint, computed_types()[weights])
+        places = [converter.one_to_one(index) for index in range(len(converter))]
         layouts = [layout_of_shards(index, place) for index, place in enumerate(places) if place]
-        if len(layouts) == len(blueprint):
+        if len(layouts) == len(converter):
             return [layout.nbytes for layout in layouts if layout]
     list(prepare_model(checkpoint, weights, prepared, Cancellation()))
     return [layout.nbytes for layout in open_prepared(prepared).layouts()]

@@ -10,8 +10,7 @@ from engine.engine import load
 from engine.errors import Cancelled
 from engine.loading import measuring
 from engine.loading.pair import open_pair
-from engine.loading.rates import bench_of
-from engine.loading.rates_file import NAME
+from engine.loading.rates import NAME, benchmark_of
 from engine.model.checkpoint import open_checkpoint
 from engine.protocol.messages import Loading
 from engine.protocol.options import EMBEDDED, LoadOptions
@@ -28,7 +27,7 @@ def _little_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("weights", ["float32", "bfloat16", "nf4", "int8"])
 def test_everything_is_measured_and_found_again(weights: str, tmp_path: Path) -> None:
-    bench = bench_of(open_checkpoint(EMBEDDED), weights, CPU, tmp_path)
+    bench = benchmark_of(open_checkpoint(EMBEDDED), weights, CPU, tmp_path)
     assert bench.recall() is None
     measured = bench.measure(lambda: None)
     assert bench.recall() == measured
@@ -37,12 +36,12 @@ def test_everything_is_measured_and_found_again(weights: str, tmp_path: Path) ->
     assert rates.attention
     assert min(rates.ssd, rates.memory, rates.tflops, rates.decode, rates.call_seconds) > 0
     assert [rows for rows, _ in rates.products.points] == list(measuring.PRODUCT_ROWS)
-    assert bench_of(open_checkpoint(EMBEDDED), "float16", CPU, tmp_path).recall() is None
+    assert benchmark_of(open_checkpoint(EMBEDDED), "float16", CPU, tmp_path).recall() is None
     assert [path.name for path in tmp_path.iterdir()] == [NAME], "the file that was made to be read is gone"
 
 
 def test_another_number_of_threads_is_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = bench_of(open_checkpoint(EMBEDDED), "bfloat16", CPU, tmp_path)
+    bench = benchmark_of(open_checkpoint(EMBEDDED), "bfloat16", CPU, tmp_path)
     key = bench.key
     monkeypatch.setattr(torch, "get_num_threads", lambda: 99)
     assert bench.key != key
@@ -57,7 +56,7 @@ def test_measuring_is_cancelled_between_two_measurements(tmp_path: Path) -> None
         if calls == 5:
             raise Cancelled
 
-    bench = bench_of(open_checkpoint(EMBEDDED), "bfloat16", CPU, tmp_path)
+    bench = benchmark_of(open_checkpoint(EMBEDDED), "bfloat16", CPU, tmp_path)
     with pytest.raises(Cancelled):
         bench.measure(stop)
     assert bench.recall() is None

@@ -12,7 +12,7 @@ from engine.errors import InputError
 from engine.loading.pair import open_pair
 from engine.loading.planning import Question, plan_pair
 from engine.model.checkpoint import open_checkpoint
-from engine.model.shared_context import SharedContext
+from engine.model.context import SharedContext
 from engine.protocol.messages import Finished, Loaded, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.text.prompt import Prompt

@@ -60,7 +60,7 @@ def imports(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path) -> N
     import_ = builtins.__import__
 
     def without_appraisal(name: str, *more: Any, **named: Any) -> Any:
-        if name == "engine.loading.appraisal":
+        if name == "engine.loading.estimate":
             raise error
         return import_(name, *more, **named)
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 import transformers
 
-from engine.model.families import attention_implementation
+from engine.model.architecture import attention_implementation
 from engine.model.network import Network, wrap
 
 VOCABULARY = 131

@@ -12,8 +12,7 @@ from app.downloads.partial import opened
 from app.downloads.progress import State
 from app.hub.failures import Busy
 from app.hub.plan import RemoteFile
-from engine.model.model_folder import ModelFolder
-from engine.model.source import find_folder
+from engine.model.model_folder import ModelFolder, find_folder
 from tests.app.downloads.conftest import Start
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, contents, put_up
 from tests.hub import Hub, status

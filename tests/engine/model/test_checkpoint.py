@@ -13,8 +13,8 @@ from safetensors import safe_open
 
 from engine.errors import ModelError
 from engine.model.checkpoint import open_checkpoint
-from engine.model.skeleton import build_skeleton
-from engine.model.source import ModelRole
+from engine.model.model_folder import ModelRole
+from engine.model.streamable_network import build_streamable
 from tests.engine.model import broken_folders as make
 
 
@@ -150,7 +150,7 @@ def test_a_config_that_disagrees_with_the_tensors_is_refused_when_the_network_is
     make.with_disagreeing_config(folder)
     checkpoint = open_checkpoint(str(folder))
     with pytest.raises(ModelError, match="mlp"):
-        build_skeleton(checkpoint, torch.float32, torch.device("cpu"))
+        build_streamable(checkpoint, torch.float32, torch.device("cpu"))
 
 
 def hub_model(cache: Path) -> Path:

@@ -10,9 +10,8 @@ import torch
 
 from engine.errors import ModelError
 from engine.loading.planning import needs_of
-from engine.model.checkpoint import open_checkpoint
-from engine.model.facts import holds_facts, open_facts
-from engine.model.sizes import model_sizes
+from engine.model.checkpoint import is_header_only, open_checkpoint, open_header_only
+from engine.model.shape import model_sizes
 from tests.engine.tiny_models import FAMILIES, tiny_model
 
 CPU = torch.device("cpu")
@@ -37,7 +36,7 @@ def facts_of(model: Path, folder: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_facts_give_the_sizes_and_needs_of_the_whole_model(family: str, tmp_path: Path) -> None:
     tiny_model(family, dtype=torch.bfloat16).save_pretrained(tmp_path / "model", max_shard_size="60KB")
-    facts = open_facts(facts_of(tmp_path / "model", tmp_path / "facts"))
+    facts = open_header_only(facts_of(tmp_path / "model", tmp_path / "facts"))
     whole = open_checkpoint(str(tmp_path / "model"))
     assert (facts.name, facts.bytes, facts.parameters) == ("org/tiny", whole.bytes, whole.parameters)
     assert model_sizes(facts).layers == model_sizes(whole).layers
@@ -49,8 +48,8 @@ def test_facts_give_the_sizes_and_needs_of_the_whole_model(family: str, tmp_path
 def test_facts_are_no_model_and_a_model_is_no_facts(tmp_path: Path) -> None:
     tiny_model("llama").save_pretrained(tmp_path / "model")
     facts = facts_of(tmp_path / "model", tmp_path / "facts")
-    assert holds_facts(facts)
-    assert not holds_facts(tmp_path / "model")
+    assert is_header_only(facts)
+    assert not is_header_only(tmp_path / "model")
     with pytest.raises(ModelError, match="is cut off"):
         open_checkpoint(str(facts))
 
@@ -70,4 +69,4 @@ def test_facts_are_no_model_and_a_model_is_no_facts(tmp_path: Path) -> None:
 def test_facts_that_lie_are_refused_in_a_sentence(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
     tiny_model("llama").save_pretrained(tmp_path / "model")
     with pytest.raises(ModelError, match=said):
-        open_facts(facts_of(tmp_path / "model", tmp_path / "facts", **changes))
+        open_header_only(facts_of(tmp_path / "model", tmp_path / "facts", **changes))

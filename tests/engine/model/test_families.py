@@ -9,11 +9,10 @@ import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from engine.errors import ModelError
-from engine.model.context import Context
-from engine.model.families import attention_implementation, layer_windows, require_tree
-from engine.model.masks import TreeMasks
+from engine.model.architecture import attention_implementation, layer_windows, require_tree
+from engine.model.context import Context, require_faithful_tree
 from engine.model.network import wrap
-from engine.model.probe import require_faithful_tree
+from engine.model.tree_cache import TreeMasks
 from tests.engine.tiny_models import BASE, FAMILIES, WINDOW, tiny_config, tiny_network
 
 
@@ -70,13 +69,13 @@ def test_a_family_whose_siblings_see_each_other_fails_the_probe(monkeypatch: pyt
     monkeypatch.setattr(
         TreeMasks, "build", lambda self, visible, *rest: build(self, torch.ones_like(visible).tril(), *rest)
     )
-    monkeypatch.setattr("engine.model.probe.VERIFIED", frozenset())
+    monkeypatch.setattr("engine.model.context.VERIFIED", frozenset())
     with pytest.raises(ModelError, match="differs from its paths alone"):
         require_faithful_tree(Context(tiny_network("llama"), 64), "odd-model")
 
 
 def test_a_family_that_computes_no_numbers_fails_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.model.probe.VERIFIED", frozenset())
+    monkeypatch.setattr("engine.model.context.VERIFIED", frozenset())
     network = tiny_network("llama")
     with torch.no_grad():
         next(network.model.parameters()).fill_(torch.nan)

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
-from engine.model.layerwise import load_layerwise
 from engine.model.network import Network
+from engine.model.streamable_network import load_layerwise
 from tests.bench.inflate import inflate
 from tests.campaigns.extent import choose, is_whole
-from tests.engine.model.test_skeleton import assert_same
+from tests.engine.model.test_streamable_network import assert_same
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 
@@ -23,15 +23,16 @@ MIB = 1 << 20
 LOADING = """
 import json, sys
 import torch
-from engine.loading.allocator import give_back_large_blocks
-from engine.model import layerwise
+from engine.loading.out_of_memory import give_back_large_blocks
+from engine.model import streamable_network
 from engine.model.checkpoint import open_checkpoint
-from engine.model.layerwise import load_layerwise
-from engine.model.skeleton import build_skeleton
+from engine.model.streamable_network import load_layerwise
+from engine.model.streamable_network import build_streamable
 from engine.stats import peak_rss_bytes
 
 # the stand-in device takes layers, but embeddings that are nowhere would be complained about
-layerwise.build_skeleton = lambda checkpoint, dtype, _device: build_skeleton(checkpoint, dtype, torch.device("cpu"))
+cpu = torch.device("cpu")
+streamable_network.build_streamable = lambda checkpoint, dtype, _device: build_streamable(checkpoint, dtype, cpu)
 give_back_large_blocks()
 checkpoint = open_checkpoint(sys.argv[1])
 for _ in load_layerwise(open_checkpoint("embedded"), torch.bfloat16, torch.device("cpu")):

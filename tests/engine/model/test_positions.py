@@ -9,10 +9,9 @@ from engine.errors import InputError
 from engine.loading.planning import context_for
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import open_checkpoint
-from engine.model.positions import UNKNOWN, longest_sequence
-from engine.model.sizes import model_sizes
+from engine.model.shape import UNKNOWN, longest_sequence, model_sizes
 from tests.engine.model.broken_folders import edit_json
-from tests.engine.model.test_sizes import loaded
+from tests.engine.model.test_shape import loaded
 from tests.engine.tiny_models import BASE, FAMILIES, tiny_config, tiny_model
 
 

@@ -10,15 +10,14 @@ import torch
 import transformers
 
 from engine.errors import Cancelled
-from engine.model.context import Context
+from engine.model.context import Context, SharedContext
 from engine.model.network import Network
 from engine.model.rope import READ_AGAIN
-from engine.model.shared_context import SharedContext
 from engine.protocol.messages import Round
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SpeculationOptions
 from engine.text.prompt import Prompt
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
-from tests.engine.test_appraisal import loaded, with_tokenizer
+from tests.engine.test_estimate import loaded, with_tokenizer
 from tests.engine.tiny_models import tiny_model, tiny_network
 
 ORIGINAL = 24

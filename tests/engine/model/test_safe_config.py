@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ModelError
-from engine.loading.appraisal import Appraiser
+from engine.loading.estimate import Estimator
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import open_checkpoint
 from engine.model.safe_config import safe_config
-from engine.model.skeleton import build_skeleton
+from engine.model.streamable_network import build_streamable
 from engine.protocol.messages import Appraise
 from engine.protocol.options import LoadOptions
 from tests.engine.model.broken_folders import edit_json
@@ -85,7 +85,7 @@ def test_a_number_that_no_model_has_is_refused_with_its_name(what: str, model: P
 def test_an_estimate_of_a_hostile_config_is_there_at_once(model: Path) -> None:
     edit_json(model / "config.json", num_hidden_layers=10**9)
     begin = time.monotonic()
-    answer = Appraiser(loaded=True).appraise(Appraise(1, LoadOptions(str(model), "none", device="cpu")))
+    answer = Estimator(loaded=True).estimate(Appraise(1, LoadOptions(str(model), "none", device="cpu")))
     assert answer.verdict == "no"
     assert "num_hidden_layers" in answer.reason
     assert time.monotonic() - begin < 20, "it went through a thousand million layers"
@@ -94,10 +94,10 @@ def test_an_estimate_of_a_hostile_config_is_there_at_once(model: Path) -> None:
 def test_buffers_beyond_what_models_have_are_refused_before_they_are_allocated(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.model.layer_loading.MOST_BUFFER_BYTES", 10)
+    monkeypatch.setattr("engine.model.weight_loader.MOST_BUFFER_BYTES", 10)
     monkeypatch.setattr("torch.empty_like", None)
     with pytest.raises(ModelError, match="buffers"):
-        build_skeleton(open_checkpoint(str(model)), torch.float32, CPU)
+        build_streamable(open_checkpoint(str(model)), torch.float32, CPU)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
-from engine.model.context import Context
+from engine.model.context import Context, SharedContext
 from engine.model.network import Network
-from engine.model.shared_context import SharedContext
-from engine.model.twin import build_twin
+from engine.model.streamable_network import build_self_draft_network
 from tests.engine.resident import load_resident
 from tests.engine.speculation.pairs import random_prompt
 from tests.engine.tiny_models import tiny_model
@@ -26,7 +25,7 @@ def host_network(family: str, folder: Path) -> tuple[Checkpoint, Network]:
 
 def twin_of(checkpoint: Checkpoint, network: Network) -> Network:
     """A twin whose own layers hold copies of the weights."""
-    twin = build_twin(network, checkpoint, OWN)
+    twin = build_self_draft_network(network, checkpoint, OWN)
     for index in OWN:
         copies = {name: tensor.clone() for name, tensor in network.layers[index].state_dict().items()}
         twin.layers[index].load_state_dict(copies, assign=True)
@@ -36,7 +35,7 @@ def twin_of(checkpoint: Checkpoint, network: Network) -> Network:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_twin_has_nothing_of_its_own_but_its_layers(family: str, tmp_path: Path) -> None:
     checkpoint, network = host_network(family, tmp_path)
-    twin = build_twin(network, checkpoint, OWN)
+    twin = build_self_draft_network(network, checkpoint, OWN)
     assert [twin.layers[index] is network.layers[index] for index in range(4)] == [True, False, False, True]
     ours = dict(network.model.named_parameters(remove_duplicate=False))
     for name, parameter in twin.model.named_parameters(remove_duplicate=False):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Role
-from engine.text.control_tokens import PRIVATE_USE
+from engine.text.chat_template import PRIVATE_USE
 from engine.text.tokenizer import Tokenizer
 from tests.campaigns.extent import choose
 from tests.engine.text.templates import CHATML, FAMILIES, GEMMA, LLAMA_3, MISTRAL, Family

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.text.stop_strings import StopStrings
+from engine.text.text_stream import StopStrings
 
 
 def cut_at_first(text: str, stop: Sequence[str]) -> str:

@@ -176,7 +176,7 @@ def test_no_other_code_runs_a_template_or_calls_the_tokenizers_library() -> None
         "text/template_process.py": doors,
         "text/backend.py": library,
         "text/tokenizer_files.py": {"backend_tokenizer"},
-        "weights/packing.py": {"safe_open"},
+        "weights/store/packing.py": {"safe_open"},
     }
     root = Path(engine.__file__).parent
     for file in root.rglob("*.py"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.errors import ModelError
 from engine.text import tokenizer_files
-from engine.text.byte_tokens import BYTE_OF_TOKEN
+from engine.text.backend import BYTE_OF_TOKEN
 from engine.text.tokenizer import Tokenizer
 from tests.campaigns.extent import choose
 from tests.engine.model.broken_folders import with_other_tokenizer
@@ -200,7 +200,7 @@ def test_a_broken_tokenizer_is_refused_in_a_sentence(name: str, folder: Path) ->
 
 
 def test_a_tokenizer_too_large_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_files, "MAX_BYTES", 1000)
+    monkeypatch.setattr(tokenizer_files, "MAX_TOKENIZER_BYTES", 1000)
     assert "tokenizer.json is larger than" in refusal(folder)
 
 

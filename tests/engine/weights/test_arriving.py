@@ -25,7 +25,7 @@ __all__ = ["llama"]
 def test_only_layers_that_move_arrive_and_all_of_them_do(
     tiers: list[Tier], lane: Lane | None, moving: set[int], llama: Streamed, tmp_path: Path
 ) -> None:
-    stream = llama.stream(pack(llama.skeleton, tmp_path), tiers, lane, disk_slots=2, device_slots=2)  # type: ignore[arg-type]
+    stream = llama.stream(pack(llama.streamable, tmp_path), tiers, lane, disk_slots=2, device_slots=2)  # type: ignore[arg-type]
     seen: set[int] = set()
     order: list[tuple[int, bool]] = []
 
@@ -33,7 +33,7 @@ def test_only_layers_that_move_arrive_and_all_of_them_do(
         order.append((layer, waits))
         seen.update(stream.arriving)
 
-    with layers_seen(llama.skeleton.network.layers, look):
+    with layers_seen(llama.streamable.network.layers, look):
         found = passes(llama.context)
     assert_same(found, llama.expected)
     assert seen <= moving

@@ -58,18 +58,18 @@ class Mixture(Streamed):
 
     def __init__(self, folder: Path, codec: str = "plain") -> None:
         super().__init__(folder)
-        self.context = Context(self.skeleton.network, 160)
-        self.layouts = pack(self.skeleton, folder, codec)
+        self.context = Context(self.streamable.network, 160)
+        self.layouts = pack(self.streamable, folder, codec)
         resident = load_resident(self.checkpoint, torch.float32, CPU)
         coder = codec_named(codec)
         for index, layer in enumerate(resident.layers):
-            tensors = self.skeleton.layer_tensors(index)
+            tensors = dict(self.streamable.converter.weights(index))
             for name, weight in layer.state_dict().items():
                 coder.decode(coder.encode(name, tensors[name]), name, weight)
         self.expected = passes(Context(resident, 160))
 
     def slot_bytes(self) -> int:
-        experts = find_experts(self.skeleton.network.layers[0])
+        experts = find_experts(self.streamable.network.layers[0])
         assert experts
         split = split_layout(self.layouts[0], experts.prefix, experts.count)
         assert split
@@ -125,7 +125,7 @@ def test_any_cache_any_mix_of_places_and_any_choice(seed: int, qwen: Mixture) ->
 def test_every_byte_is_counted_that_was_read_and_no_other(qwen: Mixture) -> None:
     stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=always)
     passes(qwen.context)
-    experts = find_experts(qwen.skeleton.network.layers[0])
+    experts = find_experts(qwen.streamable.network.layers[0])
     assert experts
     splits = [split_layout(layout, experts.prefix, experts.count) for layout in qwen.layouts]
     assert all(splits)
@@ -155,11 +155,11 @@ def test_each_pass_is_asked_about_once_with_what_is_known(qwen: Mixture) -> None
 
 def test_the_network_is_as_it_was_between_passes(qwen: Mixture) -> None:
     """Whoever counts parameters must not find the small stack of the last pass."""
-    before = {name: tensor.shape for name, tensor in qwen.skeleton.network.model.named_parameters()}
+    before = {name: tensor.shape for name, tensor in qwen.streamable.network.model.named_parameters()}
     stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=always)
     passes(qwen.context)
-    assert {name: tensor.shape for name, tensor in qwen.skeleton.network.model.named_parameters()} == before
-    assert all(layer.mlp.experts.num_experts == 8 for layer in qwen.skeleton.network.layers)  # type: ignore[union-attr]
+    assert {name: tensor.shape for name, tensor in qwen.streamable.network.model.named_parameters()} == before
+    assert all(layer.mlp.experts.num_experts == 8 for layer in qwen.streamable.network.layers)  # type: ignore[union-attr]
     stream.close()
 
 
@@ -234,7 +234,7 @@ def test_a_pass_cancelled_between_layers_does_not_harm_the_next(layer: int, qwen
     def stop(_layer: object, _inputs: object) -> None:
         raise Cancelled
 
-    hook = qwen.skeleton.network.layers[layer].register_forward_pre_hook(stop)
+    hook = qwen.streamable.network.layers[layer].register_forward_pre_hook(stop)
     with pytest.raises(Cancelled):
         qwen.context.prefill(PREFIX)
     hook.remove()

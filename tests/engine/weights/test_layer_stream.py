@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.errors import Cancelled, ModelError
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
-from engine.model.skeleton import Skeleton, build_skeleton
+from engine.model.streamable_network import StreamableNetwork, build_streamable
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.layout import LayerLayout
@@ -31,12 +31,12 @@ PASSES = 3
 TIERS: list[Tier] = ["device", "ram", "ssd"]
 
 
-def pack(skeleton: Skeleton, folder: Path, codec_name: str = "plain") -> list[LayerLayout]:
+def pack(streamable: StreamableNetwork, folder: Path, codec_name: str = "plain") -> list[LayerLayout]:
     codec = codec_named(codec_name)
     layouts = []
-    for index in range(len(skeleton.network.layers)):
+    for index in range(len(streamable.network.layers)):
         stored: dict[str, Tensor] = {}
-        for name, tensor in skeleton.layer_tensors(index).items():
+        for name, tensor in dict(streamable.converter.weights(index)).items():
             stored |= codec.encode(name, tensor)
         layouts.append(write_layer(folder / f"{index}.safetensors", index, stored, codec_name).layout)
     return layouts
@@ -59,15 +59,15 @@ class Streamed:
     def __init__(self, folder: Path, dtype: torch.dtype = torch.float32) -> None:
         self.folder = folder
         self.checkpoint = open_checkpoint(str(folder))
-        self.skeleton = build_skeleton(self.checkpoint, dtype, CPU)
+        self.streamable = build_streamable(self.checkpoint, dtype, CPU)
         self.expected = passes(Context(load_resident(self.checkpoint, dtype, CPU), 96))
-        self.context = Context(self.skeleton.network, 96)
+        self.context = Context(self.streamable.network, 96)
 
     def stream(
         self, layouts: Sequence[LayerLayout], tiers: Sequence[Tier], lane: StandInLane | None = None, **options: Any
     ) -> LayerStream:
         stream = LayerStream(
-            list(self.skeleton.network.layers),
+            list(self.streamable.network.layers),
             layouts,
             tiers,
             decoder=None if layouts[0].codec == "plain" else codec_named(layouts[0].codec),
@@ -93,7 +93,7 @@ def llama(tmp_path: Path) -> Streamed:
 def test_every_family_from_every_place(family: str, tmp_path: Path) -> None:
     tiny_model(family).save_pretrained(tmp_path / "model")
     streamed = Streamed(tmp_path / "model")
-    layouts = pack(streamed.skeleton, tmp_path)
+    layouts = pack(streamed.streamable, tmp_path)
     for tiers in (["ssd"] * 4, ["device", "ram", "ssd", "ssd"]):
         for lane in (None, StandInLane()):
             stream = streamed.stream(layouts, tiers, lane)  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def test_any_mix_of_places_through_rings_of_any_size(seed: int, llama: Streamed,
     chance = random.Random(seed)
     tiers = [chance.choice(TIERS) for _ in range(5)]
     lane = StandInLane(seed) if chance.random() < 0.6 else None
-    layouts = pack(llama.skeleton, tmp_path)
+    layouts = pack(llama.streamable, tmp_path)
     slots = {"disk_slots": chance.randint(1, 6), "device_slots": chance.randint(1, 6), "direct": chance.random() < 0.5}
     stream = llama.stream(layouts, tiers, lane, **slots)
     assert_same(passes(llama.context), llama.expected)
@@ -121,7 +121,7 @@ def test_any_mix_of_places_through_rings_of_any_size(seed: int, llama: Streamed,
 def test_straight_from_the_shards_of_a_checkpoint(tmp_path: Path) -> None:
     tiny_model("qwen3", dtype=torch.bfloat16).save_pretrained(tmp_path, max_shard_size="100KB")
     streamed = Streamed(tmp_path, torch.bfloat16)
-    layouts = [layout_of_shards(index, streamed.skeleton.one_to_one(index) or {}) for index in range(4)]
+    layouts = [layout_of_shards(index, streamed.streamable.converter.one_to_one(index) or {}) for index in range(4)]
     assert all(layouts)
     stream = streamed.stream([layout for layout in layouts if layout], ["ssd", "ram", "ssd", "device"])
     assert_same(passes(streamed.context), streamed.expected)
@@ -133,12 +133,12 @@ def test_straight_from_the_shards_of_a_checkpoint(tmp_path: Path) -> None:
 def test_compressed_and_streamed_equals_compressed_and_resident(codec: str, family: str, tmp_path: Path) -> None:
     tiny_model(family, dtype=torch.bfloat16).save_pretrained(tmp_path / "model")
     streamed = Streamed(tmp_path / "model", torch.bfloat16)
-    layouts = pack(streamed.skeleton, tmp_path, codec)
+    layouts = pack(streamed.streamable, tmp_path, codec)
     resident = load_resident(streamed.checkpoint, torch.bfloat16, CPU)
     coder = codec_named(codec)
     for index, layer in enumerate(resident.layers):
         for name, weight in layer.state_dict().items():
-            coder.decode(coder.encode(name, streamed.skeleton.layer_tensors(index)[name]), name, weight)
+            coder.decode(coder.encode(name, dict(streamed.streamable.converter.weights(index))[name]), name, weight)
     expected = passes(Context(resident, 96))
     assert not torch.equal(expected[0], streamed.expected[0]), "nothing was compressed"
     for tiers, lane in ((["ssd"] * 4, None), (["ram", "device", "ssd", "ram"], StandInLane())):
@@ -149,7 +149,7 @@ def test_compressed_and_streamed_equals_compressed_and_resident(codec: str, fami
 
 
 def test_idle_work_is_called_while_layers_are_on_their_way(llama: Streamed, tmp_path: Path) -> None:
-    stream = llama.stream(pack(llama.skeleton, tmp_path), ["ram"] * 5, StandInLane())
+    stream = llama.stream(pack(llama.streamable, tmp_path), ["ram"] * 5, StandInLane())
     calls = 0
 
     def work() -> bool:
@@ -167,12 +167,12 @@ def test_idle_work_is_called_while_layers_are_on_their_way(llama: Streamed, tmp_
 def test_a_pass_stopped_in_the_middle_does_not_put_the_next_one_out_of_step(
     layer: int, llama: Streamed, tmp_path: Path
 ) -> None:
-    stream = llama.stream(pack(llama.skeleton, tmp_path), ["ssd", "ram", "ssd", "device", "ssd"], StandInLane())
+    stream = llama.stream(pack(llama.streamable, tmp_path), ["ssd", "ram", "ssd", "device", "ssd"], StandInLane())
 
     def stop(_layer: object, _inputs: object) -> None:
         raise Cancelled
 
-    hook = llama.skeleton.network.layers[layer].register_forward_pre_hook(stop)
+    hook = llama.streamable.network.layers[layer].register_forward_pre_hook(stop)
     with pytest.raises(Cancelled):
         llama.context.prefill(PREFIX)
     hook.remove()
@@ -181,7 +181,7 @@ def test_a_pass_stopped_in_the_middle_does_not_put_the_next_one_out_of_step(
 
 
 def test_a_file_that_is_cut_off_while_it_is_used_is_an_error_and_no_nonsense(llama: Streamed, tmp_path: Path) -> None:
-    layouts = pack(llama.skeleton, tmp_path)
+    layouts = pack(llama.streamable, tmp_path)
     stream = llama.stream(layouts, ["ssd"] * 5, disk_slots=1)
     passes(llama.context)
     path = layouts[2].segments[0].path
@@ -202,7 +202,7 @@ def test_short_reads_are_completed(
     """A read may return less than was asked for at any time, in pages for direct reads."""
     read = os.preadv
     monkeypatch.setattr(os, "preadv", lambda file, buffers, offset: read(file, [buffers[0][:4096]], offset))
-    stream = llama.stream(pack(llama.skeleton, tmp_path), ["ssd"] * 5, direct=direct)
+    stream = llama.stream(pack(llama.streamable, tmp_path), ["ssd"] * 5, direct=direct)
     assert_same(passes(llama.context), llama.expected)
     stream.close()
 
@@ -210,7 +210,7 @@ def test_short_reads_are_completed(
 def test_a_disk_that_fails_is_an_error_with_the_file_s_name(
     llama: Streamed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = llama.stream(pack(llama.skeleton, tmp_path), ["ssd"] * 5, disk_slots=1)
+    stream = llama.stream(pack(llama.streamable, tmp_path), ["ssd"] * 5, disk_slots=1)
     passes(llama.context)
 
     def fail(*_: object) -> int:
@@ -223,7 +223,7 @@ def test_a_disk_that_fails_is_an_error_with_the_file_s_name(
 
 
 def test_a_copy_that_fails_is_raised(llama: Streamed, tmp_path: Path) -> None:
-    stream = llama.stream(pack(llama.skeleton, tmp_path), ["ram"] * 5, StandInLane(fail_at=7))
+    stream = llama.stream(pack(llama.streamable, tmp_path), ["ram"] * 5, StandInLane(fail_at=7))
     with pytest.raises(RuntimeError, match="copy engine failed"):
         passes(llama.context)
     llama.context.rewind(0)
@@ -233,7 +233,7 @@ def test_a_copy_that_fails_is_raised(llama: Streamed, tmp_path: Path) -> None:
 
 def test_the_rings_take_what_was_planned_and_no_more(llama: Streamed, tmp_path: Path) -> None:
     lane = StandInLane()
-    layouts = pack(llama.skeleton, tmp_path)
+    layouts = pack(llama.streamable, tmp_path)
     stream = llama.stream(layouts, ["device", "ram", "ssd", "ram", "ssd"], lane, device_slots=2)
     passes(llama.context)
     assert lane.peak_bytes == layouts[0].nbytes + 2 * max(layout.nbytes for layout in layouts)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import open_checkpoint
+from engine.model.layer_converter import open_layer_converter
 from engine.weights.store.layout import PAGE
 from engine.weights.store.shards import layout_of_shards
 from tests.engine.tiny_models import FAMILIES, tiny_model
@@ -19,14 +19,14 @@ from tests.engine.weights.reading import assert_equal, read
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name not in ("mixtral", "qwen3_moe")])
 def test_layers_are_read_from_the_checkpoint_s_own_shards(family: str, direct: bool, tmp_path: Path) -> None:
     tiny_model(family, dtype=torch.bfloat16).save_pretrained(tmp_path, max_shard_size="60KB")
-    blueprint = draw_blueprint(open_checkpoint(str(tmp_path)), torch.bfloat16)
+    converter = open_layer_converter(open_checkpoint(str(tmp_path)), torch.bfloat16)
     files = set()
-    for index in range(len(blueprint)):
-        places = blueprint.one_to_one(index)
+    for index in range(len(converter)):
+        places = converter.one_to_one(index)
         assert places is not None
         layout = layout_of_shards(index, places)
         assert layout is not None
-        assert_equal(read(layout, direct), blueprint.layer_tensors(index))
+        assert_equal(read(layout, direct), dict(converter.weights(index)))
         files |= {segment.path for segment in layout.segments}
         ends = [(segment.path, segment.offset, segment.offset + segment.nbytes) for segment in layout.segments]
         for segment in layout.segments:

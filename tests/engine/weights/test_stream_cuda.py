@@ -11,7 +11,7 @@ import torch
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.model.skeleton import build_skeleton
+from engine.model.streamable_network import build_streamable
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.shards import layout_of_shards
@@ -50,14 +50,14 @@ def streamed_passes(
 ) -> tuple[list[torch.Tensor], int]:
     """Logits of some rounds, and the bytes that were streamed for them."""
     dtype = torch.bfloat16
-    skeleton = build_skeleton(checkpoint, dtype, device)
+    streamable = build_streamable(checkpoint, dtype, device)
     folder.mkdir()
-    layouts = pack(skeleton, folder, codec)
+    layouts = pack(streamable, folder, codec)
     decoder = None if codec == "plain" else codec_named(codec)
-    stream = LayerStream(list(skeleton.network.layers), layouts, tiers, decoder, CudaLane(device), options)
+    stream = LayerStream(list(streamable.network.layers), layouts, tiers, decoder, CudaLane(device), options)
     try:
         assert sorted(stream.load()) == list(range(len(layouts)))
-        return passes(Context(skeleton.network, 96)), stream.bytes_streamed
+        return passes(Context(streamable.network, 96)), stream.bytes_streamed
     finally:
         stream.close()
 
@@ -90,10 +90,10 @@ def test_compressed_and_streamed_equals_compressed_and_resident(
     codec: str, family: str, tmp_path: Path, device: torch.device
 ) -> None:
     checkpoint = saved(tmp_path / "model", family)
-    on_host = build_skeleton(checkpoint, torch.bfloat16, torch.device("cpu"))
+    on_host = build_streamable(checkpoint, torch.bfloat16, torch.device("cpu"))
     resident, coder = load_resident(checkpoint, torch.bfloat16, device), codec_named(codec)
     for index, layer in enumerate(resident.layers):
-        tensors = on_host.layer_tensors(index)
+        tensors = dict(on_host.converter.weights(index))
         for name, weight in layer.state_dict().items():
             stored = {part: tensor.to(device) for part, tensor in coder.encode(name, tensors[name]).items()}
             coder.decode(stored, name, weight)
@@ -107,13 +107,13 @@ def test_straight_from_the_shards_of_a_checkpoint(tmp_path: Path, device: torch.
     """Weights lie there as the shards have them, perhaps not where a kernel likes them best: close, not equal."""
     checkpoint = saved(tmp_path / "model", "qwen3", torch.float32)
     expected = passes(Context(load_resident(checkpoint, torch.float32, device), 96))
-    skeleton = build_skeleton(checkpoint, torch.float32, device)
-    layouts = [layout_of_shards(index, skeleton.one_to_one(index) or {}) for index in range(4)]
+    streamable = build_streamable(checkpoint, torch.float32, device)
+    layouts = [layout_of_shards(index, streamable.converter.one_to_one(index) or {}) for index in range(4)]
     places: list[Tier] = ["ssd", "ram", "device", "ssd"]
     complete = [layout for layout in layouts if layout]
-    stream = LayerStream(list(skeleton.network.layers), complete, places, lane=CudaLane(device))
+    stream = LayerStream(list(streamable.network.layers), complete, places, lane=CudaLane(device))
     assert sorted(stream.load()) == [0, 1, 2, 3]
-    for found, one in zip(passes(Context(skeleton.network, 96)), expected, strict=True):
+    for found, one in zip(passes(Context(streamable.network, 96)), expected, strict=True):
         torch.testing.assert_close(found, one, atol=1e-2, rtol=1e-2)  # TF32 may be on
     stream.close()
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.loading.rates_file import Experience, RatesFile
+from engine.loading.rates import LastAnswer, RatesFile
 from engine.weights.planning.volume import volume_of
-from tests.engine.weights.test_rates_file import RATES
+from tests.engine.test_rates_file import RATES
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="mounts of POSIX")
 
@@ -107,8 +107,8 @@ def test_this_machine_has_names_for_its_own_disks(tmp_path: Path) -> None:
 def test_what_was_kept_before_still_opens(tmp_path: Path) -> None:
     file = RatesFile(tmp_path)
     file.remember("a processor | disk 65024 | bfloat16", RATES)
-    file.remember_pair("a pair", Experience(3.0, 0.5))
+    file.remember_answer("a pair", LastAnswer(3.0, 0.5))
     file.remember(f"a processor | disk {volume_of(tmp_path)} | bfloat16", RATES)
     again = RatesFile(tmp_path)
     assert again.recall("a processor | disk 65024 | bfloat16") is not None
-    assert again.recall_pair("a pair") == Experience(3.0, 0.5)
+    assert again.recall_answer("a pair") == LastAnswer(3.0, 0.5)

@@ -37,7 +37,7 @@ def test_the_head_of_a_file_is_all_that_is_fetched_of_it(
 def test_the_engine_prices_facts_as_it_prices_the_model(
     files: dict[str, bytes], hub: Hub, client: HubClient, stop: Stop, tmp_path: Path
 ) -> None:
-    from engine.loading.appraisal import Appraiser
+    from engine.loading.estimate import Estimator
     from engine.protocol.messages import Appraise
     from engine.protocol.options import LoadOptions
 
@@ -46,9 +46,9 @@ def test_the_engine_prices_facts_as_it_prices_the_model(
     (tmp_path / "whole").mkdir()
     for name, content in files.items():
         (tmp_path / "whole" / name).write_bytes(content)
-    appraiser = Appraiser(loaded=False)
+    appraiser = Estimator(loaded=False)
     told, known = (
-        appraiser.appraise(Appraise(1, LoadOptions(str(folder), "none")))
+        appraiser.estimate(Appraise(1, LoadOptions(str(folder), "none")))
         for folder in (facts.folder, tmp_path / "whole")
     )
     assert told.verdict == "device"

@@ -8,20 +8,18 @@ import psutil
 import torch
 
 from engine.errors import CoppiceError
-from engine.loading.loading import cache_root
-from engine.loading.planning import Question, context_for, pair_key, plan_pair
-from engine.loading.rates import bench_of
-from engine.loading.rates_file import RatesFile
+from engine.loading.pair import PairIdentity, draft_source
+from engine.loading.planning import context_for, plan_pair
+from engine.loading.rates import benchmark_of, question_for
+from engine.loading.store import cache_root
 from engine.model.architecture import open_architecture
-from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.checkpoint import Checkpoint, is_header_only, open_checkpoint, open_header_only
 from engine.model.device import choose_device
-from engine.model.facts import holds_facts, open_facts
-from engine.model.sizes import ModelSizes, model_sizes
-from engine.model.source import ModelRole, find_folder
+from engine.model.model_folder import ModelRole, find_folder
+from engine.model.shape import ModelSizes, model_sizes
 from engine.protocol.messages import Appraise, Appraised, LayersAt
-from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
 from engine.weights.planning.machine import Memory, memory_now
-from engine.weights.planning.placement import Override, Plan
+from engine.weights.planning.placement import Plan
 
 LIBRARY_BYTES = 450 << 20  # torch and transformers, where they could not be weighed alone
 KNOWN = 256  # checkpoints whose tables are kept
@@ -30,7 +28,7 @@ SECONDS_FRESH = 2.0
 _Stamp = tuple[tuple[str, int, int], ...]
 
 
-class Appraiser:
+class Estimator:
     """Answers one question after the other, in a thread of its own. Tables that were read are remembered."""
 
     def __init__(self, loaded: bool) -> None:
@@ -39,7 +37,7 @@ class Appraiser:
         self._held: tuple[float, int] = (float("-inf"), 0)
         self._known: dict[Path, tuple[_Stamp, Checkpoint, ModelSizes]] = {}
 
-    def appraise(self, question: Appraise) -> Appraised:
+    def estimate(self, question: Appraise) -> Appraised:
         """The answer; what cannot be planned, or not be loaded here, has the verdict `no` and the reason why."""
         try:
             return self._plan(question)
@@ -51,11 +49,11 @@ class Appraiser:
         options.check()
         device = choose_device(options.device)
         target = self._open(options.target, "target")
-        draft_source = options.draft
-        if draft_source == "auto":
-            draft_source = EMBEDDED if options.target == EMBEDDED else NO_DRAFT
-        draft = None if draft_source in (NO_DRAFT, SELF_DRAFT) else self._open(draft_source, "draft")
-        plan = plan_pair(target, draft, device, self._question(options, target, draft, device))
+        source = draft_source(options)
+        draft = self._open(source, "draft") if source else None
+        measured = benchmark_of(target, options.weights, device, cache_root(options)).recall()
+        asked = question_for(PairIdentity(target, draft, options), measured, self._memory(device))
+        plan = plan_pair(target, draft, device, asked)
         _stamped, _target, sizes = self._known[find_folder(options.target, "target")]
         context_tokens = context_for(sizes.name, sizes.max_positions, options.context_tokens)
         return _answer(question.id, plan, device, target, context_tokens)
@@ -65,35 +63,12 @@ class Appraiser:
         known = self._known.get(folder)
         if known and known[0] == _stamp(known[1]):
             return known[1]
-        checkpoint = open_facts(folder) if holds_facts(folder) else open_checkpoint(source, role=role)
+        checkpoint = open_header_only(folder) if is_header_only(folder) else open_checkpoint(source, role=role)
         open_architecture(checkpoint)  # only for its refusals: what cannot be loaded needs no price
         if len(self._known) >= KNOWN:
             self._known.pop(next(iter(self._known)))
         self._known[folder] = (_stamp(checkpoint), checkpoint, model_sizes(checkpoint))
         return checkpoint
-
-    def _question(
-        self, options: LoadOptions, target: Checkpoint, draft: Checkpoint | None, device: torch.device
-    ) -> Question:
-        """As a load would put it, with what was measured and learned; but nothing is measured for it."""
-        cache = cache_root(options)
-        measured = bench_of(target, options.weights, device, cache).recall()
-        experience = RatesFile(cache).recall_pair(pair_key(target, draft, options, options.budget))
-        return Question(
-            weights=options.weights,
-            context_tokens=options.context_tokens,
-            budget=options.budget,
-            tokens_per_pass=experience.tokens_per_pass if experience else 0.0,
-            rates=measured.rates if measured else None,
-            memory=self._memory(device),
-            drafts_itself=options.draft == SELF_DRAFT,
-            override=Override(
-                place=options.place,
-                vram_limit=options.vram_limit_bytes or None,
-                ram_limit=options.ram_limit_bytes or None,
-                force=options.force,
-            ),
-        )
 
     def _memory(self, device: torch.device) -> Memory:
         """As it will be when the loaded pair has gone, which it does before another one comes."""

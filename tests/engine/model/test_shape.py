@@ -12,7 +12,7 @@ from engine.errors import ModelError
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.network import Network
-from engine.model.sizes import ModelSizes, model_sizes
+from engine.model.shape import ModelSizes, model_sizes
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import BASE, FAMILIES, VOCABULARY, tiny_model

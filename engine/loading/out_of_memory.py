@@ -1,5 +1,9 @@
-"""Tells, of any error, whether memory ran out, and says so in words; gives back what nobody uses any more."""
+"""Tells, of any error, whether memory ran out, and says so in words; gives back memory that nobody uses any more.
 
+Imports no torch: the process that answers commands needs it before torch is there.
+"""
+
+import ctypes
 import errno
 import gc
 import re
@@ -22,8 +26,11 @@ UNITS = {"bytes": 0, "kib": 10, "mib": 20, "gib": 30, "tib": 40}
 WINDOWS_ERRORS = (8, 14, 1455)  # not enough memory, out of memory, the paging file is too small
 HINT = "Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree."
 
+LARGE_BYTES = 8 << 20  # weights are larger, most of what a pass writes down is smaller and better reused
+_M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
 
-def shortage_of(error: BaseException, doing: str, hint: str = HINT) -> OutOfMemory | None:
+
+def out_of_memory_of(error: BaseException, doing: str, hint: str = HINT) -> OutOfMemory | None:
     """The error in words if it says that memory ran out, else None; one that is in words already stays as it is.
 
     `doing` completes "Memory ran out during". The error's traceback holds the memory of whatever failed: leave the
@@ -82,3 +89,15 @@ def _free() -> str:
 def _uses_cuda() -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and bool(torch.cuda.is_initialized())
+
+
+def give_back_large_blocks() -> bool:
+    """Have blocks of `LARGE_BYTES` on returned as soon as they are freed; False where the allocator is another one.
+
+    glibc raises its own limit to the largest block that was ever freed, up to 32 MiB, and keeps smaller ones: after a
+    model was loaded weight by weight the process held half as much again as the model takes.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and bool(mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES))

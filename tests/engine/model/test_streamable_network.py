@@ -9,14 +9,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.errors import ModelError
-from engine.model import blueprint as blueprint_module
-from engine.model.blueprint import draw_blueprint
+from engine.model import layer_converter
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.model.expert_stack import ExpertStack
-from engine.model.lazy_tensor import LazyTensor
+from engine.model.layer_converter import ExpertStack, open_layer_converter
 from engine.model.network import Network
-from engine.model.skeleton import Skeleton, build_skeleton
+from engine.model.streamable_network import StreamableNetwork, build_streamable
+from engine.model.weight_loader import LazyTensor
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
@@ -31,10 +30,10 @@ def save(family: str, folder: Path, **overrides: Any) -> Checkpoint:
     return open_checkpoint(str(folder))
 
 
-def fill(skeleton: Skeleton) -> Network:
-    for index, layer in enumerate(skeleton.network.layers):
-        layer.load_state_dict(skeleton.layer_tensors(index), assign=True)
-    return skeleton.network
+def fill(streamable: StreamableNetwork) -> Network:
+    for index, layer in enumerate(streamable.network.layers):
+        layer.load_state_dict(dict(streamable.converter.weights(index)), assign=True)
+    return streamable.network
 
 
 def assert_same(built: Network, loaded: Network) -> None:
@@ -55,19 +54,19 @@ def assert_same(built: Network, loaded: Network) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_layers_filled_one_by_one_equal_a_model_loaded_whole(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
     checkpoint = save(family, tmp_path)
-    skeleton = build_skeleton(checkpoint, dtype, CPU)
-    assert all(weight.is_meta for weight in skeleton.network.layers.parameters())
+    streamable = build_streamable(checkpoint, dtype, CPU)
+    assert all(weight.is_meta for weight in streamable.network.layers.parameters())
     loaded = load_resident(checkpoint, dtype, CPU)
     for index, layer in enumerate(loaded.layers):
         shapes = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in layer.state_dict().items()}
-        assert skeleton.shapes(index) == shapes
-    assert_same(fill(skeleton), loaded)
+        assert streamable.converter.shapes(index) == shapes
+    assert_same(fill(streamable), loaded)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tied_embeddings_stay_tied(family: str, tmp_path: Path) -> None:
     checkpoint = save(family, tmp_path, tie_word_embeddings=True)
-    network = build_skeleton(checkpoint, torch.float32, CPU).network
+    network = build_streamable(checkpoint, torch.float32, CPU).network
     assert network.model.lm_head.weight is network.model.model.embed_tokens.weight
     assert "lm_head.weight" not in checkpoint.tensors
 
@@ -82,7 +81,7 @@ def test_a_head_that_is_stored_in_place_of_the_embedding_serves_as_both(tmp_path
     tensors["lm_head.weight"] = tensors.pop("model.embed_tokens.weight")
     save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
     checkpoint = open_checkpoint(str(tmp_path))
-    assert_same(fill(build_skeleton(checkpoint, torch.float32, CPU)), load_resident(checkpoint, torch.float32, CPU))
+    assert_same(fill(build_streamable(checkpoint, torch.float32, CPU)), load_resident(checkpoint, torch.float32, CPU))
 
 
 def test_a_checkpoint_of_the_bare_model_loads_without_its_prefix(tmp_path: Path) -> None:
@@ -92,21 +91,21 @@ def test_a_checkpoint_of_the_bare_model_loads_without_its_prefix(tmp_path: Path)
     bare = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
     save_file(bare, tmp_path / "model.safetensors", {"format": "pt"})
     checkpoint = open_checkpoint(str(tmp_path))
-    skeleton = build_skeleton(checkpoint, torch.float32, CPU)
-    assert skeleton.one_to_one(0) is not None
-    assert_same(fill(skeleton), load_resident(checkpoint, torch.float32, CPU))
+    streamable = build_streamable(checkpoint, torch.float32, CPU)
+    assert streamable.converter.one_to_one(0) is not None
+    assert_same(fill(streamable), load_resident(checkpoint, torch.float32, CPU))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_one_to_one_says_where_the_very_bytes_lie(family: str, tmp_path: Path) -> None:
-    blueprint = draw_blueprint(save(family, tmp_path), torch.float32)
-    for index in range(len(blueprint)):
-        places = blueprint.one_to_one(index)
+    converter = open_layer_converter(save(family, tmp_path), torch.float32)
+    for index in range(len(converter)):
+        places = converter.one_to_one(index)
         if family in FUSED:
             assert places is None
             continue
         assert places is not None
-        tensors = blueprint.layer_tensors(index)
+        tensors = dict(converter.weights(index))
         assert places.keys() == tensors.keys()
         for name, info in places.items():
             stored = info.shard.read_bytes()[info.begin : info.end]
@@ -125,22 +124,22 @@ def test_only_the_layer_asked_for_is_read(family: str, tmp_path: Path, monkeypat
         return original(self, everything)
 
     monkeypatch.setattr(LazyTensor, "__getitem__", spy)
-    blueprint = draw_blueprint(checkpoint, torch.float32)
+    converter = open_layer_converter(checkpoint, torch.float32)
     assert not read, "the table is enough to settle everything"
     expected = {name for name, info in checkpoint.tensors.items() if ".layers.2." in name}
     offsets = {checkpoint.tensors[name].begin for name in expected}
-    blueprint.layer_tensors(2)
+    dict(converter.weights(2))
     assert expected <= set(read)
     assert {checkpoint.tensors[name].begin for name in read} == offsets
 
 
 @pytest.mark.parametrize("family", FUSED)
 def test_experts_are_fused_a_few_at_a_time(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blueprint = draw_blueprint(save(family, tmp_path), torch.bfloat16)
-    at_once = blueprint.layer_tensors(1)
+    converter = open_layer_converter(save(family, tmp_path), torch.bfloat16)
+    at_once = dict(converter.weights(1))
     for nbytes in (1, 40_000):  # an expert at a time; some, and fewer at the end
-        monkeypatch.setattr(blueprint_module, "STACK_BYTES", nbytes)
-        piecemeal = blueprint.layer_tensors(1)
+        monkeypatch.setattr(layer_converter, "STACK_BYTES", nbytes)
+        piecemeal = dict(converter.weights(1))
         assert piecemeal.keys() == at_once.keys()
         assert all(torch.equal(piecemeal[name], at_once[name]) for name in at_once)
 
@@ -149,11 +148,11 @@ def test_experts_are_fused_a_few_at_a_time(family: str, tmp_path: Path, monkeypa
 def test_experts_that_only_fuse_together_are_fused_together(
     family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blueprint = draw_blueprint(save(family, tmp_path), torch.float32)
-    expected = blueprint.layer_tensors(1)
-    monkeypatch.setattr(blueprint_module, "STACK_BYTES", 1)
+    converter = open_layer_converter(save(family, tmp_path), torch.float32)
+    expected = dict(converter.weights(1))
+    monkeypatch.setattr(layer_converter, "STACK_BYTES", 1)
     monkeypatch.setattr(ExpertStack, "part", lambda self, begin, end: dict(self.sources))
-    found = blueprint.layer_tensors(1)
+    found = dict(converter.weights(1))
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
@@ -162,8 +161,8 @@ def test_numbers_are_converted_in_pieces_as_they_would_be_at_once(
 ) -> None:
     checkpoint = save("llama", tmp_path)
     expected = load_resident(checkpoint, torch.bfloat16, CPU).layers[0].state_dict()
-    monkeypatch.setattr("engine.model.lazy_tensor.PIECE_BYTES", 1000)
-    found = draw_blueprint(checkpoint, torch.bfloat16).layer_tensors(0)
+    monkeypatch.setattr("engine.model.weight_loader.PIECE_BYTES", 1000)
+    found = dict(open_layer_converter(checkpoint, torch.bfloat16).weights(0))
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
@@ -188,10 +187,10 @@ def packed_gpt_oss(tmp_path: Path) -> Checkpoint:
 def test_published_gpt_oss_is_unpacked(
     packed_gpt_oss: Checkpoint, dtype: torch.dtype, stack_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blueprint_module, "STACK_BYTES", stack_bytes)
-    skeleton = build_skeleton(packed_gpt_oss, dtype, CPU)
-    assert skeleton.one_to_one(0) is None
-    assert_same(fill(skeleton), load_resident(packed_gpt_oss, dtype, CPU))
+    monkeypatch.setattr(layer_converter, "STACK_BYTES", stack_bytes)
+    streamable = build_streamable(packed_gpt_oss, dtype, CPU)
+    assert streamable.converter.one_to_one(0) is None
+    assert_same(fill(streamable), load_resident(packed_gpt_oss, dtype, CPU))
 
 
 @pytest.fixture
@@ -204,7 +203,7 @@ def llama(tmp_path: Path) -> Path:
 def test_weights_quantised_by_others_are_refused_by_name(llama: Path, method: str) -> None:
     edit_json(llama / "config.json", quantization_config={"quant_method": method})
     with pytest.raises(ModelError, match=f"quantised already, by '{method}'"):
-        build_skeleton(open_checkpoint(str(llama)), torch.float32, CPU)
+        build_streamable(open_checkpoint(str(llama)), torch.float32, CPU)
 
 
 def test_a_missing_weight_is_named(llama: Path) -> None:
@@ -212,7 +211,7 @@ def test_a_missing_weight_is_named(llama: Path) -> None:
     del tensors["model.layers.2.mlp.up_proj.weight"]
     save_file(tensors, llama / "model.safetensors", {"format": "pt"})
     with pytest.raises(ModelError, match=r"lacks the weights model\.layers\.2\.mlp\.up_proj\.weight"):
-        build_skeleton(open_checkpoint(str(llama)), torch.float32, CPU)
+        build_streamable(open_checkpoint(str(llama)), torch.float32, CPU)
 
 
 def test_a_missing_expert_is_refused(tmp_path: Path) -> None:
@@ -222,7 +221,7 @@ def test_a_missing_expert_is_refused(tmp_path: Path) -> None:
     del tensors[gone]
     save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
     with pytest.raises(ModelError):
-        build_skeleton(open_checkpoint(str(tmp_path)), torch.float32, CPU)
+        build_streamable(open_checkpoint(str(tmp_path)), torch.float32, CPU)
 
 
 @pytest.mark.parametrize(
@@ -242,32 +241,32 @@ def test_a_missing_expert_is_refused(tmp_path: Path) -> None:
 def test_a_config_that_disagrees_is_one_sentence(llama: Path, entries: dict[str, Any], words: str) -> None:
     edit_json(llama / "config.json", **entries)
     with pytest.raises(ModelError, match=words) as refusal:
-        build_skeleton(open_checkpoint(str(llama)), torch.float32, CPU)
+        build_streamable(open_checkpoint(str(llama)), torch.float32, CPU)
     assert "\n" not in str(refusal.value)
 
 
 def test_a_shard_that_shrinks_while_it_is_used_is_an_error_not_a_wrong_weight(llama: Path) -> None:
-    blueprint = draw_blueprint(open_checkpoint(str(llama)), torch.float32)
+    converter = open_layer_converter(open_checkpoint(str(llama)), torch.float32)
     with (llama / "model.safetensors").open("r+b") as shard:
         shard.truncate(200_000)
     with pytest.raises(ModelError, match="ended early"):
-        blueprint.layer_tensors(3)
+        dict(converter.weights(3))
     (llama / "model.safetensors").unlink()
     with pytest.raises(ModelError, match="cannot be read"):
-        blueprint.layer_tensors(0)
+        dict(converter.weights(0))
 
 
 def test_a_failed_layer_does_not_spoil_the_next(llama: Path) -> None:
-    blueprint = draw_blueprint(open_checkpoint(str(llama)), torch.float32)
-    shapes = blueprint.shapes(1)
-    expected = blueprint.layer_tensors(1)
+    converter = open_layer_converter(open_checkpoint(str(llama)), torch.float32)
+    shapes = converter.shapes(1)
+    expected = dict(converter.weights(1))
     whole = (llama / "model.safetensors").read_bytes()
     (llama / "model.safetensors").write_bytes(whole[:200_000])
     with pytest.raises(ModelError):
-        blueprint.layer_tensors(1)
+        dict(converter.weights(1))
     (llama / "model.safetensors").write_bytes(whole)
-    assert blueprint.shapes(1) == shapes
-    found = blueprint.layer_tensors(1)
+    assert converter.shapes(1) == shapes
+    found = dict(converter.weights(1))
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
@@ -278,5 +277,5 @@ def test_the_config_names_no_code_to_run(llama: Path) -> None:
     (llama / "config.json").write_text(
         json.dumps({**config, "auto_map": {"AutoModelForCausalLM": "modeling_evil.Evil"}})
     )
-    build_skeleton(open_checkpoint(str(llama)), torch.float32, CPU)
+    build_streamable(open_checkpoint(str(llama)), torch.float32, CPU)
     assert not marker.exists()

@@ -1,26 +1,83 @@
-"""A network without weights, which makes the weights of one decoder layer at a time from a checkpoint."""
+"""Converts a checkpoint's tensors to the weights of one decoder layer at a time, as the network holds them."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from engine.model.architecture import Architecture, open_architecture, require_complete
 from engine.model.checkpoint import Checkpoint
-from engine.model.expert_stack import ExpertStack, find_stacks
-from engine.model.layer_loading import LoadReport, WeightLoader
-from engine.model.lazy_tensor import LazyTensor, stored_dtype
 from engine.model.network import find_layers
 from engine.model.safetensors_header import TensorInfo
+from engine.model.weight_loader import Destination, LazyTensor, LoadReport, WeightLoader, stored_dtype
+
+EXPERT = re.compile(r"\.experts\.(?:(\d+)\.)?")
 
 META = torch.device("meta")
 CPU = torch.device("cpu")
 STACK_BYTES = 64 << 20  # of a stack of experts made at once; making it takes a few times as much beside the layer
 
 
-class Blueprint:
-    """Which of a checkpoint's tensors make up which layer, and how. Made by `draw_blueprint`.
+@dataclass(frozen=True, slots=True)
+class ExpertStack:
+    """A converted weight [count, ...] of the network called `name`, and all stored tensors that go into it."""
+
+    name: str
+    count: int
+    sources: Mapping[str, TensorInfo]
+
+    def part(self, begin: int, end: int) -> dict[str, TensorInfo]:
+        """What goes into experts [begin, end): their own tensors, or their rows of tensors that hold all experts."""
+        numbers = {name: _number(name) for name in self.sources}
+        return {
+            name: _rows(info, begin, end) if numbers[name] is None else info
+            for name, info in self.sources.items()
+            if (number := numbers[name]) is None or begin <= number < end
+        }
+
+
+def find_stacks(
+    sources: Mapping[str, TensorInfo], destinations: Mapping[str, Destination], weights: Mapping[str, Tensor]
+) -> list[ExpertStack]:
+    """The weights that seem to be made expert by expert, largest first; `weights` are the network's, by its names."""
+    found: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
+    for source, info in sources.items():
+        if destinations[source].converted and EXPERT.search(source):
+            found[destinations[source].name][source] = info
+    stacks = [
+        ExpertStack(name, weights[name].shape[0], parts) for name, parts in found.items() if weights[name].ndim > 1
+    ]
+    return sorted(filter(_is_regular, stacks), key=lambda stack: -weights[stack.name].nbytes)
+
+
+def _is_regular(stack: ExpertStack) -> bool:
+    """Whether every expert has tensors of its own, or else every tensor a row for each expert."""
+    numbers = {_number(name) for name in stack.sources}
+    if numbers == {None}:
+        return all(len(info.shape) > 1 and info.shape[0] == stack.count for info in stack.sources.values())
+    return numbers == set(range(stack.count))
+
+
+def _number(name: str) -> int | None:
+    found = EXPERT.search(name)
+    return int(found[1]) if found and found[1] else None
+
+
+def _rows(info: TensorInfo, begin: int, end: int) -> TensorInfo:
+    row_bytes = (info.end - info.begin) // info.shape[0]
+    return replace(
+        info,
+        shape=(end - begin, *info.shape[1:]),
+        begin=info.begin + begin * row_bytes,
+        end=info.begin + end * row_bytes,
+    )
+
+
+class LayerConverter:
+    """Which of a checkpoint's tensors make up which layer, and how. Made by `open_layer_converter`.
 
     Layers' weights are called as the network's modules call them, relative to the layer.
     """
@@ -67,16 +124,11 @@ class Blueprint:
         same = found.keys() == shapes.keys() and all(shapes[name][0] == info.shape for name, info in found.items())
         return found if same else None
 
-    def layer_tensors(self, index: int) -> dict[str, Tensor]:
-        """Read and convert a layer's weights, on the CPU; reads nothing else, and holds little else.
-
-        Raises `ModelError` when a shard cannot be read any more.
-        """
-        found = dict(self.weights(index))
-        return {name: found[name] for name in self._layers[index].state_dict()}
-
     def weights(self, index: int) -> Iterator[tuple[str, Tensor]]:
-        """The same one by one: a stack of experts is made when its turn comes, and not held on to afterwards."""
+        """Read and convert a layer's weights on the CPU, one by one: name and weight, in no particular order.
+
+        A stack of experts is made when its turn comes, and not kept. Raises `ModelError` when a shard cannot be read.
+        """
         rest = {source: self._tensors[source] for source in self._members[index]}
         for stack in find_stacks(rest, self._destinations, self._state):
             made = self._make(stack, index)
@@ -145,9 +197,9 @@ class Blueprint:
             _put(layer, name, self._state[f"{self._prefix}{index}.{name}"])
 
 
-def draw_blueprint(checkpoint: Checkpoint, dtype: torch.dtype) -> Blueprint:
+def open_layer_converter(checkpoint: Checkpoint, dtype: torch.dtype) -> LayerConverter:
     """Settle what a checkpoint's layers are made of; raises `ModelError` for what cannot be used. Reads no weights."""
-    return Blueprint(open_architecture(checkpoint), checkpoint, dtype)
+    return LayerConverter(open_architecture(checkpoint), checkpoint, dtype)
 
 
 def _put(layer: nn.Module, name: str, tensor: Tensor) -> None:

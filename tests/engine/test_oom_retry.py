@@ -13,8 +13,8 @@ import torch
 
 from engine.cancellation import Cancellation
 from engine.errors import ModelError, OutOfMemory
-from engine.loading import retreat
-from engine.loading.good_settings import DAY, GoodSettings, Setting
+from engine.loading import oom_retry
+from engine.loading.memory_limits import DAY, Limits, MemoryLimits
 from engine.loading.pair import Pair, open_pair
 from engine.protocol.messages import Event, Loading
 from engine.protocol.options import LoadOptions
@@ -42,11 +42,11 @@ class Machine:
         self.plans: list[Plan] = []
         self.events: list[Event] = []
         self._errors = errors
-        monkeypatch.setattr(retreat, "plan_target", self._plan)
+        monkeypatch.setattr(oom_retry, "plan_target", self._plan)
 
     def load(self, pair: Pair, memory: Memory = MEMORY) -> str:
-        good = GoodSettings(pair, CPU, memory)
-        steps = retreat.load_retreating(1, pair, CPU, good, Cancellation(), self._attempt)
+        good = MemoryLimits(pair, CPU, memory)
+        steps = oom_retry.load_with_retries(1, pair, CPU, good, Cancellation(), self._attempt)
         while True:
             try:
                 self.events.append(next(steps))
@@ -121,7 +121,7 @@ def test_memory_that_always_runs_out_is_asked_for_four_times_in_all(
     machine = Machine(monkeypatch, [torch.OutOfMemoryError(ON_GPU) for _ in range(100)])
     with pytest.raises(OutOfMemory, match=r"1\.6 GiB of GPU memory were asked for") as raised:
         machine.load(pair)
-    assert len(machine.plans) == 1 + len(retreat.SHARES_KEPT)
+    assert len(machine.plans) == 1 + len(oom_retry.SHARES_KEPT)
     assert raised.value.hint
     assert not list(tmp_path.iterdir()), "what did not work was remembered"
 
@@ -170,15 +170,15 @@ def test_the_next_load_begins_with_what_worked(monkeypatch: pytest.MonkeyPatch, 
     assert "GiB of GPU memory" in machine.stages[0]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 9}', b'{"version": 1, "pairs": 3}', b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 0}', b'{"version": 1, "pairs": 3}', b"\xff\xfe"])
 def test_a_damaged_file_is_ignored_and_written_anew(
     monkeypatch: pytest.MonkeyPatch, pair: Pair, tmp_path: Path, content: bytes
 ) -> None:
     good = taught(monkeypatch, pair)
     (tmp_path / "memory.json").write_bytes(content)
-    assert GoodSettings(pair, CPU, MEMORY).setting == Setting()
+    assert MemoryLimits(pair, CPU, MEMORY).limits == Limits()
     assert taught(monkeypatch, pair).arrangement == good.arrangement
-    assert GoodSettings(pair, CPU, MEMORY).setting.vram_bytes > 0
+    assert MemoryLimits(pair, CPU, MEMORY).limits.vram_bytes > 0
 
 
 @pytest.mark.parametrize("field", ["vram_bytes", "tree_nodes", "ram_free", "tree_patience", "times"])
@@ -190,7 +190,7 @@ def test_a_nonsensical_entry_is_ignored(
     path = tmp_path / "memory.json"
     lines = path.read_text().splitlines()
     path.write_text("\n".join(f'"{field}": {value},' if f'"{field}"' in line else line for line in lines))
-    assert GoodSettings(pair, CPU, MEMORY).setting == Setting()
+    assert MemoryLimits(pair, CPU, MEMORY).limits == Limits()
 
 
 @pytest.mark.parametrize(
@@ -199,16 +199,16 @@ def test_a_nonsensical_entry_is_ignored(
 def test_other_options_begin_anew(monkeypatch: pytest.MonkeyPatch, pair: Pair, other: dict[str, Any]) -> None:
     taught(monkeypatch, pair)
     changed = replace(pair, options=replace(pair.options, **other))
-    assert GoodSettings(changed, CPU, MEMORY).setting == Setting()
-    assert GoodSettings(replace(pair, draft=None), CPU, MEMORY).setting == Setting()
-    assert GoodSettings(pair, CPU, MEMORY).setting != Setting()
+    assert MemoryLimits(changed, CPU, MEMORY).limits == Limits()
+    assert MemoryLimits(replace(pair, draft=None), CPU, MEMORY).limits == Limits()
+    assert MemoryLimits(pair, CPU, MEMORY).limits != Limits()
 
 
 def test_far_more_free_memory_makes_it_forget_for_good(monkeypatch: pytest.MonkeyPatch, pair: Pair) -> None:
     taught(monkeypatch, pair)
-    assert GoodSettings(pair, CPU, replace(MEMORY, vram_free=26 * GIB, ram_free=100 * GIB)).setting != Setting()
-    assert GoodSettings(pair, CPU, replace(MEMORY, vram_free=40 * GIB)).setting == Setting()
-    assert GoodSettings(pair, CPU, MEMORY).setting == Setting(), "one load with far more memory, and the guess is void"
+    assert MemoryLimits(pair, CPU, replace(MEMORY, vram_free=26 * GIB, ram_free=100 * GIB)).limits != Limits()
+    assert MemoryLimits(pair, CPU, replace(MEMORY, vram_free=40 * GIB)).limits == Limits()
+    assert MemoryLimits(pair, CPU, MEMORY).limits == Limits(), "one load with far more memory, and the guess is void"
 
 
 class Clock:
@@ -223,13 +223,13 @@ class Clock:
 
 def test_what_was_kept_is_retried_after_a_day_and_kept_longer_each_time(pair: Pair) -> None:
     clock, held = Clock(), []
-    tight = Setting(vram_bytes=8 * GIB)
+    tight = Limits(vram_bytes=8 * GIB)
     for _ in range(4):
-        good = GoodSettings(pair, CPU, MEMORY, clock)
-        assert good.setting == Setting()
+        good = MemoryLimits(pair, CPU, MEMORY, clock)
+        assert good.limits == Limits()
         good.remember(tight)
         begin = clock.days
-        while GoodSettings(pair, CPU, MEMORY, clock).setting == tight:
+        while MemoryLimits(pair, CPU, MEMORY, clock).limits == tight:
             clock.days += 0.5
         held.append(clock.days - begin)
     assert held == [1.5, 2.5, 4.5, 8.5], "a day, and twice as long each time"
@@ -238,30 +238,30 @@ def test_what_was_kept_is_retried_after_a_day_and_kept_longer_each_time(pair: Pa
 def test_a_shortage_long_after_the_last_one_is_the_first_again(pair: Pair) -> None:
     clock = Clock()
     for _ in range(2):
-        GoodSettings(pair, CPU, MEMORY, clock).remember(Setting(tree_nodes=16))
+        MemoryLimits(pair, CPU, MEMORY, clock).remember(Limits(tree_nodes=16))
         clock.days += 30
-    GoodSettings(pair, CPU, MEMORY, clock).remember(Setting(tree_nodes=16))
+    MemoryLimits(pair, CPU, MEMORY, clock).remember(Limits(tree_nodes=16))
     clock.days += 1.5
-    assert GoodSettings(pair, CPU, MEMORY, clock).setting == Setting()
+    assert MemoryLimits(pair, CPU, MEMORY, clock).limits == Limits()
 
 
 def test_trees_that_grow_again_do_not_prolong_what_is_kept(pair: Pair, tmp_path: Path) -> None:
     clock = Clock()
-    good = GoodSettings(pair, CPU, MEMORY, clock)
-    good.remember(Setting(tree_nodes=16, tree_patience=128))
+    good = MemoryLimits(pair, CPU, MEMORY, clock)
+    good.remember(Limits(tree_nodes=16, tree_patience=128))
     clock.days += 0.9
-    again = GoodSettings(pair, CPU, MEMORY, clock)
-    assert again.setting == Setting(tree_nodes=16, tree_patience=128)
-    again.remember(Setting(tree_nodes=24, tree_patience=128))
+    again = MemoryLimits(pair, CPU, MEMORY, clock)
+    assert again.limits == Limits(tree_nodes=16, tree_patience=128)
+    again.remember(Limits(tree_nodes=24, tree_patience=128))
     clock.days += 0.2
-    assert GoodSettings(pair, CPU, MEMORY, clock).setting == Setting()
-    again.remember(Setting(tree_patience=128))
+    assert MemoryLimits(pair, CPU, MEMORY, clock).limits == Limits()
+    again.remember(Limits(tree_patience=128))
     assert json.loads((tmp_path / "memory.json").read_text())["pairs"] == {}, "nothing is short any more"
 
 
 @pytest.mark.parametrize("about", [{"at": 9e12}, {"at": -1}, {}])
 def test_what_has_no_sensible_time_is_old(pair: Pair, tmp_path: Path, about: dict[str, float]) -> None:
-    GoodSettings(pair, CPU, MEMORY).remember(Setting(tree_nodes=16))
+    MemoryLimits(pair, CPU, MEMORY).remember(Limits(tree_nodes=16))
     path = tmp_path / "memory.json"
     document = json.loads(path.read_text())
     (entry,) = document["pairs"].values()
@@ -269,7 +269,7 @@ def test_what_has_no_sensible_time_is_old(pair: Pair, tmp_path: Path, about: dic
         del entry[name]
     entry |= about
     path.write_text(json.dumps(document))
-    assert GoodSettings(pair, CPU, MEMORY).setting == Setting()
+    assert MemoryLimits(pair, CPU, MEMORY).limits == Limits()
 
 
 def test_a_folder_that_cannot_be_written_only_means_finding_out_again(
@@ -278,4 +278,4 @@ def test_a_folder_that_cannot_be_written_only_means_finding_out_again(
     (tmp_path / "file").write_text("no folder")
     blocked = replace(embedded, options=replace(embedded.options, cache_dir=str(tmp_path / "file" / "cache")))
     taught(monkeypatch, blocked)
-    assert GoodSettings(blocked, CPU, MEMORY).setting == Setting()
+    assert MemoryLimits(blocked, CPU, MEMORY).limits == Limits()

@@ -1,4 +1,4 @@
-"""What a pair is held to since memory ran out with it, remembered as JSON in the cache folder.
+"""The memory limits and the tree size that a pair is held to since memory ran out with it, kept in the cache folder.
 
 A shortage may have been another program's: an entry holds for a day. The load after that tries without it; if memory
 runs out again soon, the new entry holds twice as long, 64 days at the most. It is void at once where far more memory
@@ -6,27 +6,21 @@ is free than then.
 """
 
 import hashlib
-import json
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 
-from engine.files import replaced_atomically
-from engine.loading.loading import cache_root
 from engine.loading.pair import Pair
-from engine.loading.preparation import source_fingerprint
-from engine.model.checkpoint import Checkpoint
+from engine.loading.store import CacheFile, cache_root
 from engine.protocol.options import LoadOptions
 from engine.speculation.tuning.tree_limit import MOST_PATIENCE, PATIENCE
 from engine.weights.planning.machine import Memory, gib
 
 NAME = "memory.json"
 VERSION = 1
-MOST_KEPT = 64  # pairs; the oldest go first
 DAY = 86_400.0
 MOST_DAYS = 64
 MOST_TIMES = 1000
@@ -34,7 +28,7 @@ FAR_MORE = 1.25  # times the memory that was free then: what went wrong then may
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Limits:
     """The most bytes planned with, 0: as many as are free; and the most nodes of a tree, None: as many as pay.
 
     `tree_patience`: rounds without a shortage before bigger trees are tried.
@@ -52,14 +46,14 @@ class Setting:
         parts += [f"{gib(self.ram_bytes)} of RAM" if self.ram_bytes else ""]
         return " and ".join(part for part in parts if part)
 
-    def is_tighter_than(self, other: "Setting") -> bool:
+    def is_tighter_than(self, other: "Limits") -> bool:
         """Whether it holds a pair to less in any way."""
         limits = ((self.vram_bytes, other.vram_bytes), (self.ram_bytes, other.ram_bytes))
         if any(own and (not others or own < others) for own, others in limits):
             return True
         return self.tree_nodes is not None and (other.tree_nodes is None or self.tree_nodes < other.tree_nodes)
 
-    def limit(self, options: LoadOptions) -> LoadOptions:
+    def applied_to(self, options: LoadOptions) -> LoadOptions:
         """The same options, with no more memory to plan with than this."""
         return replace(
             options,
@@ -70,9 +64,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What was kept: the setting, the memory that was free then, when that was, and how often it was needed."""
+    """What was kept: the limits, the memory that was free then, when that was, and how often it was needed."""
 
-    setting: Setting
+    limits: Limits
     memory: Memory
     at: float = 0.0
     times: int = 1
@@ -87,86 +81,65 @@ class _Entry:
         return now - self.at if now >= self.at else float("inf")
 
 
-class GoodSettings:
-    """The entry of one pair, with its options, on one device. A file that is damaged or foreign counts as empty.
+class MemoryLimits:
+    """The entry of one pair, with its options, on one device.
 
-    `setting` is what the pair is held to now.
+    `limits` is what the pair is held to now.
     """
 
     def __init__(
         self, pair: Pair, device: torch.device, memory: Memory, clock: Callable[[], float] = time.time
     ) -> None:
         """`memory`: what is free before the pair is loaded; `clock`: seconds since 1970."""
-        self._path = cache_root(pair.options) / NAME
+        self._file = CacheFile(cache_root(pair.options) / NAME, VERSION)
         self._pair = pair
         self._device = device
         self._memory = memory
         self._clock = clock
         self._at, self._times = 0.0, 0  # of the shortage that is remembered, and how many there were in a row
-        self.setting = self._recall()
+        self.limits = self._recall()
 
-    def remember(self, setting: Setting) -> None:
+    def remember(self, limits: Limits) -> None:
         """Keep what works; a folder that cannot be written means finding out again next time."""
-        if setting == self.setting:
+        if limits == self.limits:
             return
-        if setting.is_tighter_than(self.setting):
+        if limits.is_tighter_than(self.limits):
             self._at, self._times = self._clock(), min(self._times + 1, MOST_TIMES)
-        self.setting = setting
-        if setting.words == "" and setting.tree_nodes is None:
-            self._write(self._key(), None)  # everything has gone well again
+        self.limits = limits
+        if limits.words == "" and limits.tree_nodes is None:
+            self._file.put("pairs", self._key(), None)  # everything has gone well again
             return
         then = {"vram_free": self._memory.vram_free, "ram_free": self._memory.ram_free}
-        self._write(self._key(), {**asdict(setting), **then, "at": self._at, "times": self._times})
+        entry = {**asdict(limits), **then, "at": self._at, "times": self._times}
+        self._file.put("pairs", self._key(), entry)
 
-    def _recall(self) -> Setting:
+    def _recall(self) -> Limits:
         """What worked last; nothing if memory never ran out, if that is long ago, or if far more of it is free now."""
-        if not self._path.is_file():
-            return Setting()
+        if not self._file.path.is_file():
+            return Limits()
         key = self._key()
-        try:
-            entry = _parsed(self._read()[key])
-        except (KeyError, TypeError, ValueError):
-            return Setting()
-        setting, then, age = entry.setting, entry.memory, entry.age(self._clock())
+        entry = self._file.entry("pairs", key, _parsed)
+        if entry is None:
+            return Limits()
+        limits, then, age = entry.limits, entry.memory, entry.age(self._clock())
         if age > entry.hold_seconds:
             self._times = entry.times if age <= 3 * entry.hold_seconds else 0
-            return Setting()
+            return Limits()
         has_more_vram = self._memory.has_gpu and self._memory.vram_free > FAR_MORE * then.vram_free
         has_more_ram = self._memory.ram_free > FAR_MORE * then.ram_free
-        if has_more_vram or (has_more_ram and (setting.ram_bytes or not self._memory.has_gpu)):
-            self._write(key, None)
-            return Setting()
+        if has_more_vram or (has_more_ram and (limits.ram_bytes or not self._memory.has_gpu)):
+            self._file.put("pairs", key, None)
+            return Limits()
         self._at, self._times = entry.at, entry.times
-        return setting
+        return limits
 
     def _key(self) -> str:
         """All that memory depends on: both models' files, the options, the device."""
         device = torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else self._device.type
         options = replace(self._pair.options, target="", draft="", cache_dir="")
-        parts = (_state(self._pair.target), _state(self._pair.draft), device, repr(options))
+        files = self._pair.identity.by_files()
+        parts = (files["target"], files["draft"] if self._pair.draft else "", device, repr(options))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            document = json.loads(self._path.read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        known = isinstance(document, dict) and document.get("version") == VERSION
-        found = document.get("pairs") if known else None
-        return found if isinstance(found, dict) else {}
-
-    def _write(self, key: str, entry: dict[str, Any] | None) -> None:
-        kept = {name: value for name, value in self._read().items() if name != key}
-        if entry is not None:
-            kept = dict([*kept.items(), (key, entry)][-MOST_KEPT:])
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with replaced_atomically(self._path) as file:
-                file.write(json.dumps({"version": VERSION, "pairs": kept}, indent=1).encode())
-
-
-def _state(checkpoint: Checkpoint | None) -> str:
-    return source_fingerprint(checkpoint) if checkpoint else ""
 
 
 def _smaller(one: int, other: int) -> int:
@@ -174,7 +147,7 @@ def _smaller(one: int, other: int) -> int:
     return min(one, other) if one and other else one or other
 
 
-def _parsed(entry: dict[str, Any]) -> _Entry:
+def _parsed(entry: Mapping[str, Any]) -> _Entry:
     """What anybody may have written, checked; raises `KeyError`, `TypeError` or `ValueError`.
 
     What earlier versions wrote has no time: it is taken for old.
@@ -189,5 +162,5 @@ def _parsed(entry: dict[str, Any]) -> _Entry:
         raise ValueError("rounds and times are whole numbers")
     if type(at) not in (int, float):
         raise ValueError("a time is a number")
-    setting = Setting(vram_bytes, ram_bytes, nodes, min(patience, MOST_PATIENCE))
-    return _Entry(setting, Memory(ram_free, vram_free=vram_free), at, times)
+    limits = Limits(vram_bytes, ram_bytes, nodes, min(patience, MOST_PATIENCE))
+    return _Entry(limits, Memory(ram_free, vram_free=vram_free), at, times)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.loading import rates_file
-from engine.loading.rates_file import NAME, Experience, RatesFile
+from engine.loading import store
+from engine.loading.rates import NAME, LastAnswer, RatesFile
 from engine.weights.planning.machine import CPU_RATES
 from engine.weights.planning.pace import Pace
 
@@ -25,14 +25,14 @@ def test_rates_come_back_as_they_were_measured(tmp_path: Path) -> None:
 def test_machines_and_pairs_are_kept_side_by_side(tmp_path: Path) -> None:
     file = RatesFile(tmp_path)
     measured = file.remember("a", RATES)
-    file.remember_pair("a", Experience(3.5, 0.8))
-    file.remember_pair("b", Experience(7.0, 0.9))
+    file.remember_answer("a", LastAnswer(3.5, 0.8))
+    file.remember_answer("b", LastAnswer(7.0, 0.9))
     assert file.recall("a") == measured
-    assert (file.recall_pair("a"), file.recall_pair("b")) == (Experience(3.5, 0.8), Experience(7.0, 0.9))
+    assert (file.recall_answer("a"), file.recall_answer("b")) == (LastAnswer(3.5, 0.8), LastAnswer(7.0, 0.9))
 
 
 def test_the_oldest_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates_file, "MOST_KEPT", 2)
+    monkeypatch.setattr(store, "MOST_KEPT", 2)
     file = RatesFile(tmp_path)
     for key in ("a", "b", "a", "c"):
         file.remember(key, RATES)
@@ -40,7 +40,7 @@ def test_the_oldest_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"\xff\xfe", b'{"version": 2, "machines": {}}', b'{"version": 1, "machines": [1]}']
+    "content", [b"", b"{", b"[]", b"\xff\xfe", b'{"version": 0, "machines": {}}', b'{"version": 1, "machines": [1]}']
 )
 def test_a_damaged_or_foreign_file_is_empty_and_is_written_anew(content: bytes, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(content)
@@ -48,6 +48,15 @@ def test_a_damaged_or_foreign_file_is_empty_and_is_written_anew(content: bytes, 
     assert file.recall("a") is None
     file.remember("a", RATES)
     assert file.recall("a")
+
+
+def test_a_file_of_a_newer_version_is_empty_and_stays_as_it_is(tmp_path: Path) -> None:
+    newer = '{"version": 2, "machines": {}}'
+    (tmp_path / NAME).write_text(newer)
+    file = RatesFile(tmp_path)
+    assert file.remember("a", RATES).rates == RATES
+    assert file.recall("a") is None
+    assert (tmp_path / NAME).read_text() == newer
 
 
 @pytest.mark.parametrize(

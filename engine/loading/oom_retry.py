@@ -1,17 +1,19 @@
-"""Loads a pair with less and less of it in memory, a few times at most, when memory runs out."""
+"""Tries again with less when memory runs out: a load with less of the model in memory, a prefill in smaller passes."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError, OutOfMemory
-from engine.loading.good_settings import GoodSettings, Setting
 from engine.loading.loading import plan_target
+from engine.loading.memory_limits import Limits, MemoryLimits
+from engine.loading.out_of_memory import HINT, give_back_memory, out_of_memory_of
 from engine.loading.pair import Pair
-from engine.loading.shortage import HINT, give_back_memory, shortage_of
+from engine.model.context import Context
 from engine.protocol.messages import Event, Loading
 from engine.weights.planning.placement import Plan
 
@@ -21,12 +23,15 @@ CHOSEN_HINT = "The placement was chosen by hand and is not changed by itself: ch
 Result = TypeVar("Result")
 Attempt = Callable[[Plan], Generator[Event, None, Result]]
 
+FEWER = 4  # times fewer tokens in a pass of a prefill, after one that was too much
+HINT_OF_PASSES = "Choose a smaller tree or a shorter context, or load the model with less memory for its layers."
 
-def load_retreating(
+
+def load_with_retries(
     request: int,
     pair: Pair,
     device: torch.device,
-    good: GoodSettings,
+    good: MemoryLimits,
     cancellation: Cancellation,
     attempt: Attempt[Result],
 ) -> Generator[Event, None, Result]:
@@ -36,14 +41,14 @@ def load_retreating(
     behind their back: it is attempted once. Raises `OutOfMemory` when nothing smaller is left, and whatever else
     `attempt` raises, which must leave nothing behind then.
     """
-    setting = good.setting
-    if setting.words:
-        yield Loading(request, f"Memory ran out with this pair before: planning with {setting.words}", 0, 1)
+    limits = good.limits
+    if limits.words:
+        yield Loading(request, f"Memory ran out with this pair before: planning with {limits.words}", 0, 1)
     is_chosen = pair.options.force or pair.options.place != "auto"
     shortage: OutOfMemory | None = None
     for share in (1.0,) if is_chosen else (*SHARES_KEPT, 1.0):
         try:
-            options = setting.limit(pair.options)
+            options = limits.applied_to(pair.options)
             plan = yield from plan_target(request, pair.target, pair.draft, options, device, cancellation)
         except InputError:
             if shortage is None:
@@ -53,19 +58,19 @@ def load_retreating(
             yield Loading(request, f"Trying again: {plan.reason}", 0, 1)
         outcome = yield from _attempted(attempt(plan), CHOSEN_HINT if is_chosen else HINT)
         if not isinstance(outcome, OutOfMemory):
-            good.remember(setting)
+            good.remember(limits)
             return outcome
         give_back_memory()
-        shortage, lower = outcome, lowered(setting, plan, outcome.of_gpu, share)
+        shortage, lower = outcome, lowered_limits(limits, plan, outcome.of_gpu, share)
         if lower is None:
             break
-        setting = lower
+        limits = lower
         yield Loading(request, shortage.message, 0, 1)
     assert shortage
     raise shortage
 
 
-def lowered(setting: Setting, plan: Plan, of_gpu: bool, share: float) -> Setting | None:
+def lowered_limits(limits: Limits, plan: Plan, of_gpu: bool, share: float) -> Limits | None:
     """A limit under which at least a layer less than in `plan` stays in the memory that ran out.
 
     About `share` of what was resident there may stay; None if all of it may, or if none was.
@@ -81,8 +86,8 @@ def lowered(setting: Setting, plan: Plan, of_gpu: bool, share: float) -> Setting
         return None
     limit = max(1, total - max(int(resident * (1 - share)), *plan.layer_bytes))
     if of_gpu and not plan.room.shared:
-        return replace(setting, vram_bytes=limit)
-    return replace(setting, ram_bytes=limit)
+        return replace(limits, vram_bytes=limit)
+    return replace(limits, ram_bytes=limit)
 
 
 def _attempted(steps: Generator[Event, None, Result], hint: str) -> Generator[Event, None, Result | OutOfMemory]:
@@ -99,9 +104,56 @@ def _attempted(steps: Generator[Event, None, Result], hint: str) -> Generator[Ev
                 doing = f"'{event.stage}', step {min(event.done + 1, event.total)} of {event.total}"
             yield event
     except Exception as error:
-        shortage = shortage_of(error, doing, hint)
+        shortage = out_of_memory_of(error, doing, hint)
         if shortage is None:
             raise
     finally:
         steps.close()
     return shortage.with_traceback(None)
+
+
+class GuardedContext:
+    """Scores as its context does. Raises `OutOfMemory`, once the memory of the failed pass is free again."""
+
+    def __init__(self, context: Context, name: str) -> None:
+        """`name`: whose passes they are, for messages."""
+        self._context = context
+        self._name = name
+
+    @property
+    def length(self) -> int:
+        """Committed tokens."""
+        return self._context.length
+
+    def prefill(self, tokens: Sequence[int]) -> int:
+        """As `Context.prefill`. Smaller passes, where they were needed, stay for as long as the context."""
+        context = self._context
+        common = context.common(tokens)
+        rows = min(context.prefill_rows, len(tokens) - common)
+        try:
+            return self._run(lambda: context.prefill(tokens), rows)
+        except OutOfMemory:
+            if rows <= 1:
+                raise
+        context.prefill_rows = max(1, rows // FEWER)
+        self._run(lambda: context.prefill(tokens), context.prefill_rows)
+        return common
+
+    def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
+        """As `Context.score`."""
+        return self._run(lambda: self._context.score(tokens, parents, last), len(tokens))
+
+    def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
+        """As `Context.keep`."""
+        self._context.keep(nodes, rest)
+
+    def _run(self, run: Callable[[], Result], rows: int) -> Result:
+        try:
+            return run()
+        except Exception as error:
+            shortage = out_of_memory_of(error, f"a pass of {self._name} over {rows} tokens", HINT_OF_PASSES)
+            if shortage is None:
+                raise
+        shortage = shortage.with_traceback(None)  # only here, as the error still holds the memory of the pass above
+        give_back_memory()
+        raise shortage

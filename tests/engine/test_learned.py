@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from engine.cli.session import Session
-from engine.loading.learned import Learned
-from engine.loading.lessons import VERSION, Lessons, LessonsFiles
+from engine.loading.learned import VERSION, Learned, LearnedFiles, LearnedState
 from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
@@ -24,51 +23,51 @@ TIERS = ("device", "device", "ssd")
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> LessonsFiles:
-    return LessonsFiles(open_pair(LoadOptions(cache_dir=str(tmp_path))), TIERS, "cpu")
+def files(tmp_path: Path) -> LearnedFiles:
+    return LearnedFiles(open_pair(LoadOptions(cache_dir=str(tmp_path))), TIERS, "cpu")
 
 
 def streamed() -> Machine:
     return Machine(lambda rows: max(1.0, rows / 64), 0.003, 0.0001, 0.01)
 
 
-def taught(rounds: int = 40) -> Lessons:
+def taught(rounds: int = 40) -> LearnedState:
     """By a machine on which a pass over 64 rows takes no longer than one over a single row."""
     trial = Trial(streamed())
     trial.run(rounds)
-    lessons = Lessons(prospects=trial.prospects)
+    state = LearnedState(prospects=trial.prospects)
     chance = random.Random(1)
     for _ in range(30):
-        lessons.calibration.observe(np.log([[0.9, 0.05]]), [0 if chance.random() < 0.5 else None])
-    return lessons
+        state.calibration.observe(np.log([[0.9, 0.05]]), [0 if chance.random() < 0.5 else None])
+    return state
 
 
-def test_the_next_start_chooses_well_from_its_first_round(files: LessonsFiles) -> None:
-    lessons = taught()
-    files.remember(OPTIONS, lessons)
+def test_the_next_start_chooses_well_from_its_first_round(files: LearnedFiles) -> None:
+    state = taught()
+    files.remember(OPTIONS, state)
     found, why = files.recall(replace(OPTIONS, sampling=replace(OPTIONS.sampling, seed=99)))
     assert found
     assert not why
-    assert found.size == lessons.size
+    assert found.size == state.size
     trial = Trial(streamed(), found.prospects)
     assert trial.rate(trial.run(10)) > 0.9 * trial.machine.best_rate()
     cold = Trial(streamed(), Prospects())
     assert trial.rate(trial.results) > cold.rate(cold.run(10))
 
 
-def test_calibration_comes_back(files: LessonsFiles) -> None:
-    lessons = taught()
-    files.remember(OPTIONS, lessons)
+def test_calibration_comes_back(files: LearnedFiles) -> None:
+    state = taught()
+    files.remember(OPTIONS, state)
     found, _ = files.recall(OPTIONS)
     assert found
     asked = np.log([[0.9, 0.05]])
-    assert found.calibration.is_proven == lessons.calibration.is_proven
+    assert found.calibration.is_proven == state.calibration.is_proven
     np.testing.assert_allclose(
-        found.calibration.log_acceptance(asked), lessons.calibration.log_acceptance(asked), rtol=1e-3, atol=1e-3
+        found.calibration.log_acceptance(asked), state.calibration.log_acceptance(asked), rtol=1e-3, atol=1e-3
     )
 
 
-def test_a_machine_that_changed_overnight_is_learnt_again(files: LessonsFiles) -> None:
+def test_a_machine_that_changed_overnight_is_learnt_again(files: LearnedFiles) -> None:
     files.remember(OPTIONS, taught())
     found, _ = files.recall(OPTIONS)
     assert found
@@ -87,25 +86,25 @@ def test_a_machine_that_changed_overnight_is_learnt_again(files: LessonsFiles) -
         replace(OPTIONS, speculation=SpeculationOptions(depth=8)),
     ],
 )
-def test_other_settings_have_lessons_of_their_own(files: LessonsFiles, other: GenerateOptions) -> None:
+def test_other_settings_have_lessons_of_their_own(files: LearnedFiles, other: GenerateOptions) -> None:
     files.remember(OPTIONS, taught(5))
     assert files.recall(other) == (None, "")
 
 
-def test_method_and_budget_make_no_difference(files: LessonsFiles) -> None:
+def test_method_and_budget_make_no_difference(files: LearnedFiles) -> None:
     fixed = replace(OPTIONS, speculation=SpeculationOptions(method="specexec", budget=16))
     assert files.path(fixed) == files.path(OPTIONS)
 
 
-def test_another_place_is_another_file(files: LessonsFiles, tmp_path: Path) -> None:
+def test_another_place_is_another_file(files: LearnedFiles, tmp_path: Path) -> None:
     pair = open_pair(LoadOptions(cache_dir=str(tmp_path)))
-    assert LessonsFiles(pair, ("device",) * 3, "cpu").path(OPTIONS) != files.path(OPTIONS)
+    assert LearnedFiles(pair, ("device",) * 3, "cpu").path(OPTIONS) != files.path(OPTIONS)
     packed = open_pair(LoadOptions(cache_dir=str(tmp_path), weights="int8"))
-    assert LessonsFiles(packed, TIERS, "cpu").path(OPTIONS) != files.path(OPTIONS)
+    assert LearnedFiles(packed, TIERS, "cpu").path(OPTIONS) != files.path(OPTIONS)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"null", b"{}", b'"learnt"'])
-def test_a_file_that_holds_nothing_of_ours_is_one_sentence(files: LessonsFiles, content: bytes) -> None:
+def test_a_file_that_holds_nothing_of_ours_is_one_sentence(files: LearnedFiles, content: bytes) -> None:
     files.remember(OPTIONS, taught(5))
     files.path(OPTIONS).write_bytes(content)
     assert_ignored(files, "is damaged")
@@ -145,7 +144,7 @@ def broken(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:
     ],
 )
 def test_a_document_that_is_not_for_us_is_one_sentence(
-    files: LessonsFiles, change: Callable[[dict[str, Any]], None], words: str
+    files: LearnedFiles, change: Callable[[dict[str, Any]], None], words: str
 ) -> None:
     files.remember(OPTIONS, taught(5))
     document = json.loads(files.path(OPTIONS).read_bytes())
@@ -154,7 +153,7 @@ def test_a_document_that_is_not_for_us_is_one_sentence(
     assert_ignored(files, words)
 
 
-def assert_ignored(files: LessonsFiles, words: str) -> None:
+def assert_ignored(files: LearnedFiles, words: str) -> None:
     found, why = files.recall(OPTIONS)
     assert found is None
     assert words in why
@@ -162,14 +161,14 @@ def assert_ignored(files: LessonsFiles, words: str) -> None:
     assert why.endswith("It is learnt anew.")
 
 
-def test_a_newer_file_stays_as_it_is_and_a_damaged_one_is_replaced(files: LessonsFiles) -> None:
+def test_a_newer_file_stays_as_it_is_and_a_damaged_one_is_replaced(files: LearnedFiles) -> None:
     path = files.path(OPTIONS)
     path.parent.mkdir()
     for content, stays in (('{"version": 7}', True), ("{", False)):
-        fresh = LessonsFiles(open_pair(LoadOptions(cache_dir=str(path.parent.parent))), TIERS, "cpu")
+        fresh = LearnedFiles(open_pair(LoadOptions(cache_dir=str(path.parent.parent))), TIERS, "cpu")
         path.write_text(content)
         learned = Learned(files=fresh)
-        learned.lessons(OPTIONS).prospects.rounds += 1
+        learned.state(OPTIONS).prospects.rounds += 1
         assert learned.complaint
         learned.keep()
         assert (path.read_text() == content) is stays
@@ -179,16 +178,16 @@ def test_a_newer_file_stays_as_it_is_and_a_damaged_one_is_replaced(files: Lesson
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "learnt").write_text("a file where the folder should be")
-    files = LessonsFiles(open_pair(LoadOptions(cache_dir=str(tmp_path))), TIERS, "cpu")
+    files = LearnedFiles(open_pair(LoadOptions(cache_dir=str(tmp_path))), TIERS, "cpu")
     files.remember(OPTIONS, taught(5))
     found, why = files.recall(OPTIONS)
     assert found is None
     assert "cannot be read" in why
 
 
-def test_how_long_passes_take_is_shared_by_all_ways_of_sampling(files: LessonsFiles) -> None:
+def test_how_long_passes_take_is_shared_by_all_ways_of_sampling(files: LearnedFiles) -> None:
     learned = Learned(files=files)
-    warm, greedy = learned.lessons(OPTIONS), learned.lessons(GenerateOptions())
+    warm, greedy = learned.state(OPTIONS), learned.state(GenerateOptions())
     assert warm is not greedy
     assert warm.prospects.passes is greedy.prospects.passes
 

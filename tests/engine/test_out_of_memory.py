@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.errors import Cancelled, InputError, OutOfMemory
-from engine.loading.shortage import give_back_memory, shortage_of
+from engine.loading.out_of_memory import give_back_memory, out_of_memory_of
 from engine.process import _failed
 
 CUDA = (
@@ -38,7 +38,7 @@ def allocator_error() -> BaseException:
     ],
 )
 def test_all_that_says_so_is_recognised(error: Exception, of_gpu: bool, asked: int) -> None:
-    found = shortage_of(error, "a pass over 65 tokens")
+    found = out_of_memory_of(error, "a pass over 65 tokens")
     assert found
     assert (found.of_gpu, found.asked_bytes) == (of_gpu, asked)
     assert found.message.startswith("Memory ran out during a pass over 65 tokens: ")
@@ -48,7 +48,7 @@ def test_all_that_says_so_is_recognised(error: Exception, of_gpu: bool, asked: i
 
 
 def test_the_hosts_own_allocator_is_understood_to_the_byte() -> None:
-    found = shortage_of(allocator_error(), "loading")
+    found = out_of_memory_of(allocator_error(), "loading")
     assert found
     assert found.asked_bytes == 1 << 60
     assert "1073741824.0 GiB of RAM were asked for" in found.message
@@ -65,12 +65,12 @@ def test_the_hosts_own_allocator_is_understood_to_the_byte() -> None:
     ],
 )
 def test_nothing_else_is(error: Exception) -> None:
-    assert shortage_of(error, "loading") is None
+    assert out_of_memory_of(error, "loading") is None
 
 
 def test_what_is_in_words_already_stays_as_it_is() -> None:
     found = OutOfMemory("Memory ran out during a pass.")
-    assert shortage_of(found, "something else") is found
+    assert out_of_memory_of(found, "something else") is found
 
 
 def test_the_application_reads_the_words_and_the_log_the_allocators_own(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,7 +102,7 @@ def test_cycles_are_given_back() -> None:
 def test_a_gpu_that_is_asked_for_too_much_says_how_much_was_free() -> None:
     with pytest.raises(torch.OutOfMemoryError) as raised:
         torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
-    found = shortage_of(raised.value, "loading")
+    found = out_of_memory_of(raised.value, "loading")
     assert found
     assert (found.of_gpu, found.asked_bytes) == (True, 1 << 50)
     assert "GiB of GPU memory and " in found.message

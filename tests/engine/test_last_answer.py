@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from engine.cancellation import Cancellation
-from engine.loading.experience import LEAST_PASSES, recall_answer, remember_answer
 from engine.loading.loading import plan_target
 from engine.loading.pair import Pair, open_pair
+from engine.loading.rates import LEAST_PASSES, recall_answer, remember_answer
 from engine.model.device import choose_device
 from engine.protocol.messages import Seconds, Statistics
 from engine.protocol.options import LoadOptions, SpeculationOptions
@@ -36,7 +36,7 @@ def planned(pair: Pair, **changes: int) -> Plan:
 def test_the_last_answer_is_expected_of_the_next_one(pair: Pair) -> None:
     assert planned(pair).forecast.tokens_per_pass == 5.3
     remember_answer(pair, EIGHT, ANSWER)
-    found = recall_answer(pair, pair.options, 8)
+    found = recall_answer(pair.identity, 8)
     assert found
     assert (found.tokens_per_pass, found.seconds_per_pass) == (3.3, 0.25)
     assert planned(pair).forecast.tokens_per_pass == 3.3
@@ -46,26 +46,26 @@ def test_the_last_answer_is_expected_of_the_next_one(pair: Pair) -> None:
 @pytest.mark.parametrize("changes", [{"passes": LEAST_PASSES - 1}, {"drafted_nodes": 0}])
 def test_an_answer_that_says_little_is_not_kept(changes: dict[str, int], pair: Pair) -> None:
     remember_answer(pair, EIGHT, replace(ANSWER, **changes))  # type: ignore[arg-type]
-    assert recall_answer(pair, pair.options, 8) is None
+    assert recall_answer(pair.identity, 8) is None
 
 
 def test_a_target_that_drafts_for_itself_is_another_pair_than_one_without_a_draft(tmp_path: Path) -> None:
     own, alone = (open_pair(LoadOptions(draft=draft, cache_dir=str(tmp_path))) for draft in ("self", "none"))
     remember_answer(own, EIGHT, ANSWER)
-    assert recall_answer(own, own.options, 8)
-    assert recall_answer(alone, alone.options, 8) is None
+    assert recall_answer(own.identity, 8)
+    assert recall_answer(alone.identity, 8) is None
 
 
 def test_without_a_draft_there_is_nothing_to_keep(pair: Pair) -> None:
     alone = replace(pair, draft=None)
     remember_answer(alone, EIGHT, ANSWER)
-    assert recall_answer(alone, pair.options, 8) is None
+    assert recall_answer(alone.identity, 8) is None
 
 
 def test_another_method_s_answer_is_not_expected_of_the_planned_one(pair: Pair) -> None:
     remember_answer(pair, EIGHT, ANSWER)
     for method in ("chain", "specinfer", "sequoia", "lookup"):
         remember_answer(pair, SpeculationOptions(method, 8), replace(ANSWER, method=method, new_tokens=20))
-    found = recall_answer(pair, pair.options, 8)
+    found = recall_answer(pair.identity, 8)
     assert found
     assert found.tokens_per_pass == 3.3

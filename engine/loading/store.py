@@ -1,0 +1,122 @@
+"""The one store of all that is learned: versioned JSON files in the cache folder, all under the same rule.
+
+A file is replaced whole or not at all. One that is damaged, foreign or of an older version counts as empty, and the
+next write replaces it; one of a newer version counts as empty too, and stays as it is.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import platformdirs
+
+from engine.files import replaced_atomically
+from engine.protocol.options import LoadOptions
+
+LARGEST_BYTES = 1 << 20  # of a file that is read; the largest of ours has some 100,000
+MOST_KEPT = 64  # entries of a section; the oldest go first
+
+Found = TypeVar("Found")
+
+
+class UnusableError(Exception):
+    """A file that counts as empty; the words follow its path in a sentence."""
+
+
+class OlderError(UnusableError):
+    """A file of an older version."""
+
+
+class NewerError(UnusableError):
+    """A file of a newer version, which stays as it is."""
+
+
+def cache_root(options: LoadOptions) -> Path:
+    """Where everything is kept that could be made again."""
+    return Path(options.cache_dir or platformdirs.user_cache_dir("coppice"))
+
+
+def cache_folder(options: LoadOptions) -> Path:
+    """Where prepared models are kept."""
+    return cache_root(options) / "prepared"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFile:
+    """One JSON object in the cache folder, and the version in which it is read and written."""
+
+    path: Path
+    version: int
+
+    def read(self) -> dict[str, Any] | None:
+        """The object; None where there is no file.
+
+        Raises `UnusableError` for a file that counts as empty, and `OSError` for one that cannot be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                content = file.read(LARGEST_BYTES)
+        except FileNotFoundError:
+            return None
+        try:
+            document: dict[str, Any] = json.loads(content)
+            version = document["version"]
+            is_newer = version > self.version
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise UnusableError("is damaged") from error
+        if is_newer:
+            raise NewerError("was written by a newer version, and stays as it is")
+        if version != self.version:
+            raise OlderError("was written by an older version")
+        return document
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        """Replace the file, unless it is of a newer version. Raises `OSError` if the folder cannot be written."""
+        if self._is_newer():
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with replaced_atomically(self.path) as file:
+            file.write(json.dumps({"version": self.version, **document}, indent=1).encode())
+
+    def entry(self, section: str, key: str, parse: Callable[[Mapping[str, Any]], Found]) -> Found | None:
+        """What `parse` makes of an entry of a section; None if it is missing or cannot be used.
+
+        `parse` raises `KeyError`, `TypeError` or `ValueError` for what it cannot use: anybody may have written it.
+        """
+        value = self._sections().get(section, {}).get(key)
+        try:
+            return parse(value) if isinstance(value, dict) else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def put(self, section: str, key: str, value: Mapping[str, Any] | None) -> None:
+        """Make this the newest entry of a section, or remove the entry (None); the other sections stay.
+
+        A folder that cannot be written means learning it again next time.
+        """
+        sections = self._sections()
+        entries = {name: kept for name, kept in sections.get(section, {}).items() if name != key}
+        if value is not None:
+            entries[key] = value
+        with suppress(OSError):
+            self.write({**sections, section: dict(list(entries.items())[-MOST_KEPT:])})
+
+    def _sections(self) -> dict[str, dict[str, Any]]:
+        """The parts of the file that hold entries by key; none if the file cannot be used."""
+        try:
+            document = self.read() or {}
+        except (OSError, UnusableError):
+            return {}
+        return {name: entries for name, entries in document.items() if isinstance(entries, dict)}
+
+    def _is_newer(self) -> bool:
+        try:
+            self.read()
+        except NewerError:
+            return True
+        except (OSError, UnusableError):
+            pass
+        return False

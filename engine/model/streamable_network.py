@@ -1,0 +1,89 @@
+"""Networks made from a checkpoint: without their layers' weights, with all of them, or sharing those of another one."""
+
+from collections.abc import Collection, Generator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from engine.errors import ModelError
+from engine.model.architecture import open_architecture
+from engine.model.checkpoint import Checkpoint
+from engine.model.layer_converter import LayerConverter, open_layer_converter
+from engine.model.network import Network, find_layers, wrap
+from engine.model.rope import find_rope
+from engine.model.weight_loader import WeightLoader
+
+
+@dataclass(frozen=True, slots=True)
+class StreamableNetwork:
+    """A network with everything but its layers' weights, which are on meta; `converter` makes them one at a time."""
+
+    network: Network
+    converter: LayerConverter
+
+
+def build_streamable(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> StreamableNetwork:
+    """Load embeddings, final norm and head onto `device`, and leave the decoder layers on meta.
+
+    Raises `ModelError` for what cannot be used.
+    """
+    converter = open_layer_converter(checkpoint, dtype)
+    architecture = converter.architecture
+    model = architecture.build_on_meta(dtype)
+    loader = WeightLoader(model, dtype)
+    loader.rebuild_buffers(device)
+    loader.finish(loader.load(converter.outside(), device))
+    model.eval().requires_grad_(False)
+    layers = find_layers(model)
+    inside = {id(tensor) for tensor in layers.state_dict(keep_vars=True).values()}
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if tensor.is_meta and id(tensor) not in inside:
+            raise ModelError(f"'{checkpoint.name}' lacks the weights {name}.", "Download the model again.")
+    return StreamableNetwork(wrap(model, architecture.attention, checkpoint.name), converter)
+
+
+def load_layerwise(
+    checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device
+) -> Generator[tuple[int, int], None, Network]:
+    """Load every weight of the checkpoint onto `device` as numbers of `dtype`, however the checkpoint stores them.
+
+    The same network as transformers makes. Yields how many layers are there, of how many; raises `ModelError` for
+    what cannot be used.
+    """
+    streamable = build_streamable(checkpoint, dtype, device)
+    layers = streamable.network.layers
+    for index, layer in enumerate(layers):
+        layer.load_state_dict(
+            {name: weight.to(device) for name, weight in streamable.converter.weights(index)}, assign=True
+        )
+        yield index + 1, len(layers)
+    return streamable.network
+
+
+def build_self_draft_network(network: Network, checkpoint: Checkpoint, own: Collection[int]) -> Network:
+    """A twin of `network`, made from `checkpoint`, whose layers `own` are on meta, for somebody to bring their weights.
+
+    Embeddings, norms, head and all other layers are the network's own, and no second copy of them; hooks on shared
+    layers run for both. Raises `ModelError` as `open_architecture` does.
+    """
+    model = open_architecture(checkpoint).build_on_meta(network.dtype)
+    layers = find_layers(model)
+    for index in range(len(layers)):
+        if index not in own:
+            layers[index] = network.layers[index]
+    stored = {id(module) for index in own for module in layers[index].modules()}
+    for name, module in model.named_modules():
+        original = network.model.get_submodule(name)
+        if module is not original:
+            _share(original, module, weights=id(module) not in stored)
+    return replace(network, model=model, layers=layers, rope=find_rope(model, checkpoint.name))
+
+
+def _share(original: nn.Module, module: nn.Module, weights: bool) -> None:
+    """Buffers that no checkpoint holds are always shared, parameters and other buffers with the `weights`."""
+    for leaf, buffer in original._buffers.items():
+        if weights or leaf in original._non_persistent_buffers_set:
+            module._buffers[leaf] = buffer
+    if weights:
+        module._parameters.update(original._parameters)
