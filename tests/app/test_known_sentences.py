@@ -1,9 +1,5 @@
 """Sentences that come without a translation: recognised, put together anew, and still those that are written."""
 
-import ast
-import re
-from collections.abc import Iterator
-from pathlib import Path
 from string import Formatter
 
 import pytest
@@ -11,28 +7,14 @@ import pytest
 from app.engine.state import EngineState, Phase
 from app.hub.failures import RefusalError
 from app.hub.responses import failure
-from app.i18n.engine_sentences import WRITTEN
-from app.i18n.failure_sentences import FAILURE_SENTENCES
-from app.i18n.known_sentences import SENTENCES, translated
-from app.i18n.model_sentences import WRITTEN_OF_MODELS
+from app.i18n.known_sentences import SENTENCES
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
-from app.system.paths import ROOT
 
 NOTE = (
     "A tree does not pay here: the best, 3 nodes, 1 level deep (specexec), would give 1.5 tokens in 2.1 times the time"
 )
 NOTE += " of one; so one token per pass."
-
-
-WITHOUT_A_WINDOW = ["app/downloads", "app/runtime", "app/library/hub", "app/lifecycle", "app/system/hostile_json.py"]
-ON_A_TERMINAL = (
-    "engine/cli/",
-    "engine/speculation/trees/acceptance_vector.py",
-    "engine/speculation/trees/tree_programme.py",
-)
-# What these are put together to is known, or they are for those who start the engine by hand.
-PIECES = {"'{}' {} {}{}.", "Give {}.", "{} Sequoia learns it while it writes.", "{}{} promise {}.", "{} Trees {}."}
-BY_HAND = {"error: engine.process is started by the application.", "Use `coppice-engine` on a terminal."}
 
 
 @pytest.mark.usefixtures("german")
@@ -106,55 +88,6 @@ def test_a_stage_and_a_refusal_are_shown_in_german() -> None:
 @pytest.mark.parametrize("said", ["Loading big", NOTE, "The hub is overloaded (429), 5 times in a row.", "x" * 5000])
 def test_english_stays_as_it_was_said(said: str) -> None:
     assert translated(said) == said
-
-
-def _written(folder: Path) -> Iterator[str]:
-    """Every text of a file or below a folder, `{}` for what is filled in."""
-    for file in [folder] if folder.is_file() else folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.JoinedStr):
-                yield "".join(str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
-
-
-@pytest.mark.parametrize(
-    ("sentences", "folders"),
-    [(WRITTEN + WRITTEN_OF_MODELS, ["engine"]), (FAILURE_SENTENCES, WITHOUT_A_WINDOW)],
-)
-def test_every_sentence_is_still_written_somewhere(sentences: tuple[str, ...], folders: list[str]) -> None:
-    there = "\n".join(words for folder in folders for words in _written(ROOT / folder))
-    assert [each for each in sentences if re.sub(r"\{\w+\}", "{}", each).rstrip(".") not in there] == []
-
-
-def _said(file: Path) -> Iterator[str]:
-    """Every text of a file that is no docstring and not put through `tr` or `mark` where it stands."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    elsewhere = {each.value for each in ast.walk(tree) if isinstance(each, ast.Expr)}
-    elsewhere |= {part for each in ast.walk(tree) if isinstance(each, ast.JoinedStr) for part in each.values}
-    for each in ast.walk(tree):
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id in ("tr", "mark"):
-            elsewhere |= set(each.args)
-    for each in set(ast.walk(tree)) - elsewhere:
-        if isinstance(each, ast.JoinedStr):
-            parts = each.values
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
-        elif isinstance(each, ast.Constant) and isinstance(each.value, str):
-            yield each.value
-
-
-@pytest.mark.usefixtures("german")
-@pytest.mark.parametrize("folder", ["engine", *WITHOUT_A_WINDOW])
-def test_every_sentence_that_can_reach_the_window_is_known(folder: str) -> None:
-    """A new one stands in English in a German window as long as it is in none of the lists."""
-    known = {re.sub(r"\{\w+\}", "{}", each) for each in SENTENCES}
-    files = [
-        each for each in (ROOT / folder).rglob("*.py") if not str(each.relative_to(ROOT)).startswith(ON_A_TERMINAL)
-    ]
-    texts = {text for file in files for text in _said(file) if text.endswith(".") and " " in text}
-    sentences = {part for text in texts for part in re.split("(?<=[.?]) ", text)} - PIECES - BY_HAND
-    unknown = sentences - known
-    assert sorted(each for each in unknown if translated(each.replace("{}", "x")) == each.replace("{}", "x")) == []
 
 
 @pytest.mark.usefixtures("german")

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from app.hub.connection import Connection, read_whole
 from app.hub.failures import Passing, UnsuitableError
-from app.i18n.known_sentences import translated
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.system import json_text as json
 from engine.errors import CoppiceError
