@@ -8,9 +8,10 @@ from torch import Tensor
 from engine.errors import OutOfMemory
 from engine.loading.shortage import give_back_memory, shortage_of
 from engine.model.context import Context
+from engine.protocol.sentences import say
 
 FEWER = 4  # times fewer tokens in a pass of a prefill, after one that was too much
-HINT = "Choose a smaller tree or a shorter context, or load the model with less memory for its layers."
+HINT = say("Choose a smaller tree or a shorter context, or load the model with less memory for its layers.")
 
 Result = TypeVar("Result")
 
@@ -54,7 +55,9 @@ class GuardedContext:
         try:
             return run()
         except Exception as error:
-            shortage = shortage_of(error, f"a pass of {self._name} over {rows} tokens", HINT)
+            shortage = shortage_of(
+                error, say("a pass of {model} over {rows} tokens", model=self._name, rows=rows), HINT
+            )
             if shortage is None:
                 raise
         shortage = shortage.with_traceback(None)  # only here, as the error still holds the memory of the pass above

@@ -14,6 +14,7 @@ from engine.loading.loading import cache_root
 from engine.loading.pair import Pair
 from engine.loading.pair_measurement import names_of, placement_of
 from engine.protocol.options import GenerateOptions
+from engine.protocol.sentences import joined, reason_of, say
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.speculation.methods.calibration import Calibration
 from engine.speculation.tuning.prospect import Prospects
@@ -21,7 +22,7 @@ from engine.weights.store.atomic_file import replaced_atomically
 
 VERSION = 4
 LARGEST_FILE = 1 << 20  # bytes; one of ours has some 20,000
-ANEW = "It is learnt anew."
+ANEW = say("It is learnt anew.")
 
 
 @dataclass(slots=True)
@@ -85,24 +86,28 @@ class LessonsFiles:
         except FileNotFoundError:
             return None, ""
         except OSError as error:
-            return None, f"What this pair taught before cannot be read: {path}: {error.strerror}. {ANEW}"
+            why = say(
+                "What this pair taught before cannot be read: {file}: {reason}.", file=path, reason=reason_of(error)
+            )
+            return None, joined((why, ANEW))
         try:
             return self._parsed(json.loads(content), options, path), ""
         except _RefusedError as refused:
-            return None, f"What this pair taught before is not used: {path} {refused}. {ANEW}"
+            why = say("What this pair taught before is not used: {file} {reason}.", file=path, reason=refused.args[0])
+            return None, joined((why, ANEW))
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-            return None, f"What this pair taught before is not used: {path} is damaged. {ANEW}"
+            return None, joined((say("What this pair taught before is not used: {file} is damaged.", file=path), ANEW))
 
     def _parsed(self, document: Any, options: GenerateOptions, path: Path) -> Lessons:
         if document["version"] > VERSION:
             self._refused.add(path)
-            raise _RefusedError("was written by a newer version, and stays as it is")
+            raise _RefusedError(say("was written by a newer version, and stays as it is"))
         if document["version"] != VERSION:
-            raise _RefusedError("was written by an older version")
+            raise _RefusedError(say("was written by an older version"))
         if {**self._identity, "settings": settings_of(options)} != {
             name: document[name] for name in (*self._identity, "settings")
         }:
-            raise _RefusedError("is about another pair, place or way of sampling")
+            raise _RefusedError(say("is about another pair, place or way of sampling"))
         learnt = document["learnt"]
         return Lessons(
             Calibration.restored(learnt["calibration"]),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
+from engine.protocol.sentences import say
 from engine.text.tokenizer import Tokenizer
 
 
@@ -36,7 +37,11 @@ def open_pair(options: LoadOptions) -> Pair:
     draft = open_checkpoint(draft_source, role="draft")
     if not Tokenizer.open(draft.folder).same_as(tokenizer):
         raise ModelError(
-            f"The draft '{draft.name}' has another tokenizer than the target '{target.name}'.",
-            "Choose a draft of the same family, or no draft.",
+            say(
+                "The draft '{draft}' has another tokenizer than the target '{target}'.",
+                draft=draft.name,
+                target=target.name,
+            ),
+            say("Choose a draft of the same family, or no draft."),
         )
     return Pair(options, target, draft, tokenizer)

@@ -14,12 +14,14 @@ from engine.loading.loading import cache_root
 from engine.loading.pair import Pair
 from engine.loading.preparation import source_fingerprint
 from engine.protocol.options import NO_DRAFT, SELF_DRAFT, SamplingOptions
+from engine.protocol.sentences import joined, reason_of, say
 from engine.speculation.trees.acceptance_vector import AcceptanceVector, checked
 from engine.speculation.tuning.tree_size import PassTimes
 from engine.weights.store.atomic_file import replaced_atomically
 
 VERSION = 1
-AGAIN = "Measure it with `bench --calibrate`."
+AGAIN = say("Measure it with `bench --calibrate`.")
+NEVER_MEASURED = say("The acceptance of this pair was never measured with these settings.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class PairMeasurements:
     def __init__(self, pair: Pair, tiers: Sequence[str], device: str) -> None:
         """`tiers`: where each layer of the target is now. Raises `InputError` for a pair without a draft."""
         if pair.draft is None and not pair.drafts_itself:
-            raise InputError("Without a draft model there is nothing to measure.", "Choose a draft.")
+            raise InputError(say("Without a draft model there is nothing to measure."), say("Choose a draft."))
         self.placement = placement_of(tiers, device)
         self._folder = cache_root(pair.options) / "acceptance"
         self._pair = names_of(pair)
@@ -60,28 +62,32 @@ class PairMeasurements:
         """What was measured under these settings, and why there is nothing if there is nothing."""
         path = self.path(sampling)
         if not path.exists():
-            return None, f"The acceptance of this pair was never measured with these settings. {AGAIN}"
+            return None, joined((NEVER_MEASURED, AGAIN))
         try:
             return self.read(path), ""
         except InputError as error:
-            return None, str(error)
+            return None, joined((error.message, error.hint))
 
     def read(self, path: Path) -> PairMeasurement:
         """A file that somebody named. Raises `InputError` if it is none of this pair's."""
         try:
             document = json.loads(path.read_bytes())
         except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from error
+            raise InputError(
+                say("{file} cannot be read: {reason}.", file=path, reason=reason_of(error)), say("Check the path.")
+            ) from error
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} is damaged: it is not valid JSON.", AGAIN) from error
+            raise InputError(say("{file} is damaged: it is not valid JSON.", file=path), AGAIN) from error
         if not isinstance(document, dict) or document.get("version") != VERSION or not document.get("acceptance"):
-            raise InputError(f"{path} holds no measured acceptance.", AGAIN)
+            raise InputError(say("{file} holds no measured acceptance.", file=path), AGAIN)
         if any(document.get(name) != value for name, value in self._pair.items()):
-            raise InputError(f"{path} was measured with another pair, or before its files changed.", AGAIN)
+            raise InputError(
+                say("{file} was measured with another pair, or before its files changed.", file=path), AGAIN
+            )
         try:
             return _parsed(document)
         except (InputError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path} is damaged: what it holds are no measurements.", AGAIN) from error
+            raise InputError(say("{file} is damaged: what it holds are no measurements.", file=path), AGAIN) from error
 
 
 def names_of(pair: Pair) -> dict[str, str]:

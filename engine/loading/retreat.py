@@ -13,10 +13,11 @@ from engine.loading.loading import plan_target
 from engine.loading.pair import Pair
 from engine.loading.shortage import HINT, give_back_memory, shortage_of
 from engine.protocol.messages import Event, Loading
+from engine.protocol.sentences import say
 from engine.weights.planning.placement import Plan
 
 SHARES_KEPT = (7 / 8, 3 / 4, 1 / 2)  # of what was resident in the attempt before; one retry each
-CHOSEN_HINT = "The placement was chosen by hand and is not changed by itself: choose place 'auto', without force."
+CHOSEN_HINT = say("The placement was chosen by hand and is not changed by itself: choose place 'auto', without force.")
 
 Result = TypeVar("Result")
 Attempt = Callable[[Plan], Generator[Event, None, Result]]
@@ -38,7 +39,9 @@ def load_retreating(
     """
     setting = good.setting
     if setting.words:
-        yield Loading(request, f"Memory ran out with this pair before: planning with {setting.words}", 0, 1)
+        yield Loading(
+            request, say("Memory ran out with this pair before: planning with {limits}", limits=setting.words), 0, 1
+        )
     is_chosen = pair.options.force or pair.options.place != "auto"
     shortage: OutOfMemory | None = None
     for share in (1.0,) if is_chosen else (*SHARES_KEPT, 1.0):
@@ -50,7 +53,7 @@ def load_retreating(
                 raise
             break  # not even the smallest placement fits into less
         if shortage:
-            yield Loading(request, f"Trying again: {plan.reason}", 0, 1)
+            yield Loading(request, say("Trying again: {reason}", reason=plan.reason), 0, 1)
         outcome = yield from _attempted(attempt(plan), CHOSEN_HINT if is_chosen else HINT)
         if not isinstance(outcome, OutOfMemory):
             good.remember(setting)
@@ -87,7 +90,7 @@ def lowered(setting: Setting, plan: Plan, of_gpu: bool, share: float) -> Setting
 
 def _attempted(steps: Generator[Event, None, Result], hint: str) -> Generator[Event, None, Result | OutOfMemory]:
     """The result, or how memory ran out; by then nothing holds on to what the attempt had built up."""
-    doing = "loading"
+    doing = say("loading")
     try:
         while True:
             try:
@@ -96,7 +99,12 @@ def _attempted(steps: Generator[Event, None, Result], hint: str) -> Generator[Ev
                 result: Result = end.value
                 return result
             if isinstance(event, Loading):
-                doing = f"'{event.stage}', step {min(event.done + 1, event.total)} of {event.total}"
+                doing = say(
+                    "'{stage}', step {done} of {count}",
+                    stage=event.stage,
+                    done=min(event.done + 1, event.total),
+                    count=event.total,
+                )
             yield event
     except Exception as error:
         shortage = shortage_of(error, doing, hint)

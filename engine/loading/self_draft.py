@@ -12,6 +12,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.twin import build_twin
 from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions
+from engine.protocol.sentences import say
 from engine.weights.codecs.quantise import codec_named
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.streaming.lane import CudaLane
@@ -42,7 +43,7 @@ def load_copies(
     try:
         for done, _ in enumerate(stream.load(), start=1):
             cancellation.check()
-            yield Loading(request, f"Copying {checkpoint.name} in 4 bits", done, len(own))
+            yield Loading(request, say("Copying {name} in 4 bits", name=checkpoint.name), done, len(own))
     except BaseException:
         stream.close()
         raise

@@ -11,6 +11,7 @@ from engine.model.model_folder import ModelFolder
 from engine.model.safetensors_header import TensorInfo
 from engine.model.source import ModelRole, find_folder
 from engine.model.weight_files import read_weight_files
+from engine.protocol.sentences import say
 
 CONFIG = "config.json"
 MAX_CONFIG_BYTES = 4 << 20  # parsed, that may be forty times as much
@@ -77,10 +78,15 @@ def open_checkpoint(source: str, *, role: ModelRole = "target") -> Checkpoint:
 def read_config(folder: ModelFolder) -> dict[str, object]:
     """The parsed config.json of a model folder; raises `ModelError` if it is missing or names no model_type."""
     if not folder.has(CONFIG):
-        raise ModelError(f"{folder.path} holds no {CONFIG}.", "Give the folder of a model in the transformers format.")
+        raise ModelError(
+            say("{folder} holds no {file}.", folder=folder.path, file=CONFIG),
+            say("Give the folder of a model in the transformers format."),
+        )
     path = folder.file(CONFIG)
     config = read_json_object(path, MAX_CONFIG_BYTES)
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or not model_type:
-        raise ModelError(f"{path} names no model_type.", "Give the folder of a model in the transformers format.")
+        raise ModelError(
+            say("{file} names no model_type.", file=path), say("Give the folder of a model in the transformers format.")
+        )
     return config

@@ -12,12 +12,13 @@ from engine.model.checkpoint import Checkpoint, read_config
 from engine.model.json_file import read_json_object
 from engine.model.model_folder import ModelFolder
 from engine.model.weight_files import read_weight_files
+from engine.protocol.sentences import say
 
 FACTS = "facts.json"
 KIND, FORMAT = "coppice model facts", 1
 MAX_FACTS_BYTES = 4 << 20
 
-FETCH_AGAIN = "Fetch the model's facts again."
+FETCH_AGAIN = say("Fetch the model's facts again.")
 
 
 def holds_facts(folder: Path) -> bool:
@@ -29,10 +30,10 @@ def open_facts(folder: Path) -> Checkpoint:
     """The checkpoint as its facts describe it: it can be planned for, but not loaded. Raises `ModelError`."""
     facts = read_json_object(folder / FACTS, MAX_FACTS_BYTES)
     if facts.get("kind") != KIND or facts.get("format") != FORMAT:
-        raise ModelError(f"{folder} holds no facts of this version of Coppice.", FETCH_AGAIN)
+        raise ModelError(say("{folder} holds no facts of this version of Coppice.", folder=folder), FETCH_AGAIN)
     name, sizes = facts.get("name"), facts.get("sizes")
     if not isinstance(name, str) or not isinstance(sizes, dict):
-        raise ModelError(f"{folder / FACTS} is damaged.", FETCH_AGAIN)
+        raise ModelError(say("{file} is damaged.", file=folder / FACTS), FETCH_AGAIN)
     model_folder = ModelFolder(folder)
     config = read_config(model_folder)
     weights = read_weight_files(

@@ -4,6 +4,7 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.model.masks import FULL, SLIDING
+from engine.protocol.sentences import say
 
 # Families whose tree pass was compared, in the tests, with every root-to-node path alone. Others are probed at load.
 VERIFIED = frozenset(
@@ -22,7 +23,7 @@ def layer_windows(config: Any, name: str) -> tuple[int | None, ...]:
     if kinds is None:
         return (window,) * int(text.num_hidden_layers)
     if unknown := sorted(set(kinds) - {FULL, SLIDING}):
-        raise _refusal(name, f"it has {', '.join(kind.replace('_', ' ') for kind in unknown)} layers")
+        raise _refusal(name, say("it has {kinds} layers", kinds=", ".join(kind.replace("_", " ") for kind in unknown)))
     return tuple(window if kind == SLIDING else None for kind in kinds)
 
 
@@ -39,16 +40,16 @@ def require_tree(config: Any, model_class: Any, name: str) -> None:
     """Raise `ModelError` if the model is of a kind whose memory of the past cannot branch."""
     text = config.get_text_config(decoder=True)
     if getattr(config, "is_encoder_decoder", False):
-        raise _refusal(name, "it is an encoder-decoder model")
+        raise _refusal(name, say("it is an encoder-decoder model"))
     if getattr(model_class, "_is_stateful", False):
-        raise _refusal(name, "it keeps a recurrent state, which cannot branch")
+        raise _refusal(name, say("it keeps a recurrent state, which cannot branch"))
     if getattr(text, "num_kv_shared_layers", 0):
-        raise _refusal(name, "its layers share their key/value cache")
+        raise _refusal(name, say("its layers share their key/value cache"))
     layer_windows(config, name)
 
 
 def _refusal(name: str, reason: str) -> ModelError:
     return ModelError(
-        f"'{name}' cannot hold a token tree: {reason}.",
-        "Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss.",
+        say("'{name}' cannot hold a token tree: {reason}.", name=name, reason=reason),
+        say("Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss."),
     )

@@ -23,6 +23,7 @@ from transformers.quantizers.quantizer_mxfp4 import Mxfp4HfQuantizer
 from engine.errors import ModelError
 from engine.model.architecture import CONFIG_FAULTS, UNPACK_MXFP4, unloadable
 from engine.model.lazy_tensor import LazyTensor
+from engine.protocol.sentences import say
 
 MOST_BUFFER_BYTES = 64 << 20  # frequencies take kilobytes; some families keep tables of sines
 
@@ -84,8 +85,11 @@ class WeightLoader:
         if info.conversion_errors:
             name = min(info.conversion_errors)
             raise ModelError(
-                f"The weights for {name} cannot be converted to the shape that transformers gives them.",
-                "Download the model again, or choose another one.",
+                say(
+                    "The weights for {tensor} cannot be converted to the shape that transformers gives them.",
+                    tensor=name,
+                ),
+                say("Download the model again, or choose another one."),
             )
         return LoadReport(info.missing_keys, info.unexpected_keys, {name for name, *_ in info.mismatched_keys})
 
@@ -104,9 +108,12 @@ class WeightLoader:
         nbytes = sum(module._buffers[name].nbytes for module in self.model.modules() for name in _unstored(module))
         if nbytes > MOST_BUFFER_BYTES:
             raise ModelError(
-                f"The config.json asks for {nbytes >> 20} MB of buffers, where models have less than "
-                f"{MOST_BUFFER_BYTES >> 20} MB.",
-                "The file is damaged or made to do harm: get the model again from where it was published.",
+                say(
+                    "The config.json asks for {size} MB of buffers, where models have less than {limit} MB.",
+                    size=nbytes >> 20,
+                    limit=MOST_BUFFER_BYTES >> 20,
+                ),
+                say("The file is damaged or made to do harm: get the model again from where it was published."),
             )
         try:
             for owner, module in _modules_with_owner(self.model):

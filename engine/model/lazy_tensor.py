@@ -10,6 +10,7 @@ from torch import Tensor
 from engine.errors import ModelError
 from engine.model.json_file import reason
 from engine.model.safetensors_header import TensorInfo
+from engine.protocol.sentences import say
 
 PIECE_BYTES = 16 << 20  # read and converted at once: bounds the memory beside the tensor itself
 
@@ -26,7 +27,8 @@ def stored_dtype(info: TensorInfo) -> torch.dtype:
     """The torch type of the numbers as they are stored; raises `ModelError` for one that torch does not have."""
     if info.dtype not in NUMBERS:
         raise ModelError(
-            f"{info.shard} holds numbers of the type {info.dtype}, which cannot be used.", "Choose another."
+            say("{file} holds numbers of the type {kind}, which cannot be used.", file=info.shard, kind=info.dtype),
+            say("Choose another."),
         )
     return NUMBERS[info.dtype]
 
@@ -49,7 +51,10 @@ class LazyTensor:
                 file.seek(self.info.begin)
                 self._read(file, tensor.view(-1))
         except OSError as error:
-            raise ModelError(f"{self.info.shard} cannot be read: {reason(error)}.", "Check the disk.") from error
+            raise ModelError(
+                say("{file} cannot be read: {reason}.", file=self.info.shard, reason=reason(error)),
+                say("Check the disk."),
+            ) from error
         return tensor
 
     def get_dtype(self) -> str:
@@ -73,5 +78,7 @@ class LazyTensor:
         while room:
             got = file.readinto(room)  # type: ignore[attr-defined]  # unbuffered files have it
             if not got:
-                raise ModelError(f"{self.info.shard} ended early while it was read.", "Download the model again.")
+                raise ModelError(
+                    say("{file} ended early while it was read.", file=self.info.shard), say("Download the model again.")
+                )
             room = room[got:]

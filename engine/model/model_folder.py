@@ -5,6 +5,7 @@ from pathlib import Path
 
 from engine.errors import ModelError
 from engine.model.json_file import reason
+from engine.protocol.sentences import say
 
 HUB_FOLDER_PREFIX = "models--"
 
@@ -46,14 +47,18 @@ class ModelFolder:
             target = path.resolve(strict=True)
             regular = target.is_file()
         except FileNotFoundError:
-            raise ModelError(f"{path} is missing.", "Download the model again.") from None
+            raise ModelError(say("{file} is missing.", file=path), say("Download the model again.")) from None
         except (OSError, RuntimeError) as error:  # links in a circle are a RuntimeError before Python 3.13
-            why = reason(error) if isinstance(error, OSError) else "its links go in a circle"
-            raise ModelError(f"{path} cannot be opened: {why}.", "Check the folder.") from None
+            why = reason(error) if isinstance(error, OSError) else say("its links go in a circle")
+            raise ModelError(
+                say("{file} cannot be opened: {reason}.", file=path, reason=why), say("Check the folder.")
+            ) from None
         if not target.is_relative_to(self._root):
-            raise ModelError(f"{path} is a link that leads out of its folder.", "Put the file itself there.")
+            raise ModelError(
+                say("{file} is a link that leads out of its folder.", file=path), say("Put the file itself there.")
+            )
         if not regular:
-            raise ModelError(f"{path} is not an ordinary file.", "Put the model's own file there.")
+            raise ModelError(say("{file} is not an ordinary file.", file=path), say("Put the model's own file there."))
         return path
 
 

@@ -5,6 +5,7 @@ import torch
 from engine.errors import ModelError
 from engine.model.context import Context
 from engine.model.families import VERIFIED
+from engine.protocol.sentences import say
 
 TOLERANCE = 0.05  # of the logits' largest magnitude: far above what rounding does, far below what a wrong mask does
 
@@ -26,11 +27,15 @@ def require_faithful_tree(context: Context, name: str) -> None:
     apart = torch.stack(alone)
     if not (together.isfinite().all() and apart.isfinite().all()):
         raise ModelError(
-            f"'{name}' computes logits that are not finite numbers.",
-            "Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.",
+            say("'{name}' computes logits that are not finite numbers.", name=name),
+            say("Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32."),
         )
     if (together - apart).abs().max() > TOLERANCE * apart.abs().max():
         raise ModelError(
-            f"'{name}' cannot hold a token tree: one pass over a tree differs from its paths alone.",
-            "Choose a model of another family.",
+            say(
+                "'{name}' cannot hold a token tree: {reason}.",
+                name=name,
+                reason=say("one pass over a tree differs from its paths alone"),
+            ),
+            say("Choose a model of another family."),
         )

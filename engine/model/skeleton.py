@@ -11,6 +11,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.layer_loading import WeightLoader
 from engine.model.network import Network, find_layers, wrap
 from engine.model.safetensors_header import TensorInfo
+from engine.protocol.sentences import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +50,8 @@ def build_skeleton(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.dev
     inside = {id(tensor) for tensor in layers.state_dict(keep_vars=True).values()}
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if tensor.is_meta and id(tensor) not in inside:
-            raise ModelError(f"'{checkpoint.name}' lacks the weights {name}.", "Download the model again.")
+            raise ModelError(
+                say("'{name}' lacks the weights {tensor}.", name=checkpoint.name, tensor=name),
+                say("Download the model again."),
+            )
     return Skeleton(wrap(model, architecture.attention, checkpoint.name), blueprint)

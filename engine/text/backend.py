@@ -7,9 +7,10 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.panics import no_panic
+from engine.protocol.sentences import say
 from engine.text.complaint import complaint_of
 
-ANOTHER = "Download the model again, or choose another one."
+ANOTHER = say("Download the model again, or choose another one.")
 
 
 class Backend:
@@ -88,5 +89,7 @@ class Backend:
         except MemoryError:
             raise
         except Exception as error:
-            named = f"'{self._name}'" if self._name else "this model"
-            raise ModelError(f"The tokenizer of {named} failed: {complaint_of(error)}.", ANOTHER) from error
+            named = f"'{self._name}'" if self._name else say("this model")
+            raise ModelError(
+                say("The tokenizer of {name} failed: {reason}.", name=named, reason=complaint_of(error)), ANOTHER
+            ) from error

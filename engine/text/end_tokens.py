@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from engine.errors import ModelError
+from engine.protocol.sentences import say
 
 MAX_BYTES = 16 << 20
 
@@ -30,7 +31,7 @@ def _settings(path: Path) -> Iterator[Mapping[str, object]]:
         with path.open("rb") as file:
             settings = json.loads(file.read(MAX_BYTES))
     except (OSError, ValueError, RecursionError):
-        raise ModelError(f"{path} cannot be read as JSON.", "Download the file again.") from None
+        raise ModelError(say("{file} cannot be read as JSON.", file=path), say("Download the file again.")) from None
     for part in (settings, settings.get("text_config") if isinstance(settings, dict) else None):
         if isinstance(part, dict):
             yield part

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import ModelError
+from engine.protocol.sentences import say
 
 SMALLEST = 4096  # elements; below this, scales and alignment eat what compression saves
 ROUTERS = frozenset({"gate", "router", "shared_expert_gate"})
@@ -30,8 +31,11 @@ def require_finite(name: str, values: Tensor) -> None:
     """Raise `ModelError` if the weight `name`, or the magnitudes taken of it, hold a NaN or an infinity."""
     if values.numel() and not bool(torch.stack(torch.aminmax(values)).isfinite().all()):  # one pass, no temporaries
         raise ModelError(
-            f"The weight '{name}' holds a number that is not finite.",
-            "The checkpoint is damaged, or its numbers are too large for 16 bits: download it again, or take another.",
+            say("The weight '{tensor}' holds a number that is not finite.", tensor=name),
+            say(
+                "The checkpoint is damaged, or its numbers are too large for 16 bits: download it again, or "
+                "take another."
+            ),
         )
 
 
@@ -39,8 +43,15 @@ def stored_tensor(stored: Mapping[str, Tensor], name: str, shape: tuple[int, ...
     """The stored tensor called `name`; raises `ModelError` if it is missing or of another shape."""
     tensor = stored.get(name)
     if tensor is None or tuple(tensor.shape) != shape:
-        found = "is missing" if tensor is None else f"has the shape {tuple(tensor.shape)} and not {shape}"
-        raise ModelError(f"The stored tensor '{name}' {found}.", "The prepared model is damaged: prepare it again.")
+        found = (
+            say("is missing")
+            if tensor is None
+            else say("has the shape {shape} and not {wanted}", shape=tuple(tensor.shape), wanted=shape)
+        )
+        raise ModelError(
+            say("The stored tensor '{tensor}' {fault}.", tensor=name, fault=found),
+            say("The prepared model is damaged: prepare it again."),
+        )
     return tensor
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import ModelError
+from engine.protocol.sentences import say
 from engine.weights.codecs.compressible import require_finite, stored_tensor
 
 NUMBER_TYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -20,8 +21,12 @@ class Plain:
         """See `Codec.outline`."""
         if dtype not in NUMBER_TYPES:
             raise ModelError(
-                f"The weight '{name}' holds numbers of type {str(dtype).removeprefix('torch.')}.",
-                "Take a checkpoint in float32, bfloat16 or float16.",
+                say(
+                    "The weight '{tensor}' holds numbers of type {kind}.",
+                    tensor=name,
+                    kind=str(dtype).removeprefix("torch."),
+                ),
+                say("Take a checkpoint in float32, bfloat16 or float16."),
             )
         return {name: torch.empty(shape, dtype=dtype, device="meta")}
 

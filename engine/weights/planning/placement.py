@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from engine.errors import InputError
 from engine.protocol.options import Place
+from engine.protocol.sentences import say
 from engine.weights.planning.arrangement import Arrangement, Footprint, Tier, all_in, arrange, footprint, layer_bytes
 from engine.weights.planning.expert_room import with_experts
 from engine.weights.planning.forecast import Forecast, forecast
@@ -145,6 +146,12 @@ def _arrangement(planner: _Planner, override: Override) -> Arrangement:
     count = len(planner.target.layers)
     if override.tiers:
         if len(override.tiers) != count:
-            raise InputError(f"Places for {len(override.tiers)} layers are given, but the model has {count}.")
+            raise InputError(
+                say(
+                    "Places for {count} layers are given, but the model has {there}.",
+                    count=len(override.tiers),
+                    there=count,
+                )
+            )
         return Arrangement(override.tiers)
     return planner.best() if override.place == "auto" else planner.everywhere(override.place)

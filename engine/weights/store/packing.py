@@ -13,6 +13,7 @@ from torch import Tensor
 
 from engine.errors import ModelError
 from engine.panics import Panic, no_panic
+from engine.protocol.sentences import say
 from engine.weights.store.atomic_file import drop_from_cache, replaced_atomically
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
 
@@ -69,9 +70,19 @@ def read_layout(path: Path) -> LayerLayout:
                 at += stored[-1].nbytes
         layout = _layout(path, int(metadata["index"]), metadata["codec"], begin, begin + at, stored)
     except (OSError, SafetensorError, LookupError, ValueError, Panic) as error:
-        raise ModelError(f"{path} is no layer that was prepared: {error}.", "Prepare the model again.") from error
+        raise ModelError(
+            say("{file} is no layer that was prepared: {reason}.", file=path, reason=error),
+            say("Prepare the model again."),
+        ) from error
     if begin % PAGE:
-        raise ModelError(f"{path} is no layer that was prepared: its data do not begin on a page.", "Prepare it again.")
+        raise ModelError(
+            say(
+                "{file} is no layer that was prepared: {reason}.",
+                file=path,
+                reason=say("its data do not begin on a page"),
+            ),
+            say("Prepare it again."),
+        )
     return layout
 
 
