@@ -16,7 +16,8 @@ def error_text(error: BaseException) -> str:
     """Everything an error says, in the person's language; the name of its class where it says nothing."""
     if isinstance(error, CoppiceError):
         return translated(error.message, error.hint)
-    return str(error) or type(error).__name__
+    said = str(error) or type(error).__name__
+    return translated(error.args[0]) if error.args and error.args[0] == said else said
 
 
 def _one(text: str) -> str:

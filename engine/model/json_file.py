@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from engine.errors import ModelError
-from engine.protocol.sentences import Sentence, reason_of, say
+from engine.protocol.sentences import lowered, reason_of, say
 
 # Quoted text in a message; a hostile name may be a megabyte long.
 MAX_SHOWN = 80
@@ -42,5 +42,4 @@ def shown(name: str) -> str:
 
 def reason(error: OSError) -> str:
     """What the operating system said, without number and path."""
-    said = reason_of(error)
-    return said.lowered() if isinstance(said, Sentence) else said.lower()
+    return lowered(reason_of(error))

@@ -36,23 +36,32 @@ class Sentence(str):
         """Text and parts, so that both sides of a connection see the same."""
         return type(self), (str(self), self.template, self.values, self.is_opening)
 
-    def opening(self) -> "Sentence":
-        """The same with a capital, for the beginning of a sentence."""
-        return Sentence(self[:1].upper() + self[1:], self.template, self.values, is_opening=True)
-
-    def lowered(self) -> "Sentence":
-        """The same without capitals in English; a translation keeps those of its nouns."""
-        return Sentence(self.lower(), self.template, self.values)
-
 
 def say(template: str, **values: object) -> Sentence:
     """A sentence to be translated; `{names}` stand for what varies.
 
     The template is written out at the call: `packaging/translations.py` collects it there. Values other than numbers
-    become text.
+    become text, an error the sentence that it was raised with.
     """
-    kept = {name: value if isinstance(value, Value) else str(value) for name, value in values.items()}
+    kept = {name: _kept(value) for name, value in values.items()}
     return Sentence(template.format(**kept), template, kept)
+
+
+def _kept(value: object) -> Value:
+    if isinstance(value, BaseException) and value.args and isinstance(value.args[0], Sentence):
+        return value.args[0]
+    return value if isinstance(value, Value) else str(value)
+
+
+def opening(text: str) -> str:
+    """The same with a capital, for the beginning of a sentence."""
+    capital = text[:1].upper() + text[1:]
+    return Sentence(capital, text.template, text.values, is_opening=True) if isinstance(text, Sentence) else capital
+
+
+def lowered(text: str) -> str:
+    """The same without capitals in English; a translation keeps those of its nouns."""
+    return Sentence(text.lower(), text.template, text.values) if isinstance(text, Sentence) else text.lower()
 
 
 def joined(parts: Iterable[str], between: str = " ") -> Sentence:

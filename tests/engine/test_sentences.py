@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import ModelError
 from engine.protocol.messages import Failed
-from engine.protocol.sentences import Amount, Sentence, joined, reason_of, say
+from engine.protocol.sentences import Amount, Sentence, joined, lowered, opening, reason_of, say
 
 
 def parts_of(sentence: str) -> tuple[str, str, dict[str, object], bool]:
@@ -34,16 +34,17 @@ def test_a_sentence_is_its_english_text() -> None:
         say("Loading {name}", name="{odd} %1 <b>"),
         say("Trying again: {reason}", reason=say("{gib} for {purpose}", gib=Amount("1.5 GiB"), purpose=say("layers"))),
         joined((say("One."), "", "two {x}", say("{count} nodes", count=3)), ", "),
-        say("{count} nodes", count=3).opening(),
-        say("Permission denied").lowered(),
+        opening(say("{count} nodes", count=3)),
+        lowered(say("Permission denied")),
     ],
 )
-def test_it_crosses_a_connection_whole(sentence: Sentence) -> None:
+def test_it_crosses_a_connection_whole(sentence: str) -> None:
     ours, theirs = Pipe()
     ours.send(Failed(1, sentence))
     assert parts_of(theirs.recv().message) == parts_of(sentence)
     assert parts_of(deepcopy(sentence)) == parts_of(sentence)
     assert parts_of(pickle.loads(pickle.dumps(sentence))) == parts_of(sentence)
+    assert isinstance(sentence, Sentence)
     kept = next(iter(sentence.values.values()), "")
     assert type(pickle.loads(pickle.dumps(kept))) is type(kept)
 
@@ -51,6 +52,12 @@ def test_it_crosses_a_connection_whole(sentence: Sentence) -> None:
 def test_joined_parts_leave_out_what_is_empty() -> None:
     assert joined((say("One."), "", say("Two."))) == "One. Two."
     assert joined(()) == ""
+
+
+def test_an_error_in_a_place_is_the_sentence_that_it_was_raised_with() -> None:
+    inner = say("it is damaged")
+    assert say("{file} cannot be read: {reason}.", file="a", reason=ValueError(inner)).values["reason"] is inner
+    assert say("{reason}.", reason=ValueError("no number")).values["reason"] == "no number"
 
 
 def test_an_error_says_its_sentence() -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from app.installation.runtime.failures import OccupiedError
 from app.system import json_text as json
 from app.system.files import remove, sync_folder, write_atomically
+from engine.protocol.sentences import say
 
 _log = logging.getLogger(__name__)
 
@@ -123,8 +124,8 @@ class RuntimePlace:
         try:
             lock.acquire(blocking=False)
         except Timeout as error:
-            message = "Another Coppice is installing the engine just now."
-            raise OccupiedError(message, "Wait until it is done, or close it.") from error
+            message = say("Another Coppice is installing the engine just now.")
+            raise OccupiedError(message, say("Wait until it is done, or close it.")) from error
         try:
             yield
         finally:

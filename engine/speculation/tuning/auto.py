@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from engine.protocol.sentences import Amount, say
+from engine.protocol.sentences import Amount, opening, say
 from engine.speculation.method import Method
 from engine.speculation.price import Price
 from engine.speculation.strategy import Choice, RoundResult
@@ -121,7 +121,7 @@ class Auto:
                 size=_nodes(tree.budget),
                 cost=cost,
             )
-        return say("{size} promise {cost}.", size=size.opening(), cost=cost)
+        return say("{size} promise {cost}.", size=opening(size), cost=cost)
 
     def _next(self) -> Plan:
         known = self._prospects

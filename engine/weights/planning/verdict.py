@@ -23,7 +23,7 @@ def explain(arrangement: Arrangement, taken: Footprint, room: Room) -> str:
     """Where the layers go; or, where that does not fit, what it would take and what there is."""
     if room.holds(taken.device, taken.ram):
         return _where(arrangement, room)
-    device_parts = {
+    device_parts: dict[str, int] = {
         say("layers"): taken.layers,
         say("embeddings and head"): taken.rest,
         say("the context"): taken.kv,
@@ -32,7 +32,10 @@ def explain(arrangement: Arrangement, taken: Footprint, room: Room) -> str:
         say("layers in transit"): taken.ring,
         say("unpacking"): taken.scratch,
     }
-    ram_parts = {say("layers in RAM"): taken.ram_layers, say("layers in transit through RAM"): taken.transit}
+    ram_parts: dict[str, int] = {
+        say("layers in RAM"): taken.ram_layers,
+        say("layers in transit through RAM"): taken.transit,
+    }
     if taken.device > room.device and not (room.shared and room.device == room.ram):
         return _short(say("memory") if room.shared else say("GPU memory"), device_parts, room.device)
     if room.shared:
