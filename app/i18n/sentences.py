@@ -1,6 +1,5 @@
 """Sentences of the engine, the hub, downloads and the installation, in the person's language."""
 
-from app.i18n import known_sentences
 from app.i18n.number_text import Number, localised
 from app.i18n.translation import tr
 from engine.errors import CoppiceError
@@ -22,7 +21,7 @@ def error_text(error: BaseException) -> str:
 
 def _one(text: str) -> str:
     if not isinstance(text, Sentence):
-        return known_sentences.translated(text)
+        return text
     shown = tr(text.template).format(**{name: _filled_in(value) for name, value in text.values.items()})
     return shown[:1].upper() + shown[1:] if text.is_opening else shown
 
