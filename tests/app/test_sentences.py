@@ -186,7 +186,7 @@ def _plain_words(node: ast.AST, marked: set[ast.AST]) -> Iterator[str]:
     """Texts of several words below a node that are not said, and texts that are put together."""
     for each in set(ast.walk(node)) - marked:
         if isinstance(each, ast.JoinedStr):
-            yield "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in each.values)
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in each.values)
         elif isinstance(each, ast.Constant) and isinstance(each.value, str) and " " in each.value.strip():
             yield each.value
 
