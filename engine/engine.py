@@ -38,6 +38,7 @@ from engine.protocol.messages import (
     Statistics,
 )
 from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.protocol.sentences import joined, say
 from engine.speculation.answer import Answer
 from engine.speculation.method import Method, Sampling
 from engine.speculation.methods.acceptance_counts import counted
@@ -243,7 +244,7 @@ class Engine:
             first_token_seconds=events.first_token_seconds,
             bytes_streamed=self._bytes_streamed - streamed_before,
             seconds=clock.seconds(),
-            note=" ".join(filter(None, (note, self._learned.complaint, strategy.reason, limit.words))),
+            note=joined((note, self._learned.complaint, strategy.reason, limit.words)),
         )
         yield Finished(request, reason, answer.take_rest(), statistics)
         # Only now: every file waits for the disk, which may be the one that the layers stream from.
@@ -282,20 +283,23 @@ class Engine:
         """The method for one answer, and why there is no speculation if there is none."""
         options = answer.speculation
         if options.method == "none":
-            return Autoregression(sampling), "Speculation is switched off."
+            return Autoregression(sampling), say("Speculation is switched off.")
         if options.method == "lookup":
             return Lookup(Autoregression(sampling), "lookup"), ""
         if self.draft is None:
             if options.method == "auto" and options.lookup:
-                return Lookup(Autoregression(sampling), "lookup"), "No draft model is loaded: the text alone suggests."
+                return Lookup(Autoregression(sampling), "lookup"), say(
+                    "No draft model is loaded: the text alone suggests."
+                )
             if options.method == "auto":
-                return Autoregression(sampling), "No draft model is loaded."
+                return Autoregression(sampling), say("No draft model is loaded.")
             raise InputError(
-                f"The method '{options.method}' needs a draft model.", "Choose a draft, or the method 'lookup'."
+                say("The method '{method}' needs a draft model.", method=options.method),
+                say("Choose a draft, or the method 'lookup'."),
             )
         calibration = self._learned.state(answer).calibration if options.calibrate else None
         ranks = self._learned.acceptance(answer) if answer.sampling.temperature == 0 else None
-        draft, vocabulary = GuardedContext(self.draft, "the draft"), self.target.network.vocabulary
+        draft, vocabulary = GuardedContext(self.draft, say("the draft")), self.target.network.vocabulary
         kind = BorrowingSpecExec if self._loaded.copies else SpecExec
         method = kind(draft, sampling, options, vocabulary, calibration, witness, ranks)
         return (Lookup(method, method.name) if options.lookup else method), ""

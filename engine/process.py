@@ -41,6 +41,7 @@ from engine.protocol.messages import (
     Ready,
     Shutdown,
 )
+from engine.protocol.sentences import say
 from engine.protocol.watching import Inspect, Watch
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class EngineProcess:
             self._engine = yield from load(request.id, pair, self._cancellation)
             return
         if self._engine is None:
-            raise InputError("No model is loaded.", "Choose a model first.")
+            raise InputError(say("No model is loaded."), say("Choose a model first."))
         prompt = self._engine.prompt(request.chat)
         yield from self._engine.generate(request.id, prompt, request.options, self._watcher)
 
@@ -206,7 +207,7 @@ def _no_count(question: Count) -> Counted:
 
 
 def _failed(request: int, error: BaseException) -> Failed:
-    if shortage := out_of_memory_of(error, "this request"):
+    if shortage := out_of_memory_of(error, say("this request")):
         traceback.print_exception(shortage)  # with what the allocator said, for the log
         return Failed(request, shortage.message, shortage.hint)
     if isinstance(error, CoppiceError):
@@ -214,7 +215,11 @@ def _failed(request: int, error: BaseException) -> Failed:
     traceback.print_exception(error)
     words = str(error).strip().splitlines()
     detail = words[0][:300] if words else type(error).__name__
-    return Failed(request, f"The engine met an unexpected error: {detail}", "Details are in the engine's log.")
+    return Failed(
+        request,
+        say("The engine met an unexpected error: {reason}", reason=detail),
+        say("Details are in the engine's log."),
+    )
 
 
 def _read_ahead(reading: "Future[None]") -> None:

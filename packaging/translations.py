@@ -1,8 +1,9 @@
 """Collects the words of the application for its translations, and compiles them.
 
 `python packaging/translations.py` brings resources/translations/coppice_LANGUAGE.ts up to date with what stands in
-`tr("...")` and `mark("...")` below app/, and with what is said of suggested pairs in resources/suggestions.json, and
-makes the .qm files that are shipped. What is not used any more goes.
+`tr("...")`, `mark("...")` and `say("...")` in app/ and engine/ (without engine/cli, which speaks English), and with
+what is said of suggested pairs in resources/suggestions.json, and makes the .qm files that are shipped. What is not
+used any more goes.
 """
 
 import ast
@@ -19,7 +20,8 @@ FOLDER = ROOT / "resources" / "translations"
 SUGGESTIONS = "resources/suggestions.json"
 LANGUAGES = ("de", "en")
 CONTEXT = "Coppice"
-_MARKS = ("tr", "mark")
+_MARKS = ("tr", "mark", "say")
+_ON_A_TERMINAL = "engine/cli/"
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE TS>\n'
 
 
@@ -31,13 +33,15 @@ class Words:
     is_plural: bool = False
 
 
-def collect(folder: Path) -> dict[Words, str]:
-    """Every text below a folder, sorted, with its file. Raises `ValueError` for one that is put together."""
+def collect(root: Path) -> dict[Words, str]:
+    """Every text of app/ and engine/, sorted, with its file. Raises `ValueError` for one that is put together."""
     found: dict[Words, str] = {}
-    for file in sorted(folder.rglob("*.py")):
-        for words in _words_in(ast.parse(file.read_text(encoding="utf-8")), file):
-            found.setdefault(words, file.relative_to(folder.parent).as_posix())
-    for words in _words_of_suggestions(folder.parent / SUGGESTIONS):
+    for file in (file for room in ("app", "engine") for file in sorted((root / room).rglob("*.py"))):
+        place = file.relative_to(root).as_posix()
+        if not place.startswith(_ON_A_TERMINAL):
+            for words in _words_in(ast.parse(file.read_text(encoding="utf-8")), file):
+                found.setdefault(words, place)
+    for words in _words_of_suggestions(root / SUGGESTIONS):
         found.setdefault(words, SUGGESTIONS)
     return dict(sorted(found.items(), key=lambda each: (each[1], each[0].source)))
 
@@ -52,9 +56,15 @@ def _words_in(tree: ast.AST, file: Path) -> Iterator[Words]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _MARKS and node.args:
             text = node.args[0]
             if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                yield Words(text.value, len(node.args) > 1 or any(each.arg == "n" for each in node.keywords))
+                yield Words(text.value, _counts(node))
             elif any(isinstance(each, ast.JoinedStr | ast.Constant) for each in ast.walk(text)):
                 raise ValueError(f"{file}:{node.lineno}: write the words as they are, with {{names}} for what varies")
+
+
+def _counts(call: ast.Call) -> bool:
+    """Whether a `tr` chooses between singular and plural; a value of a `say` may be called `n` too."""
+    is_tr = isinstance(call.func, ast.Name) and call.func.id == "tr"
+    return is_tr and (len(call.args) > 1 or any(each.arg == "n" for each in call.keywords))
 
 
 def read(file: Path) -> dict[Words, tuple[str, ...]]:
@@ -104,7 +114,7 @@ def _translation_of(message: Xml.Element) -> tuple[str, ...]:
 
 def main() -> int:
     """Bring everything up to date; returns 1 where something is not translated yet, and names it."""
-    found = collect(ROOT / "app")
+    found = collect(ROOT)
     missing = []
     for language in LANGUAGES:
         file = FOLDER / f"coppice_{language}.ts"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.hub.failures import OutOfSpaceError
 from app.i18n.units import size_text
+from engine.protocol.sentences import say
 
 RESERVE_BYTES = 256 << 20  # what is left to everything else on the disk
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
@@ -46,8 +47,8 @@ def is_full(error: OSError) -> bool:
 def out_of_space(folder: Path, missing: int) -> OutOfSpaceError:
     """The failure, in words."""
     return OutOfSpaceError(
-        f"{size_text(missing)} more are needed on the disk of {folder}.",
-        "Free some space, then resume; what has arrived is kept.",
+        say("{size} more are needed on the disk of {folder}.", size=size_text(missing), folder=folder),
+        say("Free some space, then resume; what has arrived is kept."),
         missing,
     )
 

@@ -20,6 +20,7 @@ from app.hub.names import is_repo_id, is_revision
 from app.hub.place import HubPlace
 from app.hub.plan import Plan, read_plan
 from engine.errors import CoppiceError, InputError
+from engine.protocol.sentences import reason_of, say
 
 
 class Download:
@@ -75,8 +76,10 @@ class Download:
 
     def fail(self) -> None:
         """Be failed for a reason that nobody foresaw."""
-        message = f"The download of {self.request.repo_id} has ended because of an error in this program."
-        self._tracker.stop(State.FAILED, CoppiceError(message, "Look into the log, then resume."))
+        message = say(
+            "The download of {name} has ended because of an error in this program.", name=self.request.repo_id
+        )
+        self._tracker.stop(State.FAILED, CoppiceError(message, say("Look into the log, then resume.")))
 
     def discard(self) -> None:
         """Remove what is partial, while no thread runs it; complete files stay."""
@@ -121,11 +124,11 @@ class Download:
 
     def _require_sense(self, place: HubPlace) -> None:
         if not is_repo_id(self.request.repo_id):
-            raise InputError("That is not the name of a model on the hub.", "Give one like 'org/name'.")
+            raise InputError(say("That is not the name of a model on the hub."), say("Give one like 'org/name'."))
         if not is_revision(self.request.revision):
-            raise InputError("That is not the name of a revision.", "Give a branch, a tag or a commit.")
+            raise InputError(say("That is not the name of a revision."), say("Give a branch, a tag or a commit."))
         if place.is_offline:
-            raise InputError("The hub is switched off by HF_HUB_OFFLINE.", "Unset it to download.")
+            raise InputError(say("The hub is switched off by HF_HUB_OFFLINE."), say("Unset it to download."))
 
     def _ask(self, connection: Connection) -> Plan:
         patience = Patience(self._equipment, self._control, self._tracker)
@@ -160,5 +163,7 @@ class Download:
         if is_full(error):
             return State.PAUSED, out_of_space(place, max(1, self.progress.bytes_total - self.progress.bytes_done))
         where = error.filename or place
-        hint = "Check the folder and its permissions, then resume."
-        return State.FAILED, InputError(f"{where} cannot be written: {error.strerror or error}.", hint)
+        hint = say("Check the folder and its permissions, then resume.")
+        return State.FAILED, InputError(
+            say("{place} cannot be written: {reason}.", place=where, reason=reason_of(error)), hint
+        )

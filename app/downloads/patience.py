@@ -5,6 +5,7 @@ from app.downloads.equipment import Equipment
 from app.downloads.progress import State
 from app.downloads.tracker import Tracker
 from app.hub.failures import Passing, UnreachableError
+from engine.protocol.sentences import opening, say
 
 
 class Patience:
@@ -25,9 +26,9 @@ class Patience:
         self._failures += 1
         retry = self._equipment.retry
         if retry.gives_up(self._failures):
-            words = passing.words[:1].upper() + passing.words[1:]
-            hint = "Check the connection, then resume; what has arrived is kept."
-            raise UnreachableError(f"{words}, {self._failures} times in a row.", hint)
+            words = opening(passing.words)
+            hint = say("Check the connection, then resume; what has arrived is kept.")
+            raise UnreachableError(say("{reason}, {count} times in a row.", reason=words, count=self._failures), hint)
         at_once = passing.stalled and self._failures == 1
         seconds = 0.0 if at_once else retry.seconds(self._failures, passing.retry_after)
         self._tracker.wait(State.STALLED if passing.stalled else State.WAITING, passing.words, seconds)

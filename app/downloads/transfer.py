@@ -13,6 +13,7 @@ from app.downloads.tracker import Tracker
 from app.hub.connection import Connection
 from app.hub.failures import Busy, DamagedError, Passing
 from app.hub.plan import Plan, RemoteFile
+from engine.protocol.sentences import say
 
 _BUSY_SECONDS = 2.0
 _CAN_RENAME_OPEN_FILES = os.name == "posix"
@@ -52,7 +53,7 @@ class Transfer:
                 self._bring(file)
                 break
             except Busy:
-                self._tracker.wait(State.WAITING, "another program is downloading this file", _BUSY_SECONDS)
+                self._tracker.wait(State.WAITING, say("another program is downloading this file"), _BUSY_SECONDS)
                 self._equipment.wait(self._control, _BUSY_SECONDS)
             except OSError as error:
                 if is_full(error):
@@ -88,10 +89,12 @@ class Transfer:
                 return
             partial.restart()
             self._tracker.found(file, 0)
-        message = (
-            f"{file.name} of {self._plan.repo_id} arrived damaged twice: its checksum is not the one the hub names."
+        message = say(
+            "{file} of {name} arrived damaged twice: its checksum is not the one the hub names.",
+            file=file.name,
+            name=self._plan.repo_id,
         )
-        raise DamagedError(message, "Try again later; if it happens again, tell the model's authors.")
+        raise DamagedError(message, say("Try again later; if it happens again, tell the model's authors."))
 
     def _fill(self, file: RemoteFile, partial: Partial) -> None:
         """Connect until every byte is there; patience is renewed only by bytes that no attempt had reached before."""
@@ -115,7 +118,7 @@ class Transfer:
                 partial.restart()
                 self._tracker.found(file, 0)
             if response.status_code != 200 and partial.bytes == 0:
-                raise Passing("the server sent another part than we asked for")
+                raise Passing(say("the server sent another part than we asked for"))
             for piece in response.iter_bytes():
                 self._control.check()
                 self._watch_space(len(piece), file.bytes - partial.bytes)
@@ -123,7 +126,7 @@ class Transfer:
                 self._tracker.arrived(file, partial.bytes, len(piece))
                 if partial.is_complete:
                     return
-        raise Passing("the connection ended early")
+        raise Passing(say("the connection ended early"))
 
     def _watch_space(self, count: int, missing: int) -> None:
         """Somebody else may be filling the disk meanwhile."""

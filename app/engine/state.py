@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from app.i18n.known_sentences import translated
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.units import time_text
 from engine.protocol.messages import Loaded

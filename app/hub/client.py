@@ -16,6 +16,7 @@ from app.hub.trouble import HubError, Trouble, in_trouble, offline, refusal, unu
 from app.system.hostile_json import parse_json
 from app.system.stop import Stop
 from engine import __version__
+from engine.protocol.sentences import say
 
 if TYPE_CHECKING:
     import httpx2
@@ -75,16 +76,20 @@ class HubClient:
         """An answer of the hub's API, and the address of the next page, if there is one."""
         url = urljoin(self.endpoint + "/", address)
         if _origin(url) != _origin(self.endpoint):
-            raise offline("it points to another host for its next page")
+            raise offline(say("it points to another host for its next page"))
         with self._answer("GET", url, stop, repo, query) as response:
             content = _read(response, most_bytes, stop)
             following = str(response.links.get("next", {}).get("url", ""))
         if len(content) > most_bytes:
-            raise unusable(repo or self.endpoint, f"the hub's answer is larger than {most_bytes >> 20} MB")
+            raise unusable(
+                repo or self.endpoint, say("the hub's answer is larger than {size} MB", size=most_bytes >> 20)
+            )
         try:
             return parse_json(content), following
         except ValueError as error:
-            raise unusable(repo or self.endpoint, f"the hub's answer cannot be read: {error}") from None
+            raise unusable(
+                repo or self.endpoint, say("the hub's answer cannot be read: {reason}", reason=error)
+            ) from None
 
     def part(self, repo: str, revision: str, name: str, stop: Stop, first: int, count: int) -> Part:
         """At most `count` bytes of a file from `first` on, however much a server would send."""
@@ -93,7 +98,7 @@ class HubClient:
             if response.status_code == 206:
                 match = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", ""))
                 if match is None or int(match[1]) != first:
-                    raise unusable(repo, f"the hub sent another part of {name} than was asked for")
+                    raise unusable(repo, say("the hub sent another part of {name} than was asked for", name=name))
                 return Part(_read(response, count, stop)[:count], int(match[3]))
             content = _read(response, first + count, stop)  # it ignored the range: it begins at the beginning
             announced = response.headers.get("content-length", "")
@@ -105,7 +110,7 @@ class HubClient:
         with self._answer("GET", self.file_address(repo, revision, name), stop, repo) as response:
             content = _read(response, most_bytes, stop)
         if len(content) > most_bytes:
-            raise unusable(repo, f"its {name} is larger than {most_bytes >> 20} MB")
+            raise unusable(repo, say("its {file} is larger than {size} MB", file=name, size=most_bytes >> 20))
         return content
 
     def require_access(self, repo: str, revision: str, stop: Stop) -> None:
@@ -141,7 +146,7 @@ class HubClient:
             with self._opened().stream(method, url, params=query, headers=own) as response:
                 stop.check()
                 if response.status_code == 416:
-                    raise unusable(repo, "one of its files is shorter than such a file can be")
+                    raise unusable(repo, say("one of its files is shorter than such a file can be"))
                 if response.status_code not in (200, 206):
                     from_hub = _origin(str(response.url)) == _origin(self.endpoint)
                     if from_hub and (untold := withheld(response.status_code, self.endpoint, secret)):
@@ -151,7 +156,7 @@ class HubClient:
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
             raise offline(_in_words(error)) from None
         except (ValueError, ImportError):
-            raise offline("its address or the proxy's cannot be used; see HF_ENDPOINT and HTTPS_PROXY") from None
+            raise offline(say("its address or the proxy's cannot be used; see HF_ENDPOINT and HTTPS_PROXY")) from None
 
     def _opened(self) -> "httpx2.Client":
         import httpx2  # noqa: PLC0415
@@ -177,8 +182,8 @@ def _require_online() -> None:
     if is_offline():
         raise HubError(
             Trouble.OFFLINE,
-            "Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE.",
-            "Models on this computer can be used; change it to reach the hub.",
+            say("Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE."),
+            say("Models on this computer can be used; change it to reach the hub."),
         )
 
 
@@ -192,7 +197,7 @@ def _read(response: "httpx2.Response", most_bytes: int, stop: Stop) -> bytes:
         if len(content) > most_bytes:
             break
         if time.monotonic() > deadline:
-            raise offline("it answers too slowly")
+            raise offline(say("it answers too slowly"))
     return bytes(content[: most_bytes + 1])
 
 
@@ -205,9 +210,9 @@ def _in_words(error: Exception) -> str:
     """The library's own words lack a subject; the common cases get better ones, none gets an address."""
     name = type(error).__name__
     if "Timeout" in name:
-        return "it does not answer"
+        return say("it does not answer")
     if "Proxy" in name:
-        return "the proxy refuses"
+        return say("the proxy refuses")
     if name in ("ConnectError", "ConnectionRefusedError"):
-        return "there is no connection"
-    return "the connection broke"
+        return say("there is no connection")
+    return say("the connection broke")

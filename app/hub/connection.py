@@ -14,6 +14,7 @@ from app.hub.responses import failure, proxy_refusal
 from app.hub.token_trust import token_for, withheld
 from app.system.hostile_json import parse_json
 from engine.errors import InputError
+from engine.protocol.sentences import say
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who goes online needs it
     import ssl
@@ -28,7 +29,7 @@ _CONNECT_SECONDS = 15.0
 _MOST_REDIRECTS = 5
 _MAX_JSON_BYTES = 64 << 20
 _MAX_LISTING_BYTES = 16 << 20
-_CHECK_ADDRESS = "Check the hub's address (HF_ENDPOINT)."
+_CHECK_ADDRESS = say("Check the hub's address (HF_ENDPOINT).")
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -39,7 +40,7 @@ class Connection:
     other side.
     """
 
-    server = "the hub"
+    server = say("the hub")
 
     def __init__(self, endpoint: str, token: Token, stall_seconds: float = STALL_SECONDS) -> None:
         import httpx2  # noqa: PLC0415
@@ -53,8 +54,10 @@ class Connection:
             self._origin = _origin(httpx2.URL(endpoint))
             self._client = httpx2.Client(verify=_trust(), timeout=timeout, follow_redirects=False)
         except (httpx2.InvalidURL, ValueError, ImportError) as error:
-            hint = "Check HF_ENDPOINT, HTTPS_PROXY and HTTP_PROXY."
-            raise InputError(f"The address of the hub or of the proxy cannot be used: {error}.", hint) from error
+            hint = say("Check HF_ENDPOINT, HTTPS_PROXY and HTTP_PROXY.")
+            raise InputError(
+                say("The address of the hub or of the proxy cannot be used: {reason}.", reason=error), hint
+            ) from error
         self._socket: socket.socket | None = None
         self._lock = threading.Lock()
 
@@ -82,7 +85,7 @@ class Connection:
         try:
             return parse_json(body)
         except ValueError as error:
-            raise Passing("the hub's answer is not the listing of a model") from error
+            raise Passing(say("the hub's answer is not the listing of a model")) from error
 
     @contextmanager
     def file(self, repo_id: str, commit: str, name: str, first_byte: int) -> Iterator["httpx2.Response"]:
@@ -107,13 +110,13 @@ class Connection:
                 self._hold(None)
                 response.close()
         except httpx2.InvalidURL as error:
-            raise Passing(f"{self.server} sent an address that cannot be used") from error
+            raise Passing(say("{server} sent an address that cannot be used", server=self.server)) from error
         except httpx2.ReadTimeout as error:
-            raise Passing("the connection has stalled", stalled=True) from error
+            raise Passing(say("the connection has stalled"), stalled=True) from error
         except httpx2.ProxyError as error:
             if "407" in str(error):
                 raise proxy_refusal() from error
-            raise Passing(f"the proxy does not let us through ({error})") from error
+            raise Passing(say("the proxy does not let us through ({reason})", reason=error)) from error
         except httpx2.HTTPError as error:
             raise Passing(self._words(error)) from error
 
@@ -127,8 +130,10 @@ class Connection:
         import httpx2  # noqa: PLC0415
 
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            return f"{self.server} cannot be reached ({error or 'no answer'})"
-        return "the connection was lost"
+            return say(
+                "{server} cannot be reached ({reason})", server=self.server, reason=str(error) or say("no answer")
+            )
+        return say("the connection was lost")
 
     def _hold(self, current: socket.socket | None) -> None:
         with self._lock:
@@ -150,9 +155,9 @@ class Connection:
             response.close()
             target = url.join(response.headers.get("Location", ""))
             if target.scheme not in ("https", url.scheme) or not target.host:
-                raise UnsuitableError("The hub sends us to an address that is not safe.", _CHECK_ADDRESS)
+                raise UnsuitableError(say("The hub sends us to an address that is not safe."), _CHECK_ADDRESS)
             url = target
-        raise UnsuitableError("The hub sends us from one address to the next without an end.", _CHECK_ADDRESS)
+        raise UnsuitableError(say("The hub sends us from one address to the next without an end."), _CHECK_ADDRESS)
 
 
 @functools.cache
@@ -173,5 +178,7 @@ def read_whole(response: "httpx2.Response", what: str, most_bytes: int = _MAX_JS
     for piece in response.iter_bytes():
         body += piece
         if len(body) > most_bytes:
-            raise UnsuitableError(f"{what} cannot be downloaded: its listing has no end.", "Do not use it.")
+            raise UnsuitableError(
+                say("{name} cannot be downloaded: its listing has no end.", name=what), say("Do not use it.")
+            )
     return bytes(body)

@@ -17,6 +17,7 @@ from app.system import json_text as json
 from app.system.background import pool
 from app.system.hostile_json import count, parse_object, text
 from app.system.stop import Stop
+from engine.protocol.sentences import say
 
 FACTS = "facts.json"
 _KIND, _FORMAT = "coppice model facts", 1
@@ -102,7 +103,7 @@ def _fetch(client: HubClient, listing: Listing, cache: Path, stop: Stop) -> Mode
         shutil.rmtree(beside, ignore_errors=True)
     known = read_facts(folder)
     if known is None:
-        raise OSError(f"The facts in {folder} cannot be read back.")
+        raise OSError(say("The facts in {folder} cannot be read back.", folder=folder))
     return known
 
 
@@ -132,18 +133,18 @@ def _shards(model: RemoteModel, folder: Path) -> Sequence[str]:
     if SINGLE in model.listing.files:
         return [SINGLE]
     if INDEX not in model.listing.files:
-        raise unusable(model.repo, "it has no weights in the safetensors format")
+        raise unusable(model.repo, say("it has no weights in the safetensors format"))
     index = model.file(INDEX, _MOST_INDEX_BYTES)
     weight_map = model.parsed(INDEX, index).get("weight_map")
     values = weight_map.values() if isinstance(weight_map, dict) else ()
     names = list(dict.fromkeys(map(str, values)))
     if not 0 < len(names) <= _MOST_SHARDS:
-        raise unusable(model.repo, "its index of weight files is damaged")
+        raise unusable(model.repo, say("its index of weight files is damaged"))
     for name in names:
         if not is_file_name(name) or not name.endswith(".safetensors"):
-            raise unusable(model.repo, "its index names files outside its folder, or of another format")
+            raise unusable(model.repo, say("its index names files outside its folder, or of another format"))
         if name not in model.listing.files:
-            raise unusable(model.repo, f"its weight file {text(name, 80)} is missing")
+            raise unusable(model.repo, say("its weight file {name} is missing", name=text(name, 80)))
     (folder / INDEX).write_bytes(index)
     return names
 
@@ -160,5 +161,5 @@ def _write_heads(model: RemoteModel, folder: Path, names: Sequence[str]) -> dict
                 sizes[name] = whole_bytes
                 written += len(head)
             if written > _MOST_TABLES_BYTES:
-                raise unusable(model.repo, "the tables of its weight files are too large")
+                raise unusable(model.repo, say("the tables of its weight files are too large"))
     return sizes

@@ -9,6 +9,7 @@ from app.hub.rows import ModelRow, row_of
 from app.hub.trouble import unusable
 from app.system.hostile_json import count
 from app.system.stop import Stop
+from engine.protocol.sentences import say
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 TOKENIZER_FILES = (
@@ -47,15 +48,15 @@ class Listing:
 def list_files(client: HubClient, repo: str, stop: Stop, revision: str = "main") -> Listing:
     """Ask the hub for a model's files. Blocks; raises `HubError` and `Cancelled`."""
     if not REPO.fullmatch(repo):
-        raise unusable(repo[:80], "that is no name of a model on the hub")
+        raise unusable(repo[:80], say("that is no name of a model on the hub"))
     address = f"api/models/{repo}/revision/{revision}"
     described, _ = client.json(address, stop, _MOST_BYTES, {"blobs": "true"}, repo)
     row = row_of(described)
     if row is None or not row.revision:
-        raise unusable(repo, "the hub does not say what it is")
+        raise unusable(repo, say("the hub does not say what it is"))
     siblings = described.get("siblings")
     if not isinstance(siblings, list) or len(siblings) > _MOST_FILES:
-        raise unusable(repo, "the hub does not say what files it has")
+        raise unusable(repo, say("the hub does not say what files it has"))
     files = filter(None, map(_file, siblings))
     return Listing(row, {file.name: file for file in files})
 

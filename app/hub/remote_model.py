@@ -8,6 +8,7 @@ from app.hub.listing import Listing
 from app.hub.trouble import offline, unusable
 from app.system.hostile_json import parse_object
 from app.system.stop import Stop
+from engine.protocol.sentences import say
 
 _MOST_TABLE_BYTES = 32 << 20
 _FIRST_BYTES = 1 << 17  # holds most tables; the rest of a longer one is asked for
@@ -30,9 +31,9 @@ class RemoteModel:
         """A whole file that is not larger than that."""
         listed = self.listing.files.get(name)
         if listed is None:
-            raise unusable(self.repo, f"it has no {name}")
+            raise unusable(self.repo, say("it has no {file}", file=name))
         if listed.bytes > most_bytes:
-            raise unusable(self.repo, f"its {name} is larger than {most_bytes >> 20} MB")
+            raise unusable(self.repo, say("its {file} is larger than {size} MB", file=name, size=most_bytes >> 20))
         return self.client.file(self.repo, self.listing.row.revision, name, self.stop, most_bytes)
 
     def _part(self, name: str, first: int, number: int) -> Part:
@@ -43,12 +44,12 @@ class RemoteModel:
         begun = self._part(name, 0, _FIRST_BYTES)
         length = int.from_bytes(begun.content[:8], "little")
         if len(begun.content) < 8 or length > min(_MOST_TABLE_BYTES, begun.whole_bytes - 8):
-            raise unusable(self.repo, f"{name} does not begin as a safetensors file does")
+            raise unusable(self.repo, say("{file} does not begin as a safetensors file does", file=name))
         missing = 8 + length - len(begun.content)
         rest = self._part(name, len(begun.content), missing).content if missing > 0 else b""
         head = (begun.content + rest)[: 8 + length]
         if len(head) < 8 + length:
-            raise offline("the connection broke")
+            raise offline(say("the connection broke"))
         return head, begun.whole_bytes
 
     def parsed(self, name: str, content: bytes) -> dict[str, Any]:
@@ -56,4 +57,4 @@ class RemoteModel:
         try:
             return parse_object(content)
         except ValueError as error:
-            raise unusable(self.repo, f"its {name} cannot be read: {error}") from None
+            raise unusable(self.repo, say("its {file} cannot be read: {reason}", file=name, reason=error)) from None

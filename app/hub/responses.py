@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from re import compile as pattern
 
 from app.hub.failures import Passing, Reason, RefusalError
+from engine.protocol.sentences import say
 
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 _RESET = pattern(r"\bt\s*=\s*(\d+)")
@@ -18,8 +19,12 @@ def failure(status: int, headers: Mapping[str, str], endpoint: str, repo_id: str
     if status == 407:
         return proxy_refusal()
     if status in _PASSING or status >= 500 or not from_hub:
-        who = "the hub" if from_hub else "the hub's storage"
-        words = f"{who} is overloaded (429)" if status == 429 else f"{who} answered with an error ({status})"
+        who = say("the hub") if from_hub else say("the hub's storage")
+        words = (
+            say("{server} is overloaded (429)", server=who)
+            if status == 429
+            else say("{server} answered with an error ({status})", server=who, status=status)
+        )
         return Passing(words, retry_after_seconds(headers, time.time()))
     return _refusal(status, headers, endpoint, repo_id)
 
@@ -28,39 +33,55 @@ def _refusal(status: int, headers: Mapping[str, str], endpoint: str, repo_id: st
     code, words = headers.get("X-Error-Code", ""), headers.get("X-Error-Message", "")
     page = f"{endpoint}/{repo_id}"
     if status == 401 and "Invalid credentials" in words:
-        return RefusalError(Reason.BAD_TOKEN, "The hub does not accept the token.", "Log in again, or enter another.")
+        return RefusalError(
+            Reason.BAD_TOKEN, say("The hub does not accept the token."), say("Log in again, or enter another.")
+        )
     if code == "GatedRepo":
         return _gated(status, words, repo_id, page)
     if code == "RevisionNotFound":
-        return RefusalError(Reason.NOT_FOUND, f"{repo_id} has no such revision.", "Check the branch or commit.", page)
+        return RefusalError(
+            Reason.NOT_FOUND,
+            say("{name} has no such revision.", name=repo_id),
+            say("Check the branch or commit."),
+            page,
+        )
     if code == "EntryNotFound":
-        return RefusalError(Reason.NOT_FOUND, f"A file of {repo_id} is no longer there.", "Try again.", page)
+        return RefusalError(
+            Reason.NOT_FOUND, say("A file of {name} is no longer there.", name=repo_id), say("Try again."), page
+        )
     if status in (401, 404):
-        hint = "Check the name; if it is private, log in first."
-        return RefusalError(Reason.NOT_FOUND, f"The hub has no model {repo_id} that you can see.", hint)
-    why = words.rstrip(".")[:200] or f"it answered with {status}"
-    return RefusalError(Reason.REFUSED, f"The hub does not hand out {repo_id}: {why}.", f"See {page}.", page)
+        hint = say("Check the name; if it is private, log in first.")
+        return RefusalError(Reason.NOT_FOUND, say("The hub has no model {name} that you can see.", name=repo_id), hint)
+    why = words.rstrip(".")[:200] or say("it answered with {status}", status=status)
+    return RefusalError(
+        Reason.REFUSED,
+        say("The hub does not hand out {name}: {reason}.", name=repo_id, reason=why),
+        say("See {page}.", page=page),
+        page,
+    )
 
 
 def proxy_refusal() -> RefusalError:
     """A proxy, not the hub, wants to know who we are."""
-    hint = "Give them in its address: http://name:password@host:port in HTTPS_PROXY."
-    return RefusalError(Reason.REFUSED, "The proxy asks for a name and a password.", hint)
+    hint = say("Give them in its address: http://name:password@host:port in HTTPS_PROXY.")
+    return RefusalError(Reason.REFUSED, say("The proxy asks for a name and a password."), hint)
 
 
 def _gated(status: int, words: str, repo_id: str, page: str) -> RefusalError:
     """A model whose licence must be accepted first; some of them also decide about everybody who asks."""
     if status == 401:
-        message = f"{repo_id} is only for those who have accepted its licence, and you are not logged in."
-        return RefusalError(Reason.NOT_LOGGED_IN, message, "Enter a hub token, or set HF_TOKEN.", page)
+        message = say(
+            "{name} is only for those who have accepted its licence, and you are not logged in.", name=repo_id
+        )
+        return RefusalError(Reason.NOT_LOGGED_IN, message, say("Enter a hub token, or set HF_TOKEN."), page)
     if "awaiting" in words:
-        message = f"Your request for {repo_id} still awaits a review by its authors."
-        return RefusalError(Reason.REFUSED, message, "Try again when they have answered.", page)
+        message = say("Your request for {name} still awaits a review by its authors.", name=repo_id)
+        return RefusalError(Reason.REFUSED, message, say("Try again when they have answered."), page)
     if "rejected" in words:
-        message = f"The authors of {repo_id} have refused you access."
-        return RefusalError(Reason.REFUSED, message, "Choose another model.", page)
-    hint = f"Open {page} and accept it, then try again."
-    return RefusalError(Reason.LICENCE, f"You have not accepted the licence of {repo_id}.", hint, page)
+        message = say("The authors of {name} have refused you access.", name=repo_id)
+        return RefusalError(Reason.REFUSED, message, say("Choose another model."), page)
+    hint = say("Open {page} and accept it, then try again.", page=page)
+    return RefusalError(Reason.LICENCE, say("You have not accepted the licence of {name}.", name=repo_id), hint, page)
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float) -> float:

@@ -7,6 +7,7 @@ from app.hub.client import HubClient
 from app.hub.rows import ModelRow, row_of
 from app.hub.trouble import unusable
 from app.system.stop import Stop
+from engine.protocol.sentences import say
 
 _MOST_BYTES = 32 << 20
 _EXPAND = (
@@ -48,7 +49,7 @@ def search(client: HubClient, query: SearchQuery, stop: Stop, next_page: str = "
         given = {name: value for name, value in asked.items() if value}
         found, following = client.json("api/models", stop, _MOST_BYTES, given)
     if not isinstance(found, list):
-        raise unusable(client.endpoint, "its answer is no list of models")
+        raise unusable(client.endpoint, say("its answer is no list of models"))
     return SearchPage(tuple(filter(None, map(row_of, found))), following)
 
 

@@ -5,6 +5,7 @@ import logging
 from urllib.parse import urlsplit
 
 from app.hub.failures import Reason, RefusalError
+from engine.protocol.sentences import say
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +42,6 @@ def withheld(status: int, address: str, token: str | None) -> RefusalError | Non
     host = urlsplit(address).hostname
     return RefusalError(
         Reason.NOT_LOGGED_IN,
-        f"The access token was not sent to {host}: the connection is not encrypted.",
-        "Use an address of the hub that begins with https://.",
+        say("The access token was not sent to {host}: the connection is not encrypted.", host=host),
+        say("Use an address of the hub that begins with https://."),
     )

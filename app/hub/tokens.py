@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from app.hub.trouble import HubError, Trouble
+from engine.protocol.sentences import say
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +60,9 @@ class Tokens:
         """Put a token into the keyring. `HubError` if it is none, or if this system has no keyring."""
         secret = secret.strip()
         if not _FORM.fullmatch(secret):
-            raise HubError(Trouble.NOT_LOGGED_IN, "This is no access token.", "Copy it again from the hub's settings.")
+            raise HubError(
+                Trouble.NOT_LOGGED_IN, say("This is no access token."), say("Copy it again from the hub's settings.")
+            )
         import keyring  # noqa: PLC0415  # it looks for back ends when it is imported
         from keyring.errors import KeyringError  # noqa: PLC0415
 
@@ -69,8 +72,8 @@ class Tokens:
             _log.warning("The keyring took no token: %s", type(error).__name__)
             raise HubError(
                 Trouble.NOT_LOGGED_IN,
-                "This system has no keyring that would keep the token.",
-                "Set the variable HF_TOKEN, or log in with 'hf auth login'; Coppice uses both.",
+                say("This system has no keyring that would keep the token."),
+                say("Set the variable HF_TOKEN, or log in with 'hf auth login'; Coppice uses both."),
             ) from None
         self._kept = secret
 

@@ -6,6 +6,7 @@ from enum import Enum
 from app.hub.failures import Passing, Reason, RefusalError
 from app.hub.responses import failure
 from engine.errors import CoppiceError
+from engine.protocol.sentences import say
 
 
 class Trouble(Enum):
@@ -41,13 +42,19 @@ class HubError(CoppiceError):
 def offline(detail: str) -> HubError:
     """The hub cannot be reached, whatever the reason."""
     return HubError(
-        Trouble.OFFLINE, f"The model hub cannot be reached: {detail}.", "Models on this computer can be used."
+        Trouble.OFFLINE,
+        say("The model hub cannot be reached: {reason}.", reason=detail),
+        say("Models on this computer can be used."),
     )
 
 
 def unusable(repo: str, what: str) -> HubError:
     """What the hub sent is no model that we would touch."""
-    return HubError(Trouble.UNUSABLE, f"'{repo}' cannot be used: {what}.", "Choose another model.")
+    return HubError(
+        Trouble.UNUSABLE,
+        say("'{name}' cannot be used: {reason}.", name=repo, reason=what),
+        say("Choose another model."),
+    )
 
 
 def in_trouble(error: RefusalError) -> HubError:
@@ -61,4 +68,6 @@ def refusal(status: int, headers: Mapping[str, str], repo: str, endpoint: str, f
     if isinstance(error, RefusalError):
         return in_trouble(error)
     assert isinstance(error, Passing)
-    return HubError(Trouble.BUSY, f"The model hub is busy: {error.words}.", "Try again in a moment.")
+    return HubError(
+        Trouble.BUSY, say("The model hub is busy: {reason}.", reason=error.words), say("Try again in a moment.")
+    )

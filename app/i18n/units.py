@@ -1,5 +1,7 @@
 """Times and sizes as people read them, in English and without Qt; `number_text` follows the person's language."""
 
+from engine.protocol.sentences import Amount
+
 
 def time_text(seconds: float) -> str:
     """Such as `1 min 15 s`."""
@@ -11,9 +13,9 @@ def time_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def size_text(count: float) -> str:
+def size_text(count: float) -> Amount:
     """A number of bytes as people read it, such as `1.6 GB`."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count:.0f} bytes"
+            return Amount(f"{count / size:.1f} {unit}")
+    return Amount(f"{count:.0f} bytes")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.downloads.control import Wish
-from app.i18n.known_sentences import translated
+from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.place import Installed, Wanted
@@ -241,5 +241,4 @@ def _no_proposal(_error: BaseException) -> object:
 
 
 def _not_removed(error: BaseException) -> str:
-    reason = translated(str(error) or type(error).__name__)
-    return tr("The engine could not be removed: {reason}").format(reason=reason)
+    return tr("The engine could not be removed: {reason}").format(reason=error_text(error))

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts, fetch_facts
 from app.hub.trouble import HubError
-from app.i18n.known_sentences import translated
+from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
 from app.library.pairing.drafts import Candidate, DraftChoice, choose_drafts
 from app.library.pairing.vocabulary import VocabularyBook
@@ -87,7 +87,7 @@ class DraftFinder(QObject):
             else:
                 vocabulary = ""
         except (HubError, OSError, ValueError) as error:
-            why = translated(error.message) if isinstance(error, HubError) else f"{error}."
+            why = translated(error.message) if isinstance(error, HubError) else f"{error_text(error).rstrip('.')}."
             return _Read(candidate, facts, tr("Its vocabulary cannot be read: {reason}").format(reason=why))
         size = candidate.bytes or (facts.weight_bytes if facts else 0)
         return _Read(replace(candidate, vocabulary=vocabulary, bytes=size), facts)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from app.i18n.known_sentences import translated
 from app.i18n.number_text import Number
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from engine.protocol.messages import Appraised
 from engine.protocol.options import LoadOptions, Place

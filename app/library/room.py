@@ -13,7 +13,7 @@ from app.downloads.queue import DownloadQueue
 from app.engine.link import EngineLink
 from app.engine.state import EngineState
 from app.hub.tokens import Tokens
-from app.i18n.known_sentences import translated
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.library.acquisition import Acquisition
 from app.library.download_link import DownloadLink

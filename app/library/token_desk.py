@@ -5,6 +5,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Signal
 
 from app.hub.tokens import Token, TokenOrigin, Tokens
+from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.ui.jobs import Job, Jobs
@@ -69,7 +70,7 @@ class TokenDesk(QObject):
         self.told.emit(masked(token.secret), origin, token.origin is TokenOrigin.KEYRING)
 
     def _on_failed(self, error: CoppiceError) -> None:
-        self.failed.emit(str(error))
+        self.failed.emit(error_text(error))
 
 
 def masked(secret: str) -> str:

@@ -15,6 +15,7 @@ from app.system.addresses import split_password
 from app.system.files import write_private
 from engine.errors import InputError
 from engine.protocol.options import EMBEDDED, GenerateOptions, LoadOptions, Place, SamplingOptions, SpeculationOptions
+from engine.protocol.sentences import say
 
 _log = logging.getLogger(__name__)
 
@@ -71,8 +72,8 @@ class GenerationSettings:
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
         if self.when_full not in (STOP, DROP, SUMMARISE):
-            legal = f"Give {STOP}, {DROP} or {SUMMARISE}."
-            raise InputError(f"What happens with a full context is '{self.when_full}'.", legal)
+            legal = say("Give {first}, {second} or {third}.", first=STOP, second=DROP, third=SUMMARISE)
+            raise InputError(say("What happens with a full context is '{name}'.", name=self.when_full), legal)
         self.options().check()
 
 

@@ -8,7 +8,6 @@ from importlib import import_module
 from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QWidget
 
-from app.i18n.known_sentences import prepare
 from app.installation.link import Task
 
 _log = logging.getLogger(__name__)
@@ -68,7 +67,6 @@ class Afterwards(QObject):
 
 def _read(modules: Sequence[str]) -> None:
     """In a thread: all this in the window's own would keep it from answering for a quarter of a second."""
-    prepare()
     for name in modules:
         try:
             import_module(name)

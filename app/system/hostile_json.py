@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from app.system import json_text as json
+from engine.protocol.sentences import say
 
 # A table of brackets alone takes twenty times its size in memory when it is parsed; real files have far fewer.
 _MIN_BYTES_PER_BRACKET = 8
@@ -18,13 +19,13 @@ def parse_json(content: bytes, bytes_per_bracket: int = _MIN_BYTES_PER_BRACKET) 
     """
     allowed = (len(content) + _BRACKET_SLACK_BYTES) // bytes_per_bracket
     if _brackets(content) > allowed and _brackets(_STRING.sub(b"", content)) > allowed:  # those in texts are harmless
-        raise ValueError("it consists mostly of brackets")
+        raise ValueError(say("it consists mostly of brackets"))
     try:
         return json.loads(content)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError(say("it is nested too deeply")) from None
     except ValueError:
-        raise ValueError("it is damaged") from None
+        raise ValueError(say("it is damaged")) from None
 
 
 def _brackets(content: bytes) -> int:
@@ -35,7 +36,7 @@ def parse_object(content: bytes) -> dict[str, Any]:
     """The same for an object; raises `ValueError` for any other value."""
     value = parse_json(content)
     if not isinstance(value, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004  # the content is wrong, not the call
+        raise ValueError(say("it is no JSON object"))  # noqa: TRY004  # the content is wrong, not the call
     return value
 
 

@@ -7,16 +7,16 @@ from PySide6.QtCore import QObject, Signal
 
 from app.engine.link import EngineLink
 from app.engine.state import EngineState
-from app.i18n.wording import mark
 from engine.protocol.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics
 from engine.protocol.options import GenerateOptions
+from engine.protocol.sentences import joined, say
 
-NOTHING_ASKED = mark("Ask something first: the comparison repeats the last question without speculation.")
-NOT_MEASURED = mark("The last answer has no figures to compare with. Regenerate it, then compare.")
-NOT_SPECULATED = mark("The last answer was written without speculation. Choose a method, regenerate it, then compare.")
-STILL_ANSWERING = mark("Wait for the end of the answer.")
-ENGINE_BUSY = mark("Wait until a model is loaded.")
-CANCELLED = mark("The comparison was cancelled.")
+NOTHING_ASKED = say("Ask something first: the comparison repeats the last question without speculation.")
+NOT_MEASURED = say("The last answer has no figures to compare with. Regenerate it, then compare.")
+NOT_SPECULATED = say("The last answer was written without speculation. Choose a method, regenerate it, then compare.")
+STILL_ANSWERING = say("Wait for the end of the answer.")
+ENGINE_BUSY = say("Wait until a model is loaded.")
+CANCELLED = say("The comparison was cancelled.")
 
 
 class Stage(Enum):
@@ -171,7 +171,7 @@ class Comparison(QObject):
                 self.tokens += event.new_tokens
                 self.changed.emit()
             case Failed():
-                self._end(f"{event.message} {event.hint}".strip())
+                self._end(joined((event.message, event.hint)))
             case Finished(reason="cancelled"):
                 self._end(CANCELLED)
             case Finished(statistics=Statistics() as plain):

@@ -5,8 +5,8 @@ from textwrap import shorten
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
-from app.i18n.known_sentences import translated
 from app.i18n.number_text import Number
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
@@ -88,7 +88,7 @@ def _words(comparison: Comparison) -> str:
         words = tr("Answering without speculation: {done} of {count} tokens")
         return words.format(done=comparison.tokens, count=comparison.total)
     if comparison.words:
-        return translated(tr(comparison.words))
+        return translated(comparison.words)
     return describe(comparison.outcome) if comparison.outcome else tr(_INVITATION)
 
 

@@ -1,10 +1,8 @@
 """What a pair's answers and measurements have taught, kept in the cache folder, so that the next start is warm."""
 
-import errno
 import hashlib
 import json
 import math
-import os
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -19,6 +17,7 @@ from engine.loading.pair import Pair
 from engine.loading.planning import AUTO_BUDGET
 from engine.loading.store import CacheFile, NewerError, OlderError, UnusableError, cache_root
 from engine.protocol.options import GenerateOptions, SamplingOptions
+from engine.protocol.sentences import joined, reason_of, say
 from engine.speculation.method import Method, Sampling
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.speculation.methods.autoregression import Autoregression
@@ -33,14 +32,15 @@ from engine.speculation.tuning.prospect import Prospects
 from engine.speculation.tuning.tree_size import PassTimes
 
 VERSION = 4
-ANEW = "It is learnt anew."
+ANEW = say("It is learnt anew.")
 
 SAME_TEXT = ("specexec", "lookup")
 """Methods whose text is the target's own for the same seed, so that one can take over from another unnoticed."""
 LARGEST = 1024  # nodes of a tree that is chosen automatically, where there is memory for so many
 
 MEASUREMENT_VERSION = 1
-AGAIN = "Measure it with `bench --calibrate`."
+AGAIN = say("Measure it with `bench --calibrate`.")
+NEVER_MEASURED = say("The acceptance of this pair was never measured with these settings.")
 
 
 @dataclass(slots=True)
@@ -96,14 +96,19 @@ class LearnedFiles:
             document = CacheFile(path, VERSION).read()
             return (None, "") if document is None else (self._parsed(document, options), "")
         except OSError as error:
-            return None, f"What this pair taught before cannot be read: {path}: {error.strerror}. {ANEW}"
+            why = say(
+                "What this pair taught before cannot be read: {file}: {reason}.", file=path, reason=reason_of(error)
+            )
+            return None, joined((why, ANEW))
         except UnusableError as reason:
-            return None, f"What this pair taught before is not used: {path} {reason}. {ANEW}"
+            return None, joined(
+                (say("What this pair taught before is not used: {file} {reason}.", file=path, reason=reason), ANEW)
+            )
 
     def _parsed(self, document: Mapping[str, Any], options: GenerateOptions) -> LearnedState:
         about = {**self._about, "settings": settings_of(options)}
         if any(document.get(name, None) != value for name, value in about.items()):
-            raise UnusableError("is about another pair, place or way of sampling")
+            raise UnusableError(say("is about another pair, place or way of sampling"))
         try:
             learnt = document["learnt"]
             return LearnedState(
@@ -198,7 +203,7 @@ class PairMeasurements:
     def __init__(self, pair: Pair, tiers: Sequence[str], device: str) -> None:
         """`tiers`: where each layer of the target is now. Raises `InputError` for a pair without a draft."""
         if pair.draft is None and not pair.drafts_itself:
-            raise InputError("Without a draft model there is nothing to measure.", "Choose a draft.")
+            raise InputError(say("Without a draft model there is nothing to measure."), say("Choose a draft."))
         self.placement = placement_of(tiers, device)
         self._folder = cache_root(pair.options) / "acceptance"
         self._about = pair.identity.by_files()
@@ -218,28 +223,33 @@ class PairMeasurements:
         """What was measured under these settings, and why there is nothing if there is nothing."""
         path = self.path(sampling)
         if not path.exists():
-            return None, f"The acceptance of this pair was never measured with these settings. {AGAIN}"
+            return None, joined((NEVER_MEASURED, AGAIN))
         try:
             return self.read(path), ""
         except InputError as error:
-            return None, str(error)
+            return None, joined((error.message, error.hint))
 
     def read(self, path: Path) -> PairMeasurement:
         """A file that somebody named. Raises `InputError` if it is none of this pair's."""
         try:
             document = CacheFile(path, MEASUREMENT_VERSION).read()
         except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from error
+            raise InputError(
+                say("{file} cannot be read: {reason}.", file=path, reason=reason_of(error)), say("Check the path.")
+            ) from error
         except (OlderError, NewerError) as error:
-            raise InputError(f"{path} holds no measured acceptance.", AGAIN) from error
+            raise InputError(say("{file} holds no measured acceptance.", file=path), AGAIN) from error
         except UnusableError as error:
-            raise InputError(f"{path} is damaged: what it holds are no measurements.", AGAIN) from error
+            raise InputError(say("{file} is damaged: what it holds are no measurements.", file=path), AGAIN) from error
         if document is None:
-            raise InputError(f"{path} cannot be read: {os.strerror(errno.ENOENT)}.", "Check the path.")
+            missing = say("{file} cannot be read: {reason}.", file=path, reason=say("No such file or directory"))
+            raise InputError(missing, say("Check the path."))
         if not document.get("acceptance"):
-            raise InputError(f"{path} holds no measured acceptance.", AGAIN)
+            raise InputError(say("{file} holds no measured acceptance.", file=path), AGAIN)
         if any(document.get(name) != value for name, value in self._about.items()):
-            raise InputError(f"{path} was measured with another pair, or before its files changed.", AGAIN)
+            raise InputError(
+                say("{file} was measured with another pair, or before its files changed.", file=path), AGAIN
+            )
         try:
             return _parsed(document)
         except (InputError, KeyError, TypeError, ValueError) as error:

@@ -28,6 +28,7 @@ from engine.model.streamable_network import (
 )
 from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions
+from engine.protocol.sentences import Amount, joined, say
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.planning.placement import Plan
@@ -89,7 +90,7 @@ def plan_target(
     measured = bench.recall()
     plan = _plan(checkpoint, draft, options, device, measured)
     if measured is None and not plan.arrangement.ready:
-        yield Loading(request, "Measuring this machine", 0, 1)
+        yield Loading(request, say("Measuring this machine"), 0, 1)
         plan = _plan(checkpoint, draft, options, device, bench.measure(cancellation.check))
     return plan
 
@@ -113,7 +114,7 @@ def load_ready(
     request: int, checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, cancellation: Cancellation
 ) -> Generator[Loading, None, Network]:
     """All weights on the device for good, decoded; beside them, host memory holds a layer. A draft is always ready."""
-    yield Loading(request, f"Loading {checkpoint.name}", 0, 1)
+    yield Loading(request, say("Loading {name}", name=checkpoint.name), 0, 1)
     steps = load_layerwise(checkpoint, dtype, device)
     while True:
         cancellation.check()
@@ -122,7 +123,7 @@ def load_ready(
         except StopIteration as end:
             network: Network = end.value
             return network
-        yield Loading(request, f"Loading {checkpoint.name}", done, total)
+        yield Loading(request, say("Loading {name}", name=checkpoint.name), done, total)
 
 
 def draft_dtype(draft: Checkpoint, options: LoadOptions, device: torch.device) -> torch.dtype:
@@ -140,8 +141,8 @@ def _plan(
     plan = plan_pair(checkpoint, draft, device, question_for(PairIdentity(checkpoint, draft, options), measured))
     if plan.verdict == "no":
         raise InputError(
-            f"'{checkpoint.name}' does not fit here. {plan.reason}",
-            "Choose smaller weights (nf4), a shorter context, or raise the limits.",
+            joined((say("'{name}' does not fit here.", name=checkpoint.name), plan.reason)),
+            say("Choose smaller weights (nf4), a shorter context, or raise the limits."),
         )
     return plan
 
@@ -158,7 +159,7 @@ def _load_streamed(
         dtype = storage(options.weights, checkpoint)[1]
     else:
         dtype = choose_dtype(options.weights, checkpoint, device)
-    yield Loading(request, f"Reading {checkpoint.name}", 0, 1)
+    yield Loading(request, say("Reading {name}", name=checkpoint.name), 0, 1)
     streamable = build_streamable(checkpoint, dtype, device)
     layouts = None if options.weights in COMPRESSED else _in_shards(streamable)
     if layouts is None:
@@ -175,7 +176,7 @@ def _load_streamed(
     try:
         for done, _ in enumerate(stream.load(), start=1):
             cancellation.check()
-            yield Loading(request, f"Loading {checkpoint.name}", done, len(layouts))
+            yield Loading(request, say("Loading {name}", name=checkpoint.name), done, len(layouts))
     except BaseException:
         stream.close()
         raise
@@ -200,8 +201,15 @@ def prepared_layers(
     """The layers as they were prepared, now if not before."""
     folder = prepared_folder(cache_folder(options), checkpoint, weights)
     for step in prepare_model(checkpoint, weights, folder, cancellation):
-        left = "" if step.seconds_left is None else f", {step.seconds_left:.0f} s left"
-        yield Loading(request, f"Preparing {checkpoint.name} in {weights}{left}", step.layers, step.total)
+        stage = say("Preparing {name} in {weights}", name=checkpoint.name, weights=weights)
+        if step.seconds_left is not None:
+            stage = say(
+                "Preparing {name} in {weights}, {seconds} s left",
+                name=checkpoint.name,
+                weights=weights,
+                seconds=Amount(f"{step.seconds_left:.0f}"),
+            )
+        yield Loading(request, stage, step.layers, step.total)
     return list(open_prepared(folder, source_fingerprint(checkpoint)).layouts())
 
 
@@ -237,7 +245,7 @@ def load_copies(
     try:
         for done, _ in enumerate(stream.load(), start=1):
             cancellation.check()
-            yield Loading(request, f"Copying {checkpoint.name} in 4 bits", done, len(own))
+            yield Loading(request, say("Copying {name} in 4 bits", name=checkpoint.name), done, len(own))
     except BaseException:
         stream.close()
         raise

@@ -16,6 +16,7 @@ import torch
 from engine.loading.pair import Pair
 from engine.loading.store import CacheFile, cache_root
 from engine.protocol.options import LoadOptions
+from engine.protocol.sentences import say
 from engine.speculation.tuning.tree_limit import MOST_PATIENCE, PATIENCE
 from engine.weights.planning.machine import Memory, gib
 
@@ -42,9 +43,9 @@ class Limits:
     @property
     def words(self) -> str:
         """What it holds a pair to; empty if nothing."""
-        parts = [f"{gib(self.vram_bytes)} of GPU memory" if self.vram_bytes else ""]
-        parts += [f"{gib(self.ram_bytes)} of RAM" if self.ram_bytes else ""]
-        return " and ".join(part for part in parts if part)
+        gpu = say("{gib} of GPU memory", gib=gib(self.vram_bytes)) if self.vram_bytes else ""
+        ram = say("{gib} of RAM", gib=gib(self.ram_bytes)) if self.ram_bytes else ""
+        return say("{gpu} and {ram}", gpu=gpu, ram=ram) if gpu and ram else gpu or ram
 
     def is_tighter_than(self, other: "Limits") -> bool:
         """Whether it holds a pair to less in any way."""

@@ -15,16 +15,17 @@ from engine.loading.out_of_memory import HINT, give_back_memory, out_of_memory_o
 from engine.loading.pair import Pair
 from engine.model.context import Context
 from engine.protocol.messages import Event, Loading
+from engine.protocol.sentences import say
 from engine.weights.planning.placement import Plan
 
 SHARES_KEPT = (7 / 8, 3 / 4, 1 / 2)  # of what was resident in the attempt before; one retry each
-CHOSEN_HINT = "The placement was chosen by hand and is not changed by itself: choose place 'auto', without force."
+CHOSEN_HINT = say("The placement was chosen by hand and is not changed by itself: choose place 'auto', without force.")
 
 Result = TypeVar("Result")
 Attempt = Callable[[Plan], Generator[Event, None, Result]]
 
 FEWER = 4  # times fewer tokens in a pass of a prefill, after one that was too much
-HINT_OF_PASSES = "Choose a smaller tree or a shorter context, or load the model with less memory for its layers."
+HINT_OF_PASSES = say("Choose a smaller tree or a shorter context, or load the model with less memory for its layers.")
 
 
 def load_with_retries(
@@ -43,7 +44,9 @@ def load_with_retries(
     """
     limits = good.limits
     if limits.words:
-        yield Loading(request, f"Memory ran out with this pair before: planning with {limits.words}", 0, 1)
+        yield Loading(
+            request, say("Memory ran out with this pair before: planning with {limits}", limits=limits.words), 0, 1
+        )
     is_chosen = pair.options.force or pair.options.place != "auto"
     shortage: OutOfMemory | None = None
     for share in (1.0,) if is_chosen else (*SHARES_KEPT, 1.0):
@@ -55,7 +58,7 @@ def load_with_retries(
                 raise
             break  # not even the smallest placement fits into less
         if shortage:
-            yield Loading(request, f"Trying again: {plan.reason}", 0, 1)
+            yield Loading(request, say("Trying again: {reason}", reason=plan.reason), 0, 1)
         outcome = yield from _attempted(attempt(plan), CHOSEN_HINT if is_chosen else HINT)
         if not isinstance(outcome, OutOfMemory):
             good.remember(limits)
@@ -92,7 +95,7 @@ def lowered_limits(limits: Limits, plan: Plan, of_gpu: bool, share: float) -> Li
 
 def _attempted(steps: Generator[Event, None, Result], hint: str) -> Generator[Event, None, Result | OutOfMemory]:
     """The result, or how memory ran out; by then nothing holds on to what the attempt had built up."""
-    doing = "loading"
+    doing = say("loading")
     try:
         while True:
             try:
@@ -101,7 +104,12 @@ def _attempted(steps: Generator[Event, None, Result], hint: str) -> Generator[Ev
                 result: Result = end.value
                 return result
             if isinstance(event, Loading):
-                doing = f"'{event.stage}', step {min(event.done + 1, event.total)} of {event.total}"
+                doing = say(
+                    "'{stage}', step {done} of {count}",
+                    stage=event.stage,
+                    done=min(event.done + 1, event.total),
+                    count=event.total,
+                )
             yield event
     except Exception as error:
         shortage = out_of_memory_of(error, doing, hint)
@@ -151,7 +159,9 @@ class GuardedContext:
         try:
             return run()
         except Exception as error:
-            shortage = out_of_memory_of(error, f"a pass of {self._name} over {rows} tokens", HINT_OF_PASSES)
+            shortage = out_of_memory_of(
+                error, say("a pass of {model} over {rows} tokens", model=self._name, rows=rows), HINT_OF_PASSES
+            )
             if shortage is None:
                 raise
         shortage = shortage.with_traceback(None)  # only here, as the error still holds the memory of the pass above

@@ -8,8 +8,10 @@ import errno
 import gc
 import re
 import sys
+from contextlib import suppress
 
 from engine.errors import OutOfMemory
+from engine.protocol.sentences import say
 from engine.weights.planning.machine import gib, memory_now
 
 # What torch's allocators, the CUDA libraries, oneDNN (which finds no memory for its code) and bitsandbytes say. They
@@ -24,7 +26,7 @@ GPU_WORDS = re.compile(r"cuda|cublas|cudnn|cusolver|cusparse|\bgpu\b", re.IGNORE
 ASKED = re.compile(r"tried to allocate ([\d.]+) ?(bytes|[KMGT]iB)", re.IGNORECASE)
 UNITS = {"bytes": 0, "kib": 10, "mib": 20, "gib": 30, "tib": 40}
 WINDOWS_ERRORS = (8, 14, 1455)  # not enough memory, out of memory, the paging file is too small
-HINT = "Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree."
+HINT = say("Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree.")
 
 LARGE_BYTES = 8 << 20  # weights are larger, most of what a pass writes down is smaller and better reused
 _M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
@@ -43,10 +45,17 @@ def out_of_memory_of(error: BaseException, doing: str, hint: str = HINT) -> OutO
     words = str(error)
     of_gpu = not isinstance(error, MemoryError | OSError) and GPU_WORDS.search(f"{type(error).__name__} {words}")
     asked = _asked_bytes(words)
-    kind = "GPU memory" if of_gpu else "RAM"
-    wanted = f"{gib(asked)} of {kind} were asked for" if asked else f"more {kind} was asked for"
+    kind = say("GPU memory") if of_gpu else "RAM"
+    wanted = (
+        say("{gib} of {kind} were asked for", gib=gib(asked), kind=kind)
+        if asked
+        else say("more {kind} was asked for", kind=kind)
+    )
     found = OutOfMemory(
-        f"Memory ran out during {doing}: {wanted}; {_free()}.", hint, of_gpu=bool(of_gpu), asked_bytes=asked
+        say("Memory ran out during {work}: {wanted}; {free}.", work=doing, wanted=wanted, free=_free()),
+        hint,
+        of_gpu=bool(of_gpu),
+        asked_bytes=asked,
     )
     if words:
         found.add_note(words[:1000])
@@ -77,13 +86,12 @@ def _asked_bytes(words: str) -> int:
 
 
 def _free() -> str:
-    ram = f"{gib(memory_now('cpu').ram_free)} of RAM"
-    if not _uses_cuda():
-        return f"{ram} were free"
-    try:
-        return f"{gib(memory_now('cuda').vram_free)} of GPU memory and {ram} were free"
-    except RuntimeError:  # a driver that has run out of memory may refuse even this
-        return f"{ram} were free"
+    ram = gib(memory_now("cpu").ram_free)
+    if _uses_cuda():
+        with suppress(RuntimeError):  # a driver that has run out of memory may refuse even this
+            gpu = gib(memory_now("cuda").vram_free)
+            return say("{gpu} of GPU memory and {ram} of RAM were free", gpu=gpu, ram=ram)
+    return say("{ram} of RAM were free", ram=ram)
 
 
 def _uses_cuda() -> bool:

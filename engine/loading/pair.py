@@ -6,6 +6,7 @@ from engine.errors import ModelError
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
+from engine.protocol.sentences import say
 from engine.text.tokenizer import Tokenizer
 
 
@@ -74,8 +75,12 @@ def open_pair(options: LoadOptions) -> Pair:
     draft = open_checkpoint(source, role="draft")
     if not Tokenizer.open(draft.folder).same_as(tokenizer):
         raise ModelError(
-            f"The draft '{draft.name}' has another tokenizer than the target '{target.name}'.",
-            "Choose a draft of the same family, or no draft.",
+            say(
+                "The draft '{draft}' has another tokenizer than the target '{target}'.",
+                draft=draft.name,
+                target=target.name,
+            ),
+            say("Choose a draft of the same family, or no draft."),
         )
     return Pair(options, target, draft, tokenizer)
 

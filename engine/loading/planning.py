@@ -17,6 +17,7 @@ from engine.model.device import choose_dtype
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.number_types import COMPUTED, torch_types
 from engine.protocol.options import AUTO_ROOM
+from engine.protocol.sentences import say
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
@@ -67,8 +68,11 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
     sizes = model_sizes(target)
     if question.drafts_itself and question.weights == "nf4":
         raise InputError(
-            f"The layers of '{target.name}' are kept in 4 bits: a copy of them in 4 bits is no faster draft.",
-            "Choose other weights, or another draft.",
+            say(
+                "The layers of '{name}' are kept in 4 bits: a copy of them in 4 bits is no faster draft.",
+                name=target.name,
+            ),
+            say("Choose other weights, or another draft."),
         )
     drafts = draft is not None or question.drafts_itself
     budget = (question.budget or AUTO_BUDGET) if drafts else 0
@@ -94,8 +98,10 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
     streams = streamed_layers(found.arrangement.tiers, machine.memory.has_gpu)
     if question.drafts_itself and found.verdict != "no" and not streams:
         raise InputError(
-            f"All layers of '{target.name}' stay in memory: a copy of them in 4 bits is no faster draft.",
-            "Choose another draft, or none.",
+            say(
+                "All layers of '{name}' stay in memory: a copy of them in 4 bits is no faster draft.", name=target.name
+            ),
+            say("Choose another draft, or none."),
         )
     return found
 
@@ -123,7 +129,10 @@ def context_for(name: str, longest: int, asked: int) -> int:
     `longest`: `max_positions` of the model, by whichever way it is known; `asked` 0 is automatic.
     """
     if asked > longest:
-        raise InputError(f"'{name}' reads at most {longest} tokens, not {asked}.", "Choose a shorter context.")
+        raise InputError(
+            say("'{name}' reads at most {count} tokens, not {asked}.", name=name, count=longest, asked=asked),
+            say("Choose a shorter context."),
+        )
     return asked or min(longest, DEFAULT_CONTEXT_TOKENS)
 
 

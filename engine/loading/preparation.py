@@ -11,6 +11,7 @@ from engine.errors import InputError
 from engine.model.checkpoint import CONFIG, Checkpoint
 from engine.model.layer_converter import open_layer_converter
 from engine.number_types import COMPUTED, computed_types
+from engine.protocol.sentences import say
 from engine.weights.codecs.codec import codec_named
 from engine.weights.store.fingerprint import fingerprint
 from engine.weights.store.manifest import Recipe
@@ -40,7 +41,10 @@ def storage(weights: str, checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
     if weights in COMPRESSED:
         own = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
         return weights, computed_types().get(own, torch.bfloat16)
-    raise InputError(f"Weights '{weights}' cannot be prepared.", "Choose one of " + ", ".join((*COMPRESSED, *COMPUTED)))
+    raise InputError(
+        say("Weights '{weights}' cannot be prepared.", weights=weights),
+        say("Choose one of {names}.", names=", ".join((*COMPRESSED, *COMPUTED))),
+    )
 
 
 def prepare_model(

@@ -8,6 +8,7 @@ from engine.loading.learned import PairMeasurement, PairMeasurements
 from engine.loading.oom_retry import GuardedContext
 from engine.model.context import Context
 from engine.protocol.options import UNMEASURED, GenerateOptions
+from engine.protocol.sentences import joined, say
 from engine.speculation.method import Method, Sampling
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.speculation.methods.chain import Chain
@@ -52,7 +53,7 @@ def sampled_method(
     Raises `InputError` for a measurement that cannot be used.
     """
     chance = Chance(options.sampling.seed, draft.network.device)
-    guarded, vocabulary = GuardedContext(draft, "the draft"), target.network.vocabulary
+    guarded, vocabulary = GuardedContext(draft, say("the draft")), target.network.vocabulary
     drafting = Drafting(guarded, sampling, options.sampling, prompt, vocabulary, chance, witness)
     speculation = options.speculation
     if speculation.method == "sequoia":
@@ -80,7 +81,7 @@ def _sequoia(
         programme = programme_for(measured.acceptance, MOST_AUTOMATIC, min(speculation.depth + 1, MOST_LEVELS))
         size = best_tree(programme, measured.draft_seconds, measured.target_seconds, speculation.depth)
         if not size.budget:
-            note = "As measured here, no tree of Sequoia's pays: the smallest is grown."
+            note = say("As measured here, no tree of Sequoia's pays: the smallest is grown.")
         speculation = replace(speculation, budget=max(1, size.budget), depth=max(1, size.depth))
     method = Sequoia(drafting, speculation.depth, Planned(measured.acceptance))
     return SampledMethod(method, replace(options, speculation=speculation), note)
@@ -93,4 +94,4 @@ def _measured(options: GenerateOptions, measurements: PairMeasurements) -> tuple
     if named:
         return measurements.read(Path(named)), ""
     measured, why = measurements.recall(options.sampling)
-    return measured, f"{why} Sequoia learns it while it writes." if why else ""
+    return measured, joined((why, say("Sequoia learns it while it writes."))) if why else ""

@@ -15,6 +15,7 @@ import platformdirs
 
 from engine.files import replaced_atomically
 from engine.protocol.options import LoadOptions
+from engine.protocol.sentences import say
 
 LARGEST_BYTES = 1 << 20  # of a file that is read; the largest of ours has some 100,000
 MOST_KEPT = 64  # entries of a section; the oldest go first
@@ -66,11 +67,11 @@ class CacheFile:
             version = document["version"]
             is_newer = version > self.version
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise UnusableError("is damaged") from error
+            raise UnusableError(say("is damaged")) from error
         if is_newer:
-            raise NewerError("was written by a newer version, and stays as it is")
+            raise NewerError(say("was written by a newer version, and stays as it is"))
         if version != self.version:
-            raise OlderError("was written by an older version")
+            raise OlderError(say("was written by an older version"))
         return document
 
     def write(self, document: Mapping[str, Any]) -> None:

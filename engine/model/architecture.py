@@ -15,6 +15,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.json_file import shown
 from engine.model.safe_config import safe_config
 from engine.model.tree_cache import FULL, SLIDING
+from engine.protocol.sentences import say
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -86,7 +87,8 @@ def open_architecture(checkpoint: Checkpoint) -> Architecture:
         model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
         if model_class is None:
             raise ModelError(
-                f"'{checkpoint.name}' ({config.model_type}) is not a text-generation model.", "Choose another model."
+                say("'{name}' ({kind}) is not a text-generation model.", name=checkpoint.name, kind=config.model_type),
+                say("Choose another model."),
             )
         require_tree(config, model_class, checkpoint.name)
         attention = attention_implementation(config, model_class)
@@ -99,18 +101,28 @@ def require_complete(
     architecture: Architecture, missing: Iterable[str], mismatched: Iterable[str], unexpected: Iterable[str]
 ) -> None:
     """Refuse a model some of whose weights would be random numbers, or are left over; all are the network's names."""
-    left_over = [name for name in unexpected if f".layers.{architecture.layer_count}." in name]
-    for what, names in (
-        ("lacks the weights", sorted(missing)),
-        ("has weights of another shape than its config.json says:", sorted(mismatched)),
-        ("has weights for more layers than its config.json says:", sorted(left_over)),
-    ):
-        if names:
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise ModelError(
-                f"'{architecture.name}' {what} {names[0]}{more}.",
-                "config.json and the weights do not belong together; get both again.",
-            )
+    name = architecture.name
+    left_over = [tensor for tensor in unexpected if f".layers.{architecture.layer_count}." in tensor]
+    if tensor := _first_of(missing):
+        fault = say("'{name}' lacks the weights {tensor}.", name=name, tensor=tensor)
+    elif tensor := _first_of(mismatched):
+        fault = say(
+            "'{name}' has weights of another shape than its config.json says: {tensor}.", name=name, tensor=tensor
+        )
+    elif tensor := _first_of(left_over):
+        fault = say(
+            "'{name}' has weights for more layers than its config.json says: {tensor}.", name=name, tensor=tensor
+        )
+    else:
+        return
+    raise ModelError(fault, say("config.json and the weights do not belong together; get both again."))
+
+
+def _first_of(tensors: Iterable[str]) -> str:
+    """The first in the order of their names, and how many more there are; empty for none."""
+    names = sorted(tensors)
+    more = len(names) - 1
+    return say("{tensor} and {count} more", tensor=names[0], count=more) if more > 0 else "".join(names)
 
 
 def unloadable(name: str, error: BaseException) -> ModelError:
@@ -118,7 +130,10 @@ def unloadable(name: str, error: BaseException) -> ModelError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     words = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
     said = "".join(filter(str.isprintable, words))[:300].rstrip(" .:") + "."
-    return ModelError(f"'{name}' cannot be loaded: {said}", "Check the folder, or download the model again.")
+    return ModelError(
+        say("'{name}' cannot be loaded: {reason}", name=name, reason=said),
+        say("Check the folder, or download the model again."),
+    )
 
 
 def _is_mxfp4(checkpoint: Checkpoint, config: Any) -> bool:
@@ -130,19 +145,26 @@ def _is_mxfp4(checkpoint: Checkpoint, config: Any) -> bool:
     if method == "mxfp4":
         return True
     raise ModelError(
-        f"The weights of '{checkpoint.name}' are quantised already, by {shown(method)}, which cannot be read.",
-        "Choose its original version in 16 bits; Coppice can quantise that itself.",
+        say(
+            "The weights of '{name}' are quantised already, by {method}, which cannot be read.",
+            name=checkpoint.name,
+            method=shown(method),
+        ),
+        say("Choose its original version in 16 bits; Coppice can quantise that itself."),
     )
 
 
 def _make_config(checkpoint: Checkpoint) -> Any:
     kind = str(checkpoint.config.get("model_type"))
     if kind not in transformers.CONFIG_MAPPING:
-        hint = "Models that bring their own code are not run." if "auto_map" in checkpoint.config else ""
+        hint = say("Models that bring their own code are not run.") if "auto_map" in checkpoint.config else ""
         raise ModelError(
-            f"'{checkpoint.name}' has the architecture '{shown(kind)[1:-1]}', "
-            "which this version of transformers does not know.",
-            hint or "Choose another model, or update Coppice.",
+            say(
+                "'{name}' has the architecture '{kind}', which this version of transformers does not know.",
+                name=checkpoint.name,
+                kind=shown(kind)[1:-1],
+            ),
+            hint or say("Choose another model, or update Coppice."),
         )
     settings = safe_config(checkpoint.config, checkpoint.name, len(checkpoint.tensors))
     if kind == "mistral" and "layer_types" in settings:
@@ -161,7 +183,7 @@ def layer_windows(config: Any, name: str) -> tuple[int | None, ...]:
     if kinds is None:
         return (window,) * int(text.num_hidden_layers)
     if unknown := sorted(set(kinds) - {FULL, SLIDING}):
-        raise _refusal(name, f"it has {', '.join(kind.replace('_', ' ') for kind in unknown)} layers")
+        raise _refusal(name, say("it has {kinds} layers", kinds=", ".join(kind.replace("_", " ") for kind in unknown)))
     return tuple(window if kind == SLIDING else None for kind in kinds)
 
 
@@ -178,16 +200,16 @@ def require_tree(config: Any, model_class: Any, name: str) -> None:
     """Raise `ModelError` if the model is of a kind whose memory of the past cannot branch."""
     text = config.get_text_config(decoder=True)
     if getattr(config, "is_encoder_decoder", False):
-        raise _refusal(name, "it is an encoder-decoder model")
+        raise _refusal(name, say("it is an encoder-decoder model"))
     if getattr(model_class, "_is_stateful", False):
-        raise _refusal(name, "it keeps a recurrent state, which cannot branch")
+        raise _refusal(name, say("it keeps a recurrent state, which cannot branch"))
     if getattr(text, "num_kv_shared_layers", 0):
-        raise _refusal(name, "its layers share their key/value cache")
+        raise _refusal(name, say("its layers share their key/value cache"))
     layer_windows(config, name)
 
 
 def _refusal(name: str, reason: str) -> ModelError:
     return ModelError(
-        f"'{name}' cannot hold a token tree: {reason}.",
-        "Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss.",
+        say("'{name}' cannot hold a token tree: {reason}.", name=name, reason=reason),
+        say("Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss."),
     )

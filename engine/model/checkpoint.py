@@ -9,15 +9,16 @@ from engine.errors import ModelError
 from engine.model.json_file import read_json_object, shown
 from engine.model.model_folder import ModelFolder, ModelRole, find_folder, is_file_name
 from engine.model.safetensors_header import TensorInfo, read_header
+from engine.protocol.sentences import say
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 MAX_INDEX_BYTES = 64 << 20
 MAX_TENSORS = 1_000_000
 
-DOWNLOAD_AGAIN = "Download the model again."
+DOWNLOAD_AGAIN = say("Download the model again.")
 WHOLE: Mapping[str, int] = MappingProxyType({})
-ONLY_SAFETENSORS = "Choose a version of the model in the safetensors format."
+ONLY_SAFETENSORS = say("Choose a version of the model in the safetensors format.")
 
 CONFIG = "config.json"
 MAX_CONFIG_BYTES = 4 << 20  # parsed, that may be forty times as much
@@ -38,7 +39,7 @@ FACTS = "facts.json"
 KIND, FORMAT = "coppice model facts", 1
 MAX_FACTS_BYTES = 4 << 20
 
-FETCH_AGAIN = "Fetch the model's facts again."
+FETCH_AGAIN = say("Fetch the model's facts again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def read_weight_files(folder: ModelFolder, sizes: Mapping[str, int] = WHOLE) -> 
     else:
         raise _no_weights(folder)
     if not files.tensors:
-        raise ModelError(f"The weight files in {folder.path} hold no tensors.", DOWNLOAD_AGAIN)
+        raise ModelError(say("The weight files in {folder} hold no tensors.", folder=folder.path), DOWNLOAD_AGAIN)
     return files
 
 
@@ -71,16 +72,24 @@ def _read_index(path: Path) -> dict[str, str]:
     """The file name of the shard that holds each tensor."""
     weight_map = read_json_object(path, MAX_INDEX_BYTES).get("weight_map")
     if not isinstance(weight_map, dict):
-        raise ModelError(f"{path} has no weight_map.", DOWNLOAD_AGAIN)
+        raise ModelError(say("{file} has no weight_map.", file=path), DOWNLOAD_AGAIN)
     if len(weight_map) > MAX_TENSORS:
-        raise ModelError(f"{path} lists more than {MAX_TENSORS} tensors.", "Choose another model.")
+        raise ModelError(
+            say("{file} lists more than {count} tensors.", file=path, count=MAX_TENSORS), say("Choose another model.")
+        )
     for name in weight_map.values():
         if not isinstance(name, str):
-            raise ModelError(f"{path} has a weight_map that does not name files.", DOWNLOAD_AGAIN)
+            raise ModelError(say("{file} has a weight_map that does not name files.", file=path), DOWNLOAD_AGAIN)
         if not is_file_name(name):
-            raise ModelError(f"{path} names a file outside its folder, {shown(name)}.", "Do not use this model.")
+            raise ModelError(
+                say("{file} names a file outside its folder, {other}.", file=path, other=shown(name)),
+                say("Do not use this model."),
+            )
         if not name.endswith(".safetensors"):
-            raise ModelError(f"{path} names {shown(name)}, but only safetensors are opened.", ONLY_SAFETENSORS)
+            raise ModelError(
+                say("{file} names {other}, but only safetensors are opened.", file=path, other=shown(name)),
+                ONLY_SAFETENSORS,
+            )
     return weight_map
 
 
@@ -89,7 +98,13 @@ def _read_shards(folder: ModelFolder, index: dict[str, str], sizes: Mapping[str,
     missing = [name for name in names if not folder.has(name)]
     if missing:
         raise ModelError(
-            f"{len(missing)} of {len(names)} weight files are missing in {folder.path}, first {shown(missing[0])}.",
+            say(
+                "{missing} of {all} weight files are missing in {folder}, first {file}.",
+                missing=len(missing),
+                all=len(names),
+                folder=folder.path,
+                file=shown(missing[0]),
+            ),
             DOWNLOAD_AGAIN,
         )
     shards = {name: folder.file(name) for name in names}
@@ -99,7 +114,10 @@ def _read_shards(folder: ModelFolder, index: dict[str, str], sizes: Mapping[str,
         held = read_header(shard, sizes.get(shard_name))
         tensors |= {name: tensor for name, tensor in held.items() if index.get(name) == shard_name}
     for name in index.keys() - tensors.keys():
-        raise ModelError(f"{shards[index[name]]} lacks the tensor {shown(name)} of the index.", DOWNLOAD_AGAIN)
+        raise ModelError(
+            say("{file} lacks the tensor {tensor} of the index.", file=shards[index[name]], tensor=shown(name)),
+            DOWNLOAD_AGAIN,
+        )
     return WeightFiles(tuple(shards.values()), tensors)
 
 
@@ -107,14 +125,24 @@ def _no_weights(folder: ModelFolder) -> ModelError:
     """Why there is nothing to open, told from what lies there instead."""
     names = folder.names()
     if any(name.endswith(".gguf") for name in names):
-        return ModelError(f"{folder.path} holds GGUF weights; only safetensors are opened.", ONLY_SAFETENSORS)
+        return ModelError(
+            say("{folder} holds GGUF weights; only safetensors are opened.", folder=folder.path), ONLY_SAFETENSORS
+        )
     if any(name.startswith("adapter_model.") for name in names):
-        return ModelError(f"{folder.path} holds an adapter, not a whole model.", "Merge it into its base model first.")
+        return ModelError(
+            say("{folder} holds an adapter, not a whole model.", folder=folder.path),
+            say("Merge it into its base model first."),
+        )
     if any(name.endswith((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")) for name in names):
         return ModelError(
-            f"{folder.path} holds weights in a format that can run code; only safetensors are opened.", ONLY_SAFETENSORS
+            say(
+                "{folder} holds weights in a format that can run code; only safetensors are opened.", folder=folder.path
+            ),
+            ONLY_SAFETENSORS,
         )
-    return ModelError(f"{folder.path} holds no weights: {SINGLE} is missing.", DOWNLOAD_AGAIN)
+    return ModelError(
+        say("{folder} holds no weights: {file} is missing.", folder=folder.path, file=SINGLE), DOWNLOAD_AGAIN
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +194,17 @@ def open_checkpoint(source: str, *, role: ModelRole = "target") -> Checkpoint:
 def read_config(folder: ModelFolder) -> dict[str, object]:
     """The parsed config.json of a model folder; raises `ModelError` if it is missing or names no model_type."""
     if not folder.has(CONFIG):
-        raise ModelError(f"{folder.path} holds no {CONFIG}.", "Give the folder of a model in the transformers format.")
+        raise ModelError(
+            say("{folder} holds no {file}.", folder=folder.path, file=CONFIG),
+            say("Give the folder of a model in the transformers format."),
+        )
     path = folder.file(CONFIG)
     config = read_json_object(path, MAX_CONFIG_BYTES)
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or not model_type:
-        raise ModelError(f"{path} names no model_type.", "Give the folder of a model in the transformers format.")
+        raise ModelError(
+            say("{file} names no model_type.", file=path), say("Give the folder of a model in the transformers format.")
+        )
     return config
 
 
@@ -184,10 +217,10 @@ def open_header_only(folder: Path) -> Checkpoint:
     """The checkpoint as its facts describe it: it can be planned for, but not loaded. Raises `ModelError`."""
     facts = read_json_object(folder / FACTS, MAX_FACTS_BYTES)
     if facts.get("kind") != KIND or facts.get("format") != FORMAT:
-        raise ModelError(f"{folder} holds no facts of this version of Coppice.", FETCH_AGAIN)
+        raise ModelError(say("{folder} holds no facts of this version of Coppice.", folder=folder), FETCH_AGAIN)
     name, sizes = facts.get("name"), facts.get("sizes")
     if not isinstance(name, str) or not isinstance(sizes, dict):
-        raise ModelError(f"{folder / FACTS} is damaged.", FETCH_AGAIN)
+        raise ModelError(say("{file} is damaged.", file=folder / FACTS), FETCH_AGAIN)
     model_folder = ModelFolder(folder)
     config = read_config(model_folder)
     weights = read_weight_files(

@@ -12,6 +12,7 @@ from engine.model.architecture import VERIFIED
 from engine.model.network import Network
 from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
+from engine.protocol.sentences import say
 
 PREFILL_ROWS = 1024  # bounds the mask and the attention scores of one prefill pass
 
@@ -254,11 +255,15 @@ def require_faithful_tree(context: Context, name: str) -> None:
     apart = torch.stack(alone)
     if not (together.isfinite().all() and apart.isfinite().all()):
         raise ModelError(
-            f"'{name}' computes logits that are not finite numbers.",
-            "Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.",
+            say("'{name}' computes logits that are not finite numbers.", name=name),
+            say("Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32."),
         )
     if (together - apart).abs().max() > TOLERANCE * apart.abs().max():
         raise ModelError(
-            f"'{name}' cannot hold a token tree: one pass over a tree differs from its paths alone.",
-            "Choose a model of another family.",
+            say(
+                "'{name}' cannot hold a token tree: {reason}.",
+                name=name,
+                reason=say("one pass over a tree differs from its paths alone"),
+            ),
+            say("Choose a model of another family."),
         )

@@ -5,6 +5,7 @@ import torch
 from engine.errors import InputError
 from engine.model.checkpoint import Checkpoint
 from engine.number_types import computed_types
+from engine.protocol.sentences import say
 
 FLOAT32_ON_CPU_BYTES = 2 << 30  # up to this size a CPU runs float32, exact and as fast as bfloat16
 
@@ -13,8 +14,8 @@ def choose_device(name: str) -> torch.device:
     """The device called `auto`, `cpu` or `cuda`; raises `InputError` if it is not there."""
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError(
-            "There is no CUDA device that torch can use.",
-            "Choose device 'cpu', or install an NVIDIA driver and a CUDA build of torch.",
+            say("There is no CUDA device that torch can use."),
+            say("Choose device 'cpu', or install an NVIDIA driver and a CUDA build of torch."),
         )
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from engine.errors import ModelError
+from engine.protocol.sentences import lowered, reason_of, say
 
 # Quoted text in a message; a hostile name may be a megabyte long.
 MAX_SHOWN = 80
@@ -15,15 +16,21 @@ def read_json_object(path: Path, max_bytes: int) -> dict[str, object]:
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
     except OSError as error:
-        raise ModelError(f"{path} cannot be read: {reason(error)}.", "Check that the file may be read.") from None
+        raise ModelError(
+            say("{file} cannot be read: {reason}.", file=path, reason=reason(error)),
+            say("Check that the file may be read."),
+        ) from None
     if len(content) > max_bytes:
-        raise ModelError(f"{path} is larger than {max_bytes >> 20} MB.", "Use the file that belongs to the model.")
+        raise ModelError(
+            say("{file} is larger than {size} MB.", file=path, size=max_bytes >> 20),
+            say("Use the file that belongs to the model."),
+        )
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):
-        raise ModelError(f"{path} is not valid JSON.", "Download the file again.") from None
+        raise ModelError(say("{file} is not valid JSON.", file=path), say("Download the file again.")) from None
     if not isinstance(value, dict):
-        raise ModelError(f"{path} does not hold a JSON object.", "Download the file again.")
+        raise ModelError(say("{file} does not hold a JSON object.", file=path), say("Download the file again."))
     return value
 
 
@@ -35,4 +42,4 @@ def shown(name: str) -> str:
 
 def reason(error: OSError) -> str:
     """What the operating system said, without number and path."""
-    return (error.strerror or type(error).__name__).lower()
+    return lowered(reason_of(error))

@@ -8,6 +8,7 @@ from typing import Literal
 from engine.errors import ModelError
 from engine.model.json_file import reason, shown
 from engine.protocol.options import EMBEDDED
+from engine.protocol.sentences import say
 
 ModelRole = Literal["target", "draft"]
 
@@ -20,7 +21,7 @@ HUB_FOLDER_PREFIX = "models--"
 def find_folder(source: str, role: ModelRole) -> Path:
     """The folder behind a source; raises `ModelError` when there is none."""
     if not source:
-        raise ModelError("No model is given.", "Give a model folder, a hub id or 'embedded'.")
+        raise ModelError(say("No model is given."), say("Give a model folder, a hub id or 'embedded'."))
     if source == EMBEDDED:
         return EMBEDDED_MODELS / f"demo-{role}"
     try:
@@ -28,20 +29,27 @@ def find_folder(source: str, role: ModelRole) -> Path:
         if path.is_dir():
             return path
         if path.exists():
-            raise ModelError(f"{path} is a file, not a model folder.", "Give the folder with its config.json.")
+            raise ModelError(
+                say("{file} is a file, not a model folder.", file=path), say("Give the folder with its config.json.")
+            )
     except (OSError, RuntimeError, ValueError):
-        raise ModelError("The model's path cannot be used.", "Give a model folder, a hub id or 'embedded'.") from None
+        raise ModelError(
+            say("The model's path cannot be used."), say("Give a model folder, a hub id or 'embedded'.")
+        ) from None
     if HUB_ID.fullmatch(source):
         return _cached_snapshot(source)
-    raise ModelError(f"There is no model folder {shown(source)}.", "Check the path, or give a hub id like 'org/name'.")
+    raise ModelError(
+        say("There is no model folder {folder}.", folder=shown(source)),
+        say("Check the path, or give a hub id like 'org/name'."),
+    )
 
 
 def _cached_snapshot(hub_id: str) -> Path:
     import huggingface_hub  # noqa: PLC0415 - takes a fifth of a second, and most sources are folders
 
     missing = ModelError(
-        f"There is no folder '{hub_id}', and no downloaded model of that name in the hub cache.",
-        "Download the model first, or give its folder.",
+        say("There is no folder '{folder}', and no downloaded model of that name in the hub cache.", folder=hub_id),
+        say("Download the model first, or give its folder."),
     )
     try:
         config = huggingface_hub.try_to_load_from_cache(hub_id, "config.json")
@@ -89,14 +97,18 @@ class ModelFolder:
             target = path.resolve(strict=True)
             regular = target.is_file()
         except FileNotFoundError:
-            raise ModelError(f"{path} is missing.", "Download the model again.") from None
+            raise ModelError(say("{file} is missing.", file=path), say("Download the model again.")) from None
         except (OSError, RuntimeError) as error:  # links in a circle are a RuntimeError before Python 3.13
-            why = reason(error) if isinstance(error, OSError) else "its links go in a circle"
-            raise ModelError(f"{path} cannot be opened: {why}.", "Check the folder.") from None
+            why = reason(error) if isinstance(error, OSError) else say("its links go in a circle")
+            raise ModelError(
+                say("{file} cannot be opened: {reason}.", file=path, reason=why), say("Check the folder.")
+            ) from None
         if not target.is_relative_to(self._root):
-            raise ModelError(f"{path} is a link that leads out of its folder.", "Put the file itself there.")
+            raise ModelError(
+                say("{file} is a link that leads out of its folder.", file=path), say("Put the file itself there.")
+            )
         if not regular:
-            raise ModelError(f"{path} is not an ordinary file.", "Put the model's own file there.")
+            raise ModelError(say("{file} is not an ordinary file.", file=path), say("Put the model's own file there."))
         return path
 
 

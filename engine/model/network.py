@@ -10,6 +10,7 @@ from engine.errors import ModelError
 from engine.model.architecture import layer_windows
 from engine.model.rope import LengthRope, find_rope
 from engine.model.shape import longest_sequence
+from engine.protocol.sentences import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,4 +63,6 @@ def find_layers(model: nn.Module) -> nn.ModuleList:
     for name, module in model.named_modules():
         if name.endswith("layers") and isinstance(module, nn.ModuleList):
             return module
-    raise ModelError(f"{type(model).__name__} has no list of decoder layers.", "Choose another model.")
+    raise ModelError(
+        say("{name} has no list of decoder layers.", name=type(model).__name__), say("Choose another model.")
+    )

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.errors import ModelError
+from engine.protocol.sentences import say
 
 # Families whose generation reads all of the text again when it becomes longer than it was in the first training.
 READ_AGAIN = frozenset({"phi3", "phi4_multimodal", "phimoe"})
@@ -182,6 +183,10 @@ def _require_known_build(module: nn.Module, name: str) -> None:
         )
     if not isinstance(turned, tuple) or any(part.shape[:2] != (1, 2) for part in turned):
         raise ModelError(
-            f"'{name}' cannot hold a token tree: its rotary embedding depends on the length in an unknown way.",
-            "Choose a model of another family.",
+            say(
+                "'{name}' cannot hold a token tree: {reason}.",
+                name=name,
+                reason=say("its rotary embedding depends on the length in an unknown way"),
+            ),
+            say("Choose a model of another family."),
         )

@@ -11,6 +11,7 @@ from transformers import PreTrainedConfig
 
 from engine.errors import ModelError
 from engine.model.json_file import shown
+from engine.protocol.sentences import Amount, say
 
 MOST_LAYERS = 2048
 MOST_PARTS = 16_384  # heads, groups or experts
@@ -39,7 +40,7 @@ EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_expe
 CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts")
 ROPE = ("rope_parameters", "rope_scaling")
 POSITIVE = ("rope_theta", "factor", "rope_local_base_freq", "original_max_position_embeddings")
-GET_AGAIN = "The file is damaged or made to do harm: get the model again from where it was published."
+GET_AGAIN = say("The file is damaged or made to do harm: get the model again from where it was published.")
 
 
 def safe_config(config: Mapping[str, object], name: str, tensors: int) -> dict[str, object]:
@@ -99,7 +100,10 @@ def _require_few_entries(config: Mapping[str, object], name: str) -> None:
         if isinstance(value, Mapping | list):
             count += len(value)
             if count > MOST_ENTRIES:
-                raise ModelError(f"The config.json of '{name}' has more than {MOST_ENTRIES} entries.", GET_AGAIN)
+                raise ModelError(
+                    say("The config.json of '{name}' has more than {count} entries.", name=name, count=MOST_ENTRIES),
+                    GET_AGAIN,
+                )
             pending.extend(value.values() if isinstance(value, Mapping) else value)
 
 
@@ -117,7 +121,9 @@ def _require_bounded(path: str, key: str, value: float, name: str) -> None:
     elif key.endswith("_factor"):
         most = MOST_FACTOR
     if not (least <= value <= most) and not (isinstance(value, float) and math.isinf(value) and most == MOST):
-        raise _refusal(name, path, value, f"at least {least:g}" if value < least else f"at most {most:g}")
+        bound = Amount(f"{least if value < least else most:g}")
+        wanted = say("at least {number}", number=bound) if value < least else say("at most {number}", number=bound)
+        raise _refusal(name, path, value, wanted)
 
 
 def _require_layers(config: Mapping[str, object], name: str, tensors: int) -> None:
@@ -128,20 +134,25 @@ def _require_layers(config: Mapping[str, object], name: str, tensors: int) -> No
     if layers is None:
         return
     if type(layers) is not int or layers < 1:
-        raise _refusal(name, "num_hidden_layers", layers, "a whole number above 0")
+        raise _refusal(name, "num_hidden_layers", layers, say("a whole number above 0"))
     if layers > tensors:
         raise ModelError(
-            f"The config.json of '{name}' says {layers} layers, which its weights do not hold.",
-            "config.json and the weights do not belong together; get both again.",
+            say(
+                "The config.json of '{name}' says {count} layers, which its weights do not hold.",
+                name=name,
+                count=layers,
+            ),
+            say("config.json and the weights do not belong together; get both again."),
         )
     experts = _largest(merged, EXPERTS)
     chosen = _largest(merged, CHOSEN)
     if experts and chosen > experts:
-        raise _refusal(name, CHOSEN[0], chosen, f"at most {experts}, the number of experts")
+        raise _refusal(name, CHOSEN[0], chosen, say("at most {count}, the number of experts", count=experts))
     if experts and chosen < 1 and any(key in merged for key in CHOSEN):
-        raise _refusal(name, CHOSEN[0], chosen, "at least 1")
+        raise _refusal(name, CHOSEN[0], chosen, say("at least {number}", number=1))
     if layers * experts > MOST_EXPERTS_IN_ALL:
-        raise _refusal(name, "num_experts", experts, f"at most {MOST_EXPERTS_IN_ALL // layers} in {layers} layers")
+        wanted = say("at most {count} in {layers} layers", count=MOST_EXPERTS_IN_ALL // layers, layers=layers)
+        raise _refusal(name, "num_experts", experts, wanted)
 
 
 def _largest(config: Mapping[str, object], keys: Sequence[str]) -> int:
@@ -151,16 +162,16 @@ def _largest(config: Mapping[str, object], keys: Sequence[str]) -> int:
 def _require_sensible_attention(config: Mapping[str, object], name: str) -> None:
     window = config.get("sliding_window")
     if window is not None and (type(window) is not int or window < 1):
-        raise _refusal(name, "sliding_window", window, "a whole number above 0, or null")
+        raise _refusal(name, "sliding_window", window, say("a whole number above 0, or null"))
     positions = config.get("max_position_embeddings")
     if positions is not None and (type(positions) is not int or positions < 1):
-        raise _refusal(name, "max_position_embeddings", positions, "a whole number above 0")
+        raise _refusal(name, "max_position_embeddings", positions, say("a whole number above 0"))
     for rope in (config, *_ropes(config)):
         for key in POSITIVE:
             value = rope.get(key)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if value is not None and not (is_number and 0 < float(str(value)) < math.inf):
-                raise _refusal(name, key, value, "a number above 0")
+                raise _refusal(name, key, value, say("a number above 0"))
 
 
 def _ropes(config: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
@@ -174,6 +185,12 @@ def _ropes(config: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
 
 def _refusal(name: str, path: str, value: object, wanted: str) -> ModelError:
     return ModelError(
-        f"The config.json of '{name}' says {shown(path)[1:-1]} = {shown(str(value))[1:-1]}; it must be {wanted}.",
+        say(
+            "The config.json of '{name}' says {entry} = {value}; it must be {wanted}.",
+            name=name,
+            entry=shown(path)[1:-1],
+            value=shown(str(value))[1:-1],
+            wanted=wanted,
+        ),
         GET_AGAIN,
     )

@@ -10,6 +10,7 @@ from typing import BinaryIO, TypeGuard
 from engine.errors import ModelError
 from engine.model.json_file import reason, shown
 from engine.number_types import BITS
+from engine.protocol.sentences import say
 
 # The length of the table stands before it as a little-endian uint64.
 PREFIX_BYTES = 8
@@ -21,7 +22,7 @@ BRACKET_SLACK_BYTES = 1 << 20
 MAX_DIMENSIONS = 16
 MAX_SIZE = 2**63 - 1
 
-FETCH_AGAIN = "It is damaged or was not downloaded completely: download it again."
+FETCH_AGAIN = say("It is damaged or was not downloaded completely: download it again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,10 @@ def read_header(shard: Path, whole_bytes: int | None = None) -> dict[str, Tensor
             file.seek(0)
             table, data_begin = _read_table(file, there, shard)
     except OSError as error:
-        raise ModelError(f"{shard} cannot be read: {reason(error)}.", "Check that the file may be read.") from None
+        raise ModelError(
+            say("{file} cannot be read: {reason}.", file=shard, reason=reason(error)),
+            say("Check that the file may be read."),
+        ) from None
     tensors = {name: _tensor(name, entry, shard, data_begin) for name, entry in table.items()}
     return _in_order_of_data(tensors, shard, data_begin, there if whole_bytes is None else whole_bytes)
 
@@ -62,17 +66,22 @@ def _read_table(file: BinaryIO, size: int, shard: Path) -> tuple[Mapping[str, ob
     """The parsed table without its free-form metadata, and the position where the data begins."""
     prefix = file.read(PREFIX_BYTES)
     if prefix == b"version ":
-        raise ModelError(f"{shard} is a Git LFS pointer, not the weights.", "Run 'git lfs pull' in its folder.")
+        raise ModelError(
+            say("{file} is a Git LFS pointer, not the weights.", file=shard), say("Run 'git lfs pull' in its folder.")
+        )
     if len(prefix) < PREFIX_BYTES:
-        raise ModelError(f"{shard} is only {size} bytes long.", FETCH_AGAIN)
+        raise ModelError(say("{file} is only {size} bytes long.", file=shard, size=size), FETCH_AGAIN)
     length = int.from_bytes(prefix, "little")
     if length > MAX_TABLE_BYTES:
-        raise ModelError(f"{shard} is not a safetensors file: its table would take {length} bytes.", FETCH_AGAIN)
+        raise ModelError(
+            say("{file} is not a safetensors file: its table would take {size} bytes.", file=shard, size=length),
+            FETCH_AGAIN,
+        )
     if PREFIX_BYTES + length > size:
-        raise ModelError(f"{shard} ends before its table of tensors does.", FETCH_AGAIN)
+        raise ModelError(say("{file} ends before its table of tensors does.", file=shard), FETCH_AGAIN)
     table = _parse(file.read(length))
     if table is None:
-        raise ModelError(f"{shard} has a table of tensors that cannot be read.", FETCH_AGAIN)
+        raise ModelError(say("{file} has a table of tensors that cannot be read.", file=shard), FETCH_AGAIN)
     table.pop("__metadata__", None)
     return table, PREFIX_BYTES + length
 
@@ -101,12 +110,22 @@ def _tensor(name: str, entry: object, shard: Path, data_begin: int) -> TensorInf
     fields = entry if isinstance(entry, dict) else {}
     dtype, shape, offsets = fields.get("dtype"), fields.get("shape"), fields.get("data_offsets")
     if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
-        raise ModelError(f"{shard} does not say where its tensor {shown(name)} lies.", FETCH_AGAIN)
+        raise ModelError(
+            say("{file} does not say where its tensor {tensor} lies.", file=shard, tensor=shown(name)), FETCH_AGAIN
+        )
     if dtype not in BITS:
-        raise ModelError(f"{shard} holds numbers of an unknown type, {shown(dtype)}.", "Choose another model.")
+        raise ModelError(
+            say("{file} holds numbers of an unknown type, {kind}.", file=shard, kind=shown(dtype)),
+            say("Choose another model."),
+        )
     begin, end = offsets
     if len(shape) > MAX_DIMENSIONS or (end - begin) * 8 != math.prod(shape) * BITS[dtype]:
-        raise ModelError(f"{shard} gives its tensor {shown(name)} a place that does not fit its shape.", FETCH_AGAIN)
+        raise ModelError(
+            say(
+                "{file} gives its tensor {tensor} a place that does not fit its shape.", file=shard, tensor=shown(name)
+            ),
+            FETCH_AGAIN,
+        )
     return TensorInfo(dtype, tuple(shape), shard, data_begin + begin, data_begin + end)
 
 
@@ -120,10 +139,18 @@ def _in_order_of_data(tensors: dict[str, TensorInfo], shard: Path, data_begin: i
     position = data_begin
     for name, tensor in ordered:
         if tensor.begin != position:
-            raise ModelError(f"{shard} has a gap or an overlap before its tensor {shown(name)}.", FETCH_AGAIN)
+            raise ModelError(
+                say("{file} has a gap or an overlap before its tensor {tensor}.", file=shard, tensor=shown(name)),
+                FETCH_AGAIN,
+            )
         position = tensor.end
     if position > size:
-        raise ModelError(f"{shard} is cut off: {size} of {position} bytes are there.", "Download it again.")
+        raise ModelError(
+            say("{file} is cut off: {there} of {all} bytes are there.", file=shard, there=size, all=position),
+            say("Download it again."),
+        )
     if position < size:
-        raise ModelError(f"{shard} has {size - position} bytes too many behind its tensors.", FETCH_AGAIN)
+        raise ModelError(
+            say("{file} has {count} bytes too many behind its tensors.", file=shard, count=size - position), FETCH_AGAIN
+        )
     return dict(ordered)

@@ -9,6 +9,7 @@ from typing import Any
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.safetensors_header import TensorInfo
+from engine.protocol.sentences import say
 
 IN_LAYER = re.compile(r"(?P<stack>(?:.*\.)?layers)\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
@@ -170,7 +171,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     _require_sizable(checkpoint, text)
     layers, rest = layers_and_rest(checkpoint.tensors, _number(text, "num_hidden_layers"))
     if not layers:
-        raise _disagreement(checkpoint.name, f"says {text.get('num_hidden_layers')} layers")
+        raise _disagreement(checkpoint.name, say("says {count} layers", count=text.get("num_hidden_layers")))
     if text.get("tie_word_embeddings", True) and any(_is_embedding(weight) for weight in rest):
         rest = [weight for weight in rest if not weight.name.endswith("lm_head.weight")]
     sizes = tuple(_layer_sizes(checkpoint.name, layer, text) for layer in layers)
@@ -178,7 +179,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     vocabulary, hidden = embedding or (_number(text, "vocab_size"), _number(text, "hidden_size"))
     query_width = max(_rows(layer, "q_proj.weight") or _heads(text) * _head_dim(text) for layer in layers)
     if not (vocabulary and hidden and query_width):
-        raise _disagreement(checkpoint.name, "gives neither a vocabulary nor a width")
+        raise _disagreement(checkpoint.name, say("gives neither a vocabulary nor a width"))
     return ModelSizes(
         name=checkpoint.name,
         layers=sizes,
@@ -218,13 +219,21 @@ def _require_sizable(checkpoint: Checkpoint, text: Mapping[str, object]) -> None
     method = quantisation.get("quant_method") if isinstance(quantisation, dict) else None
     if method not in (None, "mxfp4"):
         raise ModelError(
-            f"'{checkpoint.name}' is stored already quantised ({str(method)[:40]}).", "Choose its 16-bit version."
+            say("'{name}' is stored already quantised ({method}).", name=checkpoint.name, method=str(method)[:40]),
+            say("Choose its 16-bit version."),
         )
     kinds = text.get("layer_types")
     if unknown := sorted({str(kind) for kind in kinds} - ATTENTION_KINDS) if isinstance(kinds, list) else []:
         raise ModelError(
-            f"'{checkpoint.name}' cannot hold a token tree: it has {unknown[0][:40].replace('_', ' ')} layers.",
-            "Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss.",
+            say(
+                "'{name}' cannot hold a token tree: {reason}.",
+                name=checkpoint.name,
+                reason=say("it has {kinds} layers", kinds=unknown[0][:40].replace("_", " ")),
+            ),
+            say(
+                "Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma "
+                "or gpt-oss."
+            ),
         )
 
 
@@ -235,7 +244,9 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
     chosen = min(experts, _number(text, "num_experts_per_tok", "num_experts_per_token") or experts)
     kv_width = _kv_width(weights, text)
     if not kv_width:
-        raise ModelError(f"'{name}' has a layer without keys and values.", "Choose a decoder with attention.")
+        raise ModelError(
+            say("'{name}' has a layer without keys and values.", name=name), say("Choose a decoder with attention.")
+        )
     return LayerSizes(
         weights=tuple(weight for weight in weights if weight.elements),
         stored_bytes=sum(weight.nbytes for weight in weights),
@@ -279,6 +290,6 @@ def _has(weights: list[StoredWeight], suffix: str) -> bool:
 
 def _disagreement(name: str, what: str) -> ModelError:
     return ModelError(
-        f"The config.json of '{name}' {what}, which its weights do not hold.",
-        "config.json and the weights do not belong together; get both again.",
+        say("The config.json of '{name}' {fault}, which its weights do not hold.", name=name, fault=what),
+        say("config.json and the weights do not belong together; get both again."),
     )

@@ -13,6 +13,7 @@ from engine.model.layer_converter import LayerConverter, open_layer_converter
 from engine.model.network import Network, find_layers, wrap
 from engine.model.rope import find_rope
 from engine.model.weight_loader import WeightLoader
+from engine.protocol.sentences import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,10 @@ def build_streamable(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.d
     inside = {id(tensor) for tensor in layers.state_dict(keep_vars=True).values()}
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if tensor.is_meta and id(tensor) not in inside:
-            raise ModelError(f"'{checkpoint.name}' lacks the weights {name}.", "Download the model again.")
+            raise ModelError(
+                say("'{name}' lacks the weights {tensor}.", name=checkpoint.name, tensor=name),
+                say("Download the model again."),
+            )
     return StreamableNetwork(wrap(model, architecture.attention, checkpoint.name), converter)
 
 

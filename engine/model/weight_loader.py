@@ -26,6 +26,7 @@ from engine.model.architecture import CONFIG_FAULTS, UNPACK_MXFP4, unloadable
 from engine.model.json_file import reason
 from engine.model.safetensors_header import TensorInfo
 from engine.number_types import torch_types
+from engine.protocol.sentences import say
 
 PIECE_BYTES = 16 << 20  # read and converted at once: bounds the memory beside the tensor itself
 
@@ -36,7 +37,8 @@ def stored_dtype(info: TensorInfo) -> torch.dtype:
     """The torch type of the numbers as they are stored; raises `ModelError` for one that torch does not have."""
     if info.dtype not in torch_types():
         raise ModelError(
-            f"{info.shard} holds numbers of the type {info.dtype}, which cannot be used.", "Choose another."
+            say("{file} holds numbers of the type {kind}, which cannot be used.", file=info.shard, kind=info.dtype),
+            say("Choose another."),
         )
     return torch_types()[info.dtype]
 
@@ -59,7 +61,10 @@ class LazyTensor:
                 file.seek(self.info.begin)
                 self._read(file, tensor.view(-1))
         except OSError as error:
-            raise ModelError(f"{self.info.shard} cannot be read: {reason(error)}.", "Check the disk.") from error
+            raise ModelError(
+                say("{file} cannot be read: {reason}.", file=self.info.shard, reason=reason(error)),
+                say("Check the disk."),
+            ) from error
         return tensor
 
     def get_dtype(self) -> str:
@@ -83,7 +88,9 @@ class LazyTensor:
         while room:
             got = file.readinto(room)  # type: ignore[attr-defined]  # unbuffered files have it
             if not got:
-                raise ModelError(f"{self.info.shard} ended early while it was read.", "Download the model again.")
+                raise ModelError(
+                    say("{file} ended early while it was read.", file=self.info.shard), say("Download the model again.")
+                )
             room = room[got:]
 
 
@@ -144,8 +151,11 @@ class WeightLoader:
         if info.conversion_errors:
             name = min(info.conversion_errors)
             raise ModelError(
-                f"The weights for {name} cannot be converted to the shape that transformers gives them.",
-                "Download the model again, or choose another one.",
+                say(
+                    "The weights for {tensor} cannot be converted to the shape that transformers gives them.",
+                    tensor=name,
+                ),
+                say("Download the model again, or choose another one."),
             )
         return LoadReport(info.missing_keys, info.unexpected_keys, {name for name, *_ in info.mismatched_keys})
 
@@ -164,9 +174,12 @@ class WeightLoader:
         nbytes = sum(module._buffers[name].nbytes for module in self.model.modules() for name in _unstored(module))
         if nbytes > MOST_BUFFER_BYTES:
             raise ModelError(
-                f"The config.json asks for {nbytes >> 20} MB of buffers, where models have less than "
-                f"{MOST_BUFFER_BYTES >> 20} MB.",
-                "The file is damaged or made to do harm: get the model again from where it was published.",
+                say(
+                    "The config.json asks for {size} MB of buffers, where models have less than {limit} MB.",
+                    size=nbytes >> 20,
+                    limit=MOST_BUFFER_BYTES >> 20,
+                ),
+                say("The file is damaged or made to do harm: get the model again from where it was published."),
             )
         try:
             for owner, module in _modules_with_owner(self.model):

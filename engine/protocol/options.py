@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Literal
 
 from engine.errors import InputError
+from engine.protocol.sentences import say
 
 METHODS: tuple[str, ...] = ("auto", "specexec", "sequoia", "specinfer", "chain", "lookup", "none")
 DEVICES: tuple[str, ...] = ("auto", "cpu", "cuda")
@@ -15,7 +16,6 @@ PLACES: tuple[str, ...] = ("auto", "device", "ram", "ssd")
 LARGEST_BUDGET = 16384
 LARGEST_MAP = 4096  # nodes of a prescribed tree, with the root
 AUTO_ROOM = 256  # drafted nodes that memory is kept for at least, where the budget is automatic
-BUDGETS = f"a number of nodes from 1 to {LARGEST_BUDGET}, or auto"
 
 EMBEDDED = "embedded"
 NO_DRAFT = "none"
@@ -23,9 +23,23 @@ UNMEASURED = "prior"
 SELF_DRAFT = "self"
 
 
-def _require(condition: bool, what: str, allowed: str) -> None:
+def _require(condition: bool, option: str, hint: str) -> None:
     if not condition:
-        raise InputError(f"{what} is out of range.", f"Give {allowed}.")
+        raise InputError(say("{option} is out of range.", option=option), hint)
+
+
+def _require_one_of(names: tuple[str, ...], name: str, option: str) -> None:
+    _require(name in names, option, say("Give one of {names}.", names=", ".join(names)))
+
+
+def _require_between(least: float, number: float, most: float, option: str) -> None:
+    hint = say("Give a number from {least} to {most}.", least=least, most=most)
+    _require(least <= number <= most, option, hint)
+
+
+def _require_budget(budget: int) -> None:
+    hint = say("Give a number of nodes from 1 to {most}, or auto.", most=LARGEST_BUDGET)
+    _require(0 <= budget <= LARGEST_BUDGET, say("Budget {number}", number=budget), hint)
 
 
 def is_grow_map(parents: tuple[int, ...]) -> bool:
@@ -65,14 +79,15 @@ class LoadOptions:
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
-        _require(self.place in PLACES, f"Place '{self.place}'", "one of " + ", ".join(PLACES))
-        _require(self.vram_limit_bytes >= 0, "The limit of GPU memory", "a number above 0")
-        _require(self.ram_limit_bytes >= 0, "The limit of RAM", "a number above 0")
-        _require(bool(self.target), "The target source", "a model folder, a hub id or 'embedded'")
-        _require(self.device in DEVICES, f"Device '{self.device}'", "one of " + ", ".join(DEVICES))
-        _require(self.weights in WEIGHTS, f"Weights '{self.weights}'", "one of " + ", ".join(WEIGHTS))
-        _require(self.context_tokens >= 0, f"Context {self.context_tokens}", "a number of tokens, or 0 for automatic")
-        _require(0 <= self.budget <= LARGEST_BUDGET, f"Budget {self.budget}", BUDGETS)
+        _require_one_of(PLACES, self.place, say("Place '{name}'", name=self.place))
+        _require(self.vram_limit_bytes >= 0, say("The limit of GPU memory"), say("Give a number above 0."))
+        _require(self.ram_limit_bytes >= 0, say("The limit of RAM"), say("Give a number above 0."))
+        _require(bool(self.target), say("The target source"), say("Give a model folder, a hub id or 'embedded'."))
+        _require_one_of(DEVICES, self.device, say("Device '{name}'", name=self.device))
+        _require_one_of(WEIGHTS, self.weights, say("Weights '{name}'", name=self.weights))
+        context = say("Context {number}", number=self.context_tokens)
+        _require(self.context_tokens >= 0, context, say("Give a number of tokens, or 0 for automatic."))
+        _require_budget(self.budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +108,18 @@ class SamplingOptions:
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
-        _require(0.0 <= self.temperature <= 100.0, f"Temperature {self.temperature}", "a number from 0 to 100")
-        _require(0.0 < self.top_p <= 1.0, f"Top-p {self.top_p}", "a number above 0 and up to 1")
-        _require(self.top_k >= 0, f"Top-k {self.top_k}", "a whole number, 0 for no limit")
-        _require(0.0 <= self.min_p < 1.0, f"Min-p {self.min_p}", "a number from 0 to below 1")
-        _require(
-            0.1 <= self.repetition_penalty <= 10.0,
-            f"Repetition penalty {self.repetition_penalty}",
-            "a number from 0.1 to 10",
-        )
-        _require(
-            -10.0 <= self.presence_penalty <= 10.0,
-            f"Presence penalty {self.presence_penalty}",
-            "a number from -10 to 10",
-        )
-        _require(0 <= self.seed < 2**63, f"Seed {self.seed}", "a whole number from 0 to 2^63 - 1")
+        _require_between(0, self.temperature, 100, say("Temperature {number}", number=self.temperature))
+        top_p = say("Top-p {number}", number=self.top_p)
+        _require(0.0 < self.top_p <= 1.0, top_p, say("Give a number above 0 and up to 1."))
+        _require(self.top_k >= 0, say("Top-k {number}", number=self.top_k), say("Give a whole number, 0 for no limit."))
+        min_p = say("Min-p {number}", number=self.min_p)
+        _require(0.0 <= self.min_p < 1.0, min_p, say("Give a number from 0 to below 1."))
+        penalty = say("Repetition penalty {number}", number=self.repetition_penalty)
+        _require_between(0.1, self.repetition_penalty, 10, penalty)
+        penalty = say("Presence penalty {number}", number=self.presence_penalty)
+        _require_between(-10, self.presence_penalty, 10, penalty)
+        seeds = say("Give a whole number from {least} to {most}.", least=0, most="2^63 - 1")
+        _require(0 <= self.seed < 2**63, say("Seed {number}", number=self.seed), seeds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +147,30 @@ class SpeculationOptions:
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
-        _require(self.method in METHODS, f"Method '{self.method}'", "one of " + ", ".join(METHODS))
-        _require(0 <= self.budget <= LARGEST_BUDGET, f"Budget {self.budget}", BUDGETS)
-        _require(1 <= self.batch <= 4096, f"Draft batch {self.batch}", "a number from 1 to 4096")
-        _require(1 <= self.depth <= 256, f"Tree depth {self.depth}", "a number from 1 to 256")
-        _require(1 <= self.width <= 1024, f"Branch width {self.width}", "a number from 1 to 1024")
-        _require(0.0 < self.decay <= 1.0, f"Score decay {self.decay}", "a number above 0 and up to 1")
+        _require_one_of(METHODS, self.method, say("Method '{name}'", name=self.method))
+        _require_budget(self.budget)
+        _require_between(1, self.batch, 4096, say("Draft batch {number}", number=self.batch))
+        _require_between(1, self.depth, 256, say("Tree depth {number}", number=self.depth))
+        _require_between(1, self.width, 1024, say("Branch width {number}", number=self.width))
+        decay = say("Score decay {number}", number=self.decay)
+        _require(0.0 < self.decay <= 1.0, decay, say("Give a number above 0 and up to 1."))
         if self.acceptance and self.method != "sequoia":
-            raise InputError(f"The method '{self.method}' knows no acceptance.", "Leave out --acceptance.")
+            raise InputError(
+                say("The method '{method}' knows no acceptance.", method=self.method), say("Leave out --acceptance.")
+            )
         if self.expansions and self.method != "specinfer":
-            raise InputError(f"The method '{self.method}' knows no expansions.", "Leave out --expansions.")
-        _require(all(1 <= each <= 64 for each in self.expansions), "An expansion", "numbers of children from 1 to 64")
+            raise InputError(
+                say("The method '{method}' knows no expansions.", method=self.method), say("Leave out --expansions.")
+            )
+        if not all(1 <= each <= 64 for each in self.expansions):
+            raise InputError(say("An expansion is out of range."), say("Give numbers of children from 1 to 64."))
         if self.grow_map and self.method != "sequoia":
-            raise InputError(f"The method '{self.method}' knows no grow map.", "Leave out --grow-map.")
-        _require(is_grow_map(self.grow_map), "The grow map", "parents like -1,0,0,1: each before its children")
+            raise InputError(
+                say("The method '{method}' knows no grow map.", method=self.method), say("Leave out --grow-map.")
+            )
+        if not is_grow_map(self.grow_map):
+            hint = say("Give parents like -1,0,0,1: each before its children.")
+            raise InputError(say("The grow map is out of range."), hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,5 +187,7 @@ class GenerateOptions:
         """Raise `InputError` if a field, here or below, is outside its range."""
         self.sampling.check()
         self.speculation.check()
-        _require(self.max_new_tokens >= 1, f"Max new tokens {self.max_new_tokens}", "a whole number of at least 1")
-        _require(all(self.stop), "An empty stop string", "stop strings with at least one character")
+        tokens = say("Max new tokens {number}", number=self.max_new_tokens)
+        _require(self.max_new_tokens >= 1, tokens, say("Give a whole number of at least 1."))
+        stops = say("Give stop strings with at least one character.")
+        _require(all(self.stop), say("An empty stop string"), stops)

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.panics import no_panic
+from engine.protocol.sentences import say
 
 LONGEST = 200
 
@@ -15,7 +16,7 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 BYTE_OF_TOKEN = {f"<0x{byte:02X}>": byte for byte in range(256)}
 
-ANOTHER = "Download the model again, or choose another one."
+ANOTHER = say("Download the model again, or choose another one.")
 
 
 def complaint_of(error: BaseException) -> str:
@@ -115,5 +116,7 @@ class Backend:
         except MemoryError:
             raise
         except Exception as error:
-            named = f"'{self._name}'" if self._name else "this model"
-            raise ModelError(f"The tokenizer of {named} failed: {complaint_of(error)}.", ANOTHER) from error
+            named = f"'{self._name}'" if self._name else say("this model")
+            raise ModelError(
+                say("The tokenizer of {name} failed: {reason}.", name=named, reason=complaint_of(error)), ANOTHER
+            ) from error

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
+from engine.protocol.sentences import say
 from engine.text.backend import complaint_of
 from engine.text.template_renderer import TemplateRefusal
 
@@ -66,13 +67,13 @@ def parted(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], str]:
     Raises `InputError` unless there is something to answer.
     """
     if not messages:
-        raise InputError("The conversation is empty.", "Write a message first.")
+        raise InputError(say("The conversation is empty."), say("Write a message first."))
     begun = messages[-1].content if messages[-1].role == "assistant" else ""
     asked = list(messages[:-1] if messages[-1].role == "assistant" else messages)
     if not asked or asked[-1].role != "user":
-        raise InputError("The conversation does not end with a message to answer.", "Write a message first.")
+        raise InputError(say("The conversation does not end with a message to answer."), say("Write a message first."))
     if not asked[-1].content.strip():
-        raise InputError("The message is empty.", "Write something first.")
+        raise InputError(say("The message is empty."), say("Write something first."))
     return asked, begun
 
 
@@ -93,7 +94,8 @@ def write_chat(messages: Sequence[ChatMessage], render: Render) -> str:
         if all(turn.content.strip() in text for turn in turns if turn.role == "system"):
             return text
     raise InputError(
-        f"The model's chat template refuses this conversation: {refusal}.", "Start a new chat, or choose another model."
+        say("The model's chat template refuses this conversation: {reason}.", reason=refusal),
+        say("Start a new chat, or choose another model."),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Count, Counted
+from engine.protocol.sentences import say
 from engine.text.reasoning import ReasoningStream
 from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer
@@ -55,13 +56,18 @@ def count_tokens(tokenizer: Tokenizer, question: Count, context_tokens: int) -> 
 def require_readable(tokens: Sequence[int], vocabulary: int, context_tokens: int) -> None:
     """Raise `InputError` unless the target knows every token, and has room for one more."""
     if not tokens:
-        raise InputError("The prompt is empty.", "Write something first.")
+        raise InputError(say("The prompt is empty."), say("Write something first."))
     if wrong := [token for token in tokens if not 0 <= token < vocabulary]:
         raise InputError(
-            f"Token id {wrong[0]} is outside the model's vocabulary.", f"Give ids from 0 to {vocabulary - 1}."
+            say("Token id {number} is outside the model's vocabulary.", number=wrong[0]),
+            say("Give ids from 0 to {most}.", most=vocabulary - 1),
         )
     if len(tokens) >= context_tokens:
         raise InputError(
-            f"The conversation has {len(tokens)} tokens, and the context holds {context_tokens}.",
-            "Start a new chat, shorten the message, or load the model with a larger context.",
+            say(
+                "The conversation has {count} tokens, and the context holds {room}.",
+                count=len(tokens),
+                room=context_tokens,
+            ),
+            say("Start a new chat, shorten the message, or load the model with a larger context."),
         )

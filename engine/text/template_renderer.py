@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from engine.errors import ModelError
+from engine.protocol.sentences import Amount, say
 
 SECONDS = 5.0
 MEMORY_BYTES = 1 << 30
@@ -23,7 +24,7 @@ LOOK_SECONDS = 0.05
 OWN_CHARACTERS, EACH_TURN, TIMES_SAID = 1 << 20, 1000, 8
 
 PROGRAM = Path(__file__).with_name("template_process.py")
-ANOTHER_MODEL = "Choose another model."
+ANOTHER_MODEL = say("Choose another model.")
 
 
 class TemplateRefusal(Exception):  # noqa: N818  # of a conversation: the template says so itself, or fails
@@ -65,12 +66,18 @@ class TemplateRenderer:
         if "text" in reply:
             return str(reply["text"])
         if reply["exceeds"] == "seconds":
-            message = f"The model's chat template was stopped: it took longer than {self._seconds:g} seconds."
+            message = say(
+                "The model's chat template was stopped: it took longer than {seconds} seconds.",
+                seconds=Amount(f"{self._seconds:g}"),
+            )
         elif reply["exceeds"] == "memory":
             size = self._memory_bytes >> 20
-            message = f"The model's chat template was stopped: it took more than {size} MiB of memory."
+            message = say("The model's chat template was stopped: it took more than {size} MiB of memory.", size=size)
         else:
-            message = f"The model's chat template was stopped: it wrote more than {request['characters']} characters."
+            message = say(
+                "The model's chat template was stopped: it wrote more than {count} characters.",
+                count=request["characters"],
+            )
         raise ModelError(message, ANOTHER_MODEL)
 
     def close(self) -> None:
@@ -95,7 +102,8 @@ class TemplateRenderer:
             if time.monotonic() - begin >= self._seconds:
                 return {"exceeds": "seconds"}
         raise ModelError(
-            f"The process that renders the model's chat template ended with code {child.returncode}.", ANOTHER_MODEL
+            say("The process that renders the model's chat template ended with code {code}.", code=child.returncode),
+            ANOTHER_MODEL,
         )
 
     def _started(self) -> "subprocess.Popen[bytes]":
@@ -114,9 +122,11 @@ class TemplateRenderer:
         if reply is None:
             self.close()
             raise ModelError(
-                f"The process that renders the model's chat template cannot be started: it ended with code "
-                f"{child.returncode}.",
-                "Repair or install the engine again.",
+                say(
+                    "The process that renders the model's chat template cannot be started: it ended with code {code}.",
+                    code=child.returncode,
+                ),
+                say("Repair or install the engine again."),
             )
         return child
 

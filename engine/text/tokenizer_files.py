@@ -17,6 +17,7 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.panics import no_panic
+from engine.protocol.sentences import say
 from engine.text.backend import complaint_of
 
 CONFIG, SETTINGS, TEMPLATE = "config.json", "tokenizer_config.json", "chat_template.jinja"
@@ -43,7 +44,7 @@ CLASS = re.compile(r"(?!Auto)[A-Za-z0-9_]*Tokenizer(Fast)?|PreTrainedTokenizerFa
 FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
 MAX_TOKENIZER_BYTES = 512 << 20
 
-DOWNLOAD_AGAIN = "Download the model again."
+DOWNLOAD_AGAIN = say("Download the model again.")
 
 
 def read_end_tokens(folder: Path) -> frozenset[int]:
@@ -67,7 +68,7 @@ def _settings(path: Path) -> Iterator[Mapping[str, object]]:
         with path.open("rb") as file:
             settings = json.loads(file.read(MAX_BYTES))
     except (OSError, ValueError, RecursionError):
-        raise ModelError(f"{path} cannot be read as JSON.", "Download the file again.") from None
+        raise ModelError(say("{file} cannot be read as JSON.", file=path), say("Download the file again.")) from None
     for part in (settings, settings.get("text_config") if isinstance(settings, dict) else None):
         if isinstance(part, dict):
             yield part
@@ -162,12 +163,20 @@ def load_tokenizer(folder: Path) -> Any:
             library.name_or_path = str(folder)  # not the private one, which is gone by now
             has_words = is_fast(library) and bool(library.backend_tokenizer.get_vocab_size(with_added_tokens=False))
     except Exception as error:  # damaged files raise anything here, the tokenizers library even a bare Exception
-        hint = "Models that bring their own code are not run." if isinstance(error, ForeignCode) else DOWNLOAD_AGAIN
-        raise ModelError(f"The tokenizer in {folder} cannot be opened: {complaint_of(error)}.", hint) from error
+        hint = (
+            say("Models that bring their own code are not run.") if isinstance(error, ForeignCode) else DOWNLOAD_AGAIN
+        )
+        raise ModelError(
+            say("The tokenizer in {folder} cannot be opened: {reason}.", folder=folder, reason=complaint_of(error)),
+            hint,
+        ) from error
     if not is_fast(library):
-        raise ModelError(f"The tokenizer in {folder} is not of the fast kind.", "Choose a model with a tokenizer.json.")
+        raise ModelError(
+            say("The tokenizer in {folder} is not of the fast kind.", folder=folder),
+            say("Choose a model with a tokenizer.json."),
+        )
     if not has_words:
-        raise ModelError(f"The tokenizer in {folder} has an empty vocabulary.", DOWNLOAD_AGAIN)
+        raise ModelError(say("The tokenizer in {folder} has an empty vocabulary.", folder=folder), DOWNLOAD_AGAIN)
     return library
 
 
@@ -179,10 +188,10 @@ def is_fast(library: Any) -> bool:
 def _require_files(folder: Path) -> None:
     present = [folder / name for name in FILES if (folder / name).exists()]
     if not present:
-        raise ModelError(f"{folder} holds no tokenizer.", DOWNLOAD_AGAIN)
+        raise ModelError(say("{folder} holds no tokenizer.", folder=folder), DOWNLOAD_AGAIN)
     for path in present:
         if not path.is_file():
-            raise ModelError(f"{path} is not an ordinary file.", "Put the model's own file there.")
+            raise ModelError(say("{file} is not an ordinary file.", file=path), say("Put the model's own file there."))
         if path.stat().st_size > MAX_TOKENIZER_BYTES:
             raise ModelError(
                 f"{path} is larger than {MAX_TOKENIZER_BYTES >> 20} MB.", "Use the file that belongs to the model."

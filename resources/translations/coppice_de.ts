@@ -1450,6 +1450,101 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Worüber wollen wir reden?</translation>
         </message>
         <message>
+            <location filename="../../app/downloads/disk.py" />
+            <source>Free some space, then resume; what has arrived is kept.</source>
+            <translation>Schaffen Sie Platz, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/disk.py" />
+            <source>{size} more are needed on the disk of {folder}.</source>
+            <translation>Auf der Platte von {folder} fehlen {size}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/download.py" />
+            <source>Check the folder and its permissions, then resume.</source>
+            <translation>Prüfen Sie den Ordner und seine Rechte, dann setzen Sie fort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/download.py" />
+            <source>Give a branch, a tag or a commit.</source>
+            <translation>Geben Sie einen Zweig, ein Tag oder einen Commit an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/download.py" />
+            <source>Give one like 'org/name'.</source>
+            <translation>Geben Sie einen wie „org/name“ an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/download.py" />
+            <source>Look into the log, then resume.</source>
+            <translation>Sehen Sie in das Protokoll, dann setzen Sie fort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/download.py" />
+            <source>That is not the name of a model on the hub.</source>
+            <translation>Das ist kein Name eines Modells auf dem Hub.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/download.py" />
+            <source>That is not the name of a revision.</source>
+            <translation>Das ist kein Name einer Revision.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/download.py" />
+            <source>The download of {name} has ended because of an error in this program.</source>
+            <translation>Der Download von {name} endete durch einen Fehler in diesem Programm.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/download.py" />
+            <source>The hub is switched off by HF_HUB_OFFLINE.</source>
+            <translation>Der Hub ist durch HF_HUB_OFFLINE abgeschaltet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/download.py" />
+            <source>Unset it to download.</source>
+            <translation>Nehmen Sie das weg, um herunterzuladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/download.py" />
+            <source>{place} cannot be written: {reason}.</source>
+            <translation>{place} kann nicht geschrieben werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/patience.py" />
+            <source>Check the connection, then resume; what has arrived is kept.</source>
+            <translation>Prüfen Sie die Verbindung, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/patience.py" />
+            <source>{reason}, {count} times in a row.</source>
+            <translation>{reason}, {count}-mal hintereinander.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/transfer.py" />
+            <source>Try again later; if it happens again, tell the model's authors.</source>
+            <translation>Versuchen Sie es später; geschieht es wieder, sagen Sie es den Verfassern des Modells.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/transfer.py" />
+            <source>another program is downloading this file</source>
+            <translation>ein anderes Programm lädt diese Datei herunter</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/transfer.py" />
+            <source>the connection ended early</source>
+            <translation>die Verbindung endete zu früh</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/transfer.py" />
+            <source>the server sent another part than we asked for</source>
+            <translation>der Server schickte einen anderen Teil als den verlangten</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/transfer.py" />
+            <source>{file} of {name} arrived damaged twice: its checksum is not the one the hub names.</source>
+            <translation>{file} von {name} kam zweimal beschädigt an: Die Prüfsumme ist nicht die, die der Hub nennt.</translation>
+        </message>
+        <message>
             <location filename="../../app/engine/link.py" />
             <source>Check the installation, then restart it.</source>
             <translation>Prüfen Sie die Installation und starten Sie ihn dann neu.</translation>
@@ -1595,2344 +1690,454 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Der Rechenprozess hat seit {seconds} Sekunden nicht auf das Anhalten reagiert.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>'{name}' ({kind}) is not a text-generation model.</source>
-            <translation>„{name}“ ({kind}) ist kein Modell, das Text schreibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>'{name}' does not fit here.</source>
-            <translation>„{name}“ passt hier nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>'{name}' has the architecture '{kind}', which this version of transformers does not know.</source>
-            <translation>„{name}“ hat die Architektur „{kind}“, die diese Fassung von transformers nicht kennt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>'{name}' is stored already quantised ({method}).</source>
-            <translation>„{name}“ ist schon quantisiert gespeichert ({method}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>'{name}' reads at most {count} tokens, not {asked}.</source>
-            <translation>„{name}“ liest höchstens {count} Token, nicht {asked}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>'{stage}', step {done} of {count}</source>
-            <translation>„{stage}“, Schritt {done} von {count}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>1 level</source>
-            <translation>1 Ebene</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>1 node</source>
-            <translation>1 Knoten</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>A tree does not pay here: the best, {size}, would give {cost}; so one token per pass.</source>
-            <translation>Ein Baum lohnt sich hier nicht: Der beste, {size}, gäbe {cost}; also ein Token je Durchlauf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>All layers of '{name}' stay in memory: a copy of them in 4 bits is no faster draft.</source>
-            <translation>Alle Schichten von „{name}“ bleiben im Speicher: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>All {count} layers fit in memory.</source>
-            <translation>Alle {count} Schichten passen in den Speicher.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>All {count} layers fit on the GPU.</source>
-            <translation>Alle {count} Schichten passen auf die Grafikkarte.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>As measured here, no tree of Sequoia's pays: the smallest is grown.</source>
-            <translation>Wie hier gemessen, lohnt sich kein Baum von Sequoia: Es wächst der kleinste.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Check the path, or give a hub id like 'org/name'.</source>
-            <translation>Prüfen Sie den Pfad, oder geben Sie einen Namen des Hubs wie „org/name“ an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Choose a draft of the same family, or no draft.</source>
-            <translation>Wählen Sie ein Entwurfsmodell derselben Familie oder keines.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Choose a draft, or the method 'lookup'.</source>
-            <translation>Wählen Sie ein Entwurfsmodell oder das Verfahren „lookup“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Choose a shorter context.</source>
-            <translation>Wählen Sie einen kürzeren Kontext.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Choose a smaller tree or a shorter context, or load the model with less memory for its layers.</source>
-            <translation>Wählen Sie einen kleineren Baum oder einen kürzeren Kontext, oder laden Sie das Modell mit weniger Speicher für seine Schichten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Choose another draft, or none.</source>
-            <translation>Wählen Sie einen anderen Entwurf oder keinen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Choose another model.</source>
-            <translation>Ein anderes Modell wählen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Choose device 'cpu', or install an NVIDIA driver and a CUDA build of torch.</source>
-            <translation>Wählen Sie das Gerät „cpu“, oder installieren Sie einen Treiber von NVIDIA und torch für CUDA.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Choose its 16-bit version.</source>
-            <translation>Wählen Sie die Fassung in 16 Bit.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
-            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Choose other weights, or another draft.</source>
-            <translation>Wählen Sie andere Gewichte oder einen anderen Entwurf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Choose smaller weights (nf4), a shorter context, or raise the limits.</source>
-            <translation>Wählen Sie kleinere Gewichte (nf4) oder einen kürzeren Kontext, oder heben Sie die Grenzen an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree.</source>
-            <translation>Schließen Sie andere Programme, oder wählen Sie ein kleineres Modell, kleinere Gewichte, einen kürzeren Kontext oder einen kleineren Baum.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Copying {name} in 4 bits</source>
-            <translation>Kopiert {name} in 4 Bit</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Download it again.</source>
-            <translation>Laden Sie sie noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Download the file again.</source>
-            <translation>Laden Sie die Datei noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Download the model again, or choose another one.</source>
-            <translation>Laden Sie das Modell noch einmal herunter, oder wählen Sie ein anderes.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Download the model again.</source>
-            <translation>Laden Sie das Modell noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Download the model first, or give its folder.</source>
-            <translation>Laden Sie das Modell erst herunter, oder geben Sie seinen Ordner an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>GPU memory</source>
-            <translation>Grafikspeicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Give the folder of a model in the transformers format.</source>
-            <translation>Geben Sie den Ordner eines Modells im transformers-Format an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Give the folder with its config.json.</source>
-            <translation>Geben Sie den Ordner mit der config.json an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>It is damaged or was not downloaded completely: download it again.</source>
-            <translation>Sie ist beschädigt oder nicht ganz heruntergeladen: Laden Sie sie noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Loading {name}</source>
-            <translation>Lädt {name}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Measuring this machine</source>
-            <translation>Vermisst diesen Rechner</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Memory ran out during {work}: {wanted}; {free}.</source>
-            <translation>Der Speicher reichte nicht ({work}): {wanted}; {free}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Memory ran out with bigger trees before.</source>
-            <translation>Für größere Bäume reichte der Speicher schon einmal nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Memory ran out with this pair before: planning with {limits}</source>
-            <translation>Mit diesem Paar reichte der Speicher schon einmal nicht: Geplant wird mit {limits}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Merge it into its base model first.</source>
-            <translation>Verschmelzen Sie ihn erst mit seinem Grundmodell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Models that bring their own code are not run.</source>
-            <translation>Modelle, die eigenen Code mitbringen, werden nicht ausgeführt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>No draft model is loaded.</source>
-            <translation>Es ist kein Entwurfsmodell geladen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>No draft model is loaded: the text alone suggests.</source>
-            <translation>Es ist kein Entwurfsmodell geladen: Nur der Text selbst macht Vorschläge.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Preparing {name} in {weights}</source>
-            <translation>Bereitet {name} in {weights} vor</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Preparing {name} in {weights}, {seconds} s left</source>
-            <translation>Bereitet {name} in {weights} vor, noch {seconds} s</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Reading {name}</source>
-            <translation>Liest {name}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Repair or install the engine again.</source>
-            <translation>Den Rechenprozess reparieren oder neu installieren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Run 'git lfs pull' in its folder.</source>
-            <translation>Rufen Sie in seinem Ordner „git lfs pull“ auf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Start a new chat, or choose another model.</source>
-            <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Start a new chat, shorten the message, or load the model with a larger context.</source>
-            <translation>Beginnen Sie ein neues Gespräch, kürzen Sie die Nachricht, oder laden Sie das Modell mit größerem Kontext.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The acceptance of this pair was never measured with these settings.</source>
-            <translation>Wie viel bei diesem Paar angenommen wird, wurde mit diesen Einstellungen nie gemessen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The conversation has {count} tokens, and the context holds {room}.</source>
-            <translation>Das Gespräch hat {count} Token, und der Kontext fasst {room}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The draft '{draft}' has another tokenizer than the target '{target}'.</source>
-            <translation>Das Entwurfsmodell „{draft}“ hat einen anderen Tokenizer als das Zielmodell „{target}“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The layers of '{name}' are kept in 4 bits: a copy of them in 4 bits is no faster draft.</source>
-            <translation>Die Schichten von „{name}“ liegen in 4 Bit vor: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The message is empty.</source>
-            <translation>Die Nachricht ist leer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The method '{method}' needs a draft model.</source>
-            <translation>Das Verfahren „{method}“ braucht ein Entwurfsmodell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The model's chat template refuses this conversation: {reason}.</source>
-            <translation>Die Chat-Vorlage des Modells lehnt dieses Gespräch ab: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The model's chat template was stopped: it took longer than {seconds} seconds.</source>
-            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie brauchte mehr als {seconds} Sekunden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The model's chat template was stopped: it took more than {size} MiB of memory.</source>
-            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie brauchte mehr als {size} MiB Speicher.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The model's chat template was stopped: it wrote more than {count} characters.</source>
-            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie schrieb mehr als {count} Zeichen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The placement was chosen by hand and is not changed by itself: choose place 'auto', without force.</source>
-            <translation>Die Verteilung wurde von Hand gewählt und ändert sich nicht von selbst: Wählen Sie den Ort „auto“, ohne Zwang.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The process that renders the model's chat template cannot be started: it ended with code {code}.</source>
-            <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, lässt sich nicht starten: Er endete mit Code {code}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The process that renders the model's chat template ended with code {code}.</source>
-            <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, endete mit Code {code}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The prompt is empty.</source>
-            <translation>Die Eingabe ist leer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The tokenizer of {name} failed: {reason}.</source>
-            <translation>Der Tokenizer von {name} ist gescheitert: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
-            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>There is no CUDA device that torch can use.</source>
-            <translation>Es gibt kein CUDA-Gerät, das torch benutzen kann.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>There is no model folder {folder}.</source>
-            <translation>Es gibt keinen Modellordner {folder}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Trees are no longer grown.</source>
-            <translation>Bäume wachsen nicht mehr.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Trees have at most {count} nodes.</source>
-            <translation>Bäume haben höchstens {count} Knoten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Trying again: {reason}</source>
-            <translation>Neuer Versuch: {reason}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Wider trees do not pay here: a chain of {size} promises {cost}.</source>
-            <translation>Breitere Bäume lohnen sich hier nicht: Eine Kette, {size}, verspricht {cost}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>Write something first.</source>
-            <translation>Schreiben Sie erst etwas.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>a pass of {model} over {rows} tokens</source>
-            <translation>ein Durchlauf über {rows} Token (Modell: {model})</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>embeddings and head</source>
-            <translation>Einbettungen und Kopf</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>layers</source>
-            <translation>Schichten</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>layers in RAM</source>
-            <translation>Schichten im RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>layers in transit</source>
-            <translation>Schichten unterwegs</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>layers in transit through RAM</source>
-            <translation>Schichten auf dem Weg durch das RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>loading</source>
-            <translation>beim Laden</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>memory</source>
-            <translation>Speicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>more {kind} was asked for</source>
-            <translation>verlangt: mehr {kind}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>the context</source>
-            <translation>den Kontext</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>the draft</source>
-            <translation>den Entwurf</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>the working space of a pass</source>
-            <translation>den Arbeitsspeicher eines Durchlaufs</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>this model</source>
-            <translation>diesem Modell</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>this request</source>
-            <translation>bei dieser Anfrage</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>unpacking</source>
-            <translation>das Auspacken</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{count} levels</source>
-            <translation>{count} Ebenen</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{count} nodes</source>
-            <translation>{count} Knoten</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{count} stream from {place}</source>
-            <translation>{count} werden geladen ({place})</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{file} has a table of tensors that cannot be read.</source>
-            <translation>{file} hat ein Verzeichnis der Tensoren, das nicht gelesen werden kann.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{file} is a Git LFS pointer, not the weights.</source>
-            <translation>{file} ist ein Zeiger von Git LFS, nicht die Gewichte.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{file} is a file, not a model folder.</source>
-            <translation>{file} ist eine Datei, kein Modellordner.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{file} is cut off: {there} of {all} bytes are there.</source>
-            <translation>{file} ist abgeschnitten: {there} von {all} Bytes sind da.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{file} is not valid JSON.</source>
-            <translation>{file} ist kein gültiges JSON.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{folder} holds GGUF weights; only safetensors are opened.</source>
-            <translation>{folder} enthält GGUF-Gewichte; nur safetensors werden geöffnet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{folder} holds an adapter, not a whole model.</source>
-            <translation>{folder} enthält einen Adapter, kein ganzes Modell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{folder} holds no tokenizer.</source>
-            <translation>{folder} enthält keinen Tokenizer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{folder} holds no weights: {file} is missing.</source>
-            <translation>{folder} enthält keine Gewichte: {file} fehlt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{folder} holds no {file}.</source>
-            <translation>{folder} enthält keine Datei {file}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{folder} holds weights in a format that can run code; only safetensors are opened.</source>
-            <translation>{folder} enthält Gewichte in einem Format, das Code ausführen kann; nur safetensors werden geöffnet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{gib} for {purpose}</source>
-            <translation>{gib} für {purpose}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{gib} of GPU memory</source>
-            <translation>{gib} Grafikspeicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{gib} of RAM</source>
-            <translation>{gib} RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{gib} of {kind} were asked for</source>
-            <translation>verlangt: {gib} {kind}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{gpu} of GPU memory and {ram} of RAM were free</source>
-            <translation>frei: {gpu} Grafikspeicher und {ram} RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{kept} of {count} layers stay in memory; {streamed} stream from SSD.</source>
-            <translation>{kept} von {count} Schichten bleiben im Speicher; {streamed} werden von der SSD geladen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{kept} of {count} layers stay on the GPU; {streams}.</source>
-            <translation>{kept} von {count} Schichten bleiben auf der Grafikkarte; {streams}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{missing} of {all} weight files are missing in {folder}, first {file}.</source>
-            <translation>{missing} von {all} Gewichtsdateien fehlen in {folder}, zuerst {file}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{needed} of {memory} would be needed ({parts}), but {free} may be used.</source>
-            <translation>{needed} ({memory}) wären nötig ({parts}), aber {free} dürfen benutzt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{nodes}, {levels} deep ({method})</source>
-            <translation>{nodes} in {levels} ({method})</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{ram} of RAM were free</source>
-            <translation>frei: {ram} RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{size} promise {cost}.</source>
-            <translation>{size} versprechen {cost}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/engine_sentences.py" />
-            <source>{tokens} tokens in {times} times the time of one</source>
-            <translation>{tokens} Token in der {times}-fachen Zeit von einem</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>'{name}' cannot be used: {reason}.</source>
-            <translation>„{name}“ kann nicht benutzt werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>A file of {name} is no longer there.</source>
-            <translation>Eine Datei von {name} ist nicht mehr da.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Another Coppice is installing the engine just now.</source>
-            <translation>Ein anderes Coppice installiert gerade den Rechenkern.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Chats can be read, and models downloaded.</source>
-            <translation>Gespräche lassen sich lesen und Modelle herunterladen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Check HF_ENDPOINT, HTTPS_PROXY and HTTP_PROXY.</source>
-            <translation>Prüfen Sie HF_ENDPOINT, HTTPS_PROXY und HTTP_PROXY.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Check the branch or commit.</source>
-            <translation>Prüfen Sie den Zweig oder Commit.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Check the connection, then resume; what has arrived is kept.</source>
-            <translation>Prüfen Sie die Verbindung, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Check the folder and its permissions, then resume.</source>
-            <translation>Prüfen Sie den Ordner und seine Rechte, dann setzen Sie fort.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Check the folder and its permissions, then try again; --data-dir names another.</source>
-            <translation>Prüfen Sie den Ordner und seine Rechte, dann versuchen Sie es noch einmal; --data-dir nennt einen anderen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Check the hub's address (HF_ENDPOINT).</source>
-            <translation>Prüfen Sie die Adresse des Hubs (HF_ENDPOINT).</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Check the index and the proxy, or use a folder of wheels.</source>
-            <translation>Prüfen Sie das Verzeichnis und den Proxy, oder nehmen Sie einen Ordner mit Wheels.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Check the name; if it is private, log in first.</source>
-            <translation>Prüfen Sie den Namen; ist es nicht öffentlich, melden Sie sich erst an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Choose a model in the transformers format.</source>
-            <translation>Wählen Sie ein Modell im transformers-Format.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Choose a version of the model in the safetensors format.</source>
-            <translation>Wählen Sie eine Fassung des Modells im safetensors-Format.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Choose another build of the engine.</source>
-            <translation>Wählen Sie eine andere Fassung des Rechenkerns.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Choose the folder that holds the wheels.</source>
-            <translation>Wählen Sie den Ordner, der die Wheels enthält.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE.</source>
             <translation>Coppice soll ohne Netz bleiben, nach den Einstellungen oder durch HF_HUB_OFFLINE.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Copy it again from the hub's settings.</source>
-            <translation>Kopieren Sie es noch einmal aus den Einstellungen des Hubs.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Copy it anew, or install from the network.</source>
-            <translation>Kopieren Sie sie neu, oder installieren Sie aus dem Netz.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Do not use it.</source>
-            <translation>Benutzen Sie es nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Do not use this model, or tell its authors.</source>
-            <translation>Benutzen Sie dieses Modell nicht, oder sagen Sie es seinen Verfassern.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Enter a hub token, or set HF_TOKEN.</source>
-            <translation>Geben Sie ein Token des Hubs ein, oder setzen Sie HF_TOKEN.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Free some space, then resume; what has arrived is kept.</source>
-            <translation>Schaffen Sie Platz, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Give a branch, a tag or a commit.</source>
-            <translation>Geben Sie einen Zweig, ein Tag oder einen Commit an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Give one like 'org/name'.</source>
-            <translation>Geben Sie einen wie „org/name“ an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Give them in its address: http://name:password@host:port in HTTPS_PROXY.</source>
-            <translation>Geben Sie beide in seiner Adresse an: http://name:password@host:port in HTTPS_PROXY.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Install Coppice again.</source>
-            <translation>Installieren Sie Coppice neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Install from the network, where the index names the checksum, or choose another build of the engine.</source>
-            <translation>Installieren Sie aus dem Netz, wo der Index die Prüfsumme nennt, oder wählen Sie eine andere Fassung des Rechenkerns.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Install it again, or another build.</source>
-            <translation>Installieren Sie ihn noch einmal oder eine andere Fassung.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Install it again.</source>
-            <translation>Installieren Sie ihn noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Log in again, or enter another.</source>
-            <translation>Melden Sie sich neu an, oder geben Sie ein anderes ein.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Look into the log, then resume.</source>
-            <translation>Sehen Sie in das Protokoll, dann setzen Sie fort.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Models on this computer can be used.</source>
-            <translation>Modelle auf diesem Rechner gehen weiter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>Models on this computer can be used; change it to reach the hub.</source>
             <translation>Modelle auf diesem Rechner gehen; ändern Sie das, um den Hub zu erreichen.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Nobody says which package index to ask.</source>
-            <translation>Niemand sagt, welches Paketverzeichnis zu fragen ist.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Open {page} and accept it, then try again.</source>
-            <translation>Öffnen Sie {page} und nehmen Sie sie an, dann versuchen Sie es noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Put them there, or choose another folder, or install from the network.</source>
-            <translation>Legen Sie sie dorthin, oder wählen Sie einen anderen Ordner, oder installieren Sie aus dem Netz.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>See {page}.</source>
-            <translation>Siehe {page}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Set the variable HF_TOKEN, or log in with 'hf auth login'; Coppice uses both.</source>
-            <translation>Setzen Sie die Variable HF_TOKEN, oder melden Sie sich mit „hf auth login“ an; Coppice benutzt beides.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Set {name}, or check uv.</source>
-            <translation>Setzen Sie {name}, oder prüfen Sie uv.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Set {name}, or use a wheel folder.</source>
-            <translation>Setzen Sie {name}, oder nehmen Sie einen Ordner mit Wheels.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>That is not the name of a model on the hub.</source>
-            <translation>Das ist kein Name eines Modells auf dem Hub.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>That is not the name of a revision.</source>
-            <translation>Das ist kein Name einer Revision.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The access token was not sent to {host}: the connection is not encrypted.</source>
-            <translation>Das Zugriffstoken wurde nicht an {host} gesendet: Die Verbindung ist nicht verschlüsselt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The address of the hub or of the proxy cannot be used: {reason}.</source>
-            <translation>Die Adresse des Hubs oder des Proxys ist nicht zu gebrauchen: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The authors of {name} have refused you access.</source>
-            <translation>Die Verfasser von {name} haben Ihnen den Zugang verweigert.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The download of {name} has ended because of an error in this program.</source>
-            <translation>Der Download von {name} endete durch einen Fehler in diesem Programm.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The engine is not installed yet.</source>
-            <translation>Der Rechenkern ist noch nicht installiert.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The engine's Python could not be made ({reason}).</source>
-            <translation>Das Python des Rechenkerns ließ sich nicht anlegen ({reason}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The engine's packages could not be unpacked: {reason}.</source>
-            <translation>Die Pakete des Rechenkerns ließen sich nicht auspacken: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The facts in {folder} cannot be read back.</source>
-            <translation>Die Angaben in {folder} können nicht wieder gelesen werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The hub does not accept the token.</source>
-            <translation>Der Hub nimmt das Token nicht an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The hub does not hand out {name}: {reason}.</source>
-            <translation>Der Hub gibt {name} nicht heraus: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The hub has no model {name} that you can see.</source>
-            <translation>Der Hub hat kein Modell {name}, das Sie sehen dürfen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The hub is switched off by HF_HUB_OFFLINE.</source>
-            <translation>Der Hub ist durch HF_HUB_OFFLINE abgeschaltet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The hub sends us from one address to the next without an end.</source>
-            <translation>Der Hub schickt uns endlos von einer Adresse zur nächsten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The hub sends us to an address that is not safe.</source>
-            <translation>Der Hub schickt uns zu einer Adresse, die nicht sicher ist.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The installation has ended because of an error in this program.</source>
-            <translation>Die Installation endete durch einen Fehler in diesem Programm.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The lock {name} cannot be read ({reason}).</source>
-            <translation>Die Vorgabe {name} kann nicht gelesen werden ({reason}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The model hub cannot be reached: {reason}.</source>
-            <translation>Der Modell-Hub ist nicht erreichbar: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The model hub is busy: {reason}.</source>
-            <translation>Der Modell-Hub ist überlastet: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The new engine answered nothing.</source>
-            <translation>Der neue Rechenkern hat nichts geantwortet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The new engine did not answer in time.</source>
-            <translation>Der neue Rechenkern hat nicht rechtzeitig geantwortet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The new engine does not tell its version.</source>
-            <translation>Der neue Rechenkern nennt seine Version nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The new engine does not work on this computer: {reason}.</source>
-            <translation>Der neue Rechenkern arbeitet auf diesem Rechner nicht: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The package index does not hand out {file} ({status}).</source>
-            <translation>Das Paketverzeichnis gibt {file} nicht heraus ({status}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The package index does not have {file}.</source>
-            <translation>Das Paketverzeichnis hat {file} nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The package index does not tell the size of {file}.</source>
-            <translation>Das Paketverzeichnis nennt die Größe von {file} nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The package index has another {file} than this Coppice was tested with: its checksum differs.</source>
-            <translation>Das Paketverzeichnis hat ein anderes {file} als das, womit dieses Coppice geprüft wurde: Die Prüfsumme ist anders.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The package index names no checksum of {file}.</source>
-            <translation>Das Paketverzeichnis nennt keine Prüfsumme von {file}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>The proxy asks for a name and a password.</source>
-            <translation>Der Proxy verlangt Namen und Passwort.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>There is no folder {folder}.</source>
-            <translation>Es gibt keinen Ordner {folder}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>This Coppice carries no lock {name}.</source>
-            <translation>Dieses Coppice bringt keine Vorgabe {name} mit.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>This Coppice knows no checksum of {names}, so files from a folder cannot be checked.</source>
-            <translation>Dieses Coppice kennt keine Prüfsumme von {names}; Dateien aus einem Ordner lassen sich deshalb nicht prüfen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>This is no access token.</source>
-            <translation>Das ist kein Zugangstoken.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>This system has no keyring that would keep the token.</source>
-            <translation>Dieses System hat keinen Schlüsselbund, der das Token verwahren könnte.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Try again in a moment.</source>
-            <translation>Versuchen Sie es gleich noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Try again later, or use another network or a folder of wheels.</source>
-            <translation>Versuchen Sie es später, oder nehmen Sie ein anderes Netz oder einen Ordner mit Wheels.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Try again later; if it happens again, tell the model's authors.</source>
-            <translation>Versuchen Sie es später; geschieht es wieder, sagen Sie es den Verfassern des Modells.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Try again when less is going on.</source>
-            <translation>Versuchen Sie es wieder, wenn weniger los ist.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Try again when they have answered.</source>
-            <translation>Versuchen Sie es wieder, wenn sie geantwortet haben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Try again, or install Coppice again.</source>
-            <translation>Versuchen Sie es noch einmal, oder installieren Sie Coppice neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Try again.</source>
-            <translation>Versuchen Sie es noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Try again; the log tells more.</source>
-            <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Unset it to download.</source>
-            <translation>Nehmen Sie das weg, um herunterzuladen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Update Coppice, or use a folder of wheels.</source>
-            <translation>Aktualisieren Sie Coppice, oder nehmen Sie einen Ordner mit Wheels.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Use a folder of wheels, choose another build of the engine, or update Coppice.</source>
-            <translation>Nehmen Sie einen Ordner mit Wheels, wählen Sie eine andere Fassung des Rechenkerns, oder aktualisieren Sie Coppice.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Use a wheel folder.</source>
-            <translation>Nehmen Sie einen Ordner mit Wheels.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Use an address of the hub that begins with https://.</source>
-            <translation>Verwenden Sie eine Hub-Adresse, die mit https:// beginnt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Wait until it is done, or close it.</source>
-            <translation>Warten Sie, bis es fertig ist, oder schließen Sie es.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>You have not accepted the licence of {name}.</source>
-            <translation>Sie haben die Lizenz von {name} nicht angenommen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>Your request for {name} still awaits a review by its authors.</source>
-            <translation>Ihre Anfrage nach {name} ist von den Verfassern noch nicht geprüft.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>another program is downloading this file</source>
-            <translation>ein anderes Programm lädt diese Datei herunter</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>exit code {code}</source>
-            <translation>Code {code}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>it answered with {status}</source>
-            <translation>er antwortete mit {status}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>it answers too slowly</source>
             <translation>er antwortet zu langsam</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>it consists mostly of brackets</source>
-            <translation>es besteht vor allem aus Klammern</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>it does not answer</source>
             <translation>er antwortet nicht</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>it has more than {limit} files</source>
-            <translation>es hat mehr als {limit} Dateien</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>it has no weights in the safetensors format</source>
-            <translation>es hat keine Gewichte im safetensors-Format</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>it has no {file}</source>
-            <translation>es hat keine Datei {file}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>it is damaged</source>
-            <translation>es ist beschädigt</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>it is nested too deeply</source>
-            <translation>es ist zu tief verschachtelt</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>it is no JSON object</source>
-            <translation>es ist kein JSON-Objekt</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>it points to another host for its next page</source>
             <translation>er verweist für die nächste Seite an einen anderen Rechner</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>its address or the proxy's cannot be used; see HF_ENDPOINT and HTTPS_PROXY</source>
             <translation>die Adresse des Hubs oder des Proxys ist nicht zu gebrauchen; siehe HF_ENDPOINT und HTTPS_PROXY</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>its answer is no list of models</source>
-            <translation>seine Antwort ist keine Liste von Modellen</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>its index names files outside its folder, or of another format</source>
-            <translation>sein Verzeichnis nennt Dateien außerhalb des Ordners oder in anderem Format</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>its index of weight files is damaged</source>
-            <translation>sein Verzeichnis der Gewichtsdateien ist beschädigt</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>its listing has a file without a name</source>
-            <translation>die Auflistung nennt eine Datei ohne Namen</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>its listing is not one of a model</source>
-            <translation>die Auflistung ist nicht die eines Modells</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>its weight file {name} is missing</source>
-            <translation>seine Gewichtsdatei {name} fehlt</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>its {file} cannot be read: {reason}</source>
-            <translation>die Datei {file} kann nicht gelesen werden: {reason}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>its {file} is larger than {size} MB</source>
             <translation>die Datei {file} ist größer als {size} MB</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>no answer</source>
-            <translation>keine Antwort</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>one of its files is shorter than such a file can be</source>
             <translation>eine der Dateien ist kürzer, als eine solche Datei sein kann</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>that is no name of a model on the hub</source>
-            <translation>das ist kein Name eines Modells auf dem Hub</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>the connection broke</source>
             <translation>die Verbindung ist abgebrochen</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the connection ended early</source>
-            <translation>die Verbindung endete zu früh</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the connection has stalled</source>
-            <translation>die Verbindung steht still</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the connection was lost</source>
-            <translation>die Verbindung ging verloren</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the engine</source>
-            <translation>der Rechenkern</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the hub</source>
-            <translation>der Hub</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the hub does not say what files it has</source>
-            <translation>der Hub sagt nicht, welche Dateien es hat</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the hub does not say what it is</source>
-            <translation>der Hub sagt nicht, was es ist</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the hub names no size or checksum of {file}</source>
-            <translation>der Hub nennt keine Größe oder Prüfsumme von {file}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>the hub sent another part of {name} than was asked for</source>
             <translation>der Hub schickte einen anderen Teil von {name}, als verlangt war</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>the hub's answer cannot be read: {reason}</source>
             <translation>die Antwort des Hubs kann nicht gelesen werden: {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>the hub's answer is larger than {size} MB</source>
             <translation>die Antwort des Hubs ist größer als {size} MB</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the hub's answer is not the listing of a model</source>
-            <translation>die Antwort des Hubs ist nicht die Auflistung eines Modells</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the hub's storage</source>
-            <translation>der Speicher des Hubs</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the package index</source>
-            <translation>das Paketverzeichnis</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the package index's answer is not a list of files</source>
-            <translation>die Antwort des Paketverzeichnisses ist keine Liste von Dateien</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the proxy does not let us through ({reason})</source>
-            <translation>der Proxy lässt uns nicht durch ({reason})</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>the proxy refuses</source>
             <translation>der Proxy weist ab</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the server sent another part than we asked for</source>
-            <translation>der Server schickte einen anderen Teil als den verlangten</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the server with news of versions</source>
-            <translation>der Server mit Neuigkeiten über Versionen</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>the tables of its weight files are too large</source>
-            <translation>die Verzeichnisse der Gewichtsdateien sind zu groß</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/client.py" />
             <source>there is no connection</source>
             <translation>es gibt keine Verbindung</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>uv does not say which package index to ask.</source>
-            <translation>uv sagt nicht, welches Paketverzeichnis zu fragen ist.</translation>
+            <location filename="../../app/hub/connection.py" />
+            <source>Check HF_ENDPOINT, HTTPS_PROXY and HTTP_PROXY.</source>
+            <translation>Prüfen Sie HF_ENDPOINT, HTTPS_PROXY und HTTP_PROXY.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{file} arrived damaged twice: its checksum is not the one that was meant.</source>
-            <translation>{file} kam zweimal beschädigt an: Die Prüfsumme ist nicht die gemeinte.</translation>
+            <location filename="../../app/hub/connection.py" />
+            <source>Check the hub's address (HF_ENDPOINT).</source>
+            <translation>Prüfen Sie die Adresse des Hubs (HF_ENDPOINT).</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{file} does not begin as a safetensors file does</source>
-            <translation>{file} beginnt nicht wie eine safetensors-Datei</translation>
+            <location filename="../../app/hub/connection.py" />
+            <source>Do not use it.</source>
+            <translation>Benutzen Sie es nicht.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{file} in {folder} is not the file that was meant: its checksum differs.</source>
-            <translation>{file} in {folder} ist nicht die gemeinte Datei: Die Prüfsumme ist anders.</translation>
+            <location filename="../../app/hub/connection.py" />
+            <source>The address of the hub or of the proxy cannot be used: {reason}.</source>
+            <translation>Die Adresse des Hubs oder des Proxys ist nicht zu gebrauchen: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{file} of {name} arrived damaged twice: its checksum is not the one the hub names.</source>
-            <translation>{file} von {name} kam zweimal beschädigt an: Die Prüfsumme ist nicht die, die der Hub nennt.</translation>
+            <location filename="../../app/hub/connection.py" />
+            <source>The hub sends us from one address to the next without an end.</source>
+            <translation>Der Hub schickt uns endlos von einer Adresse zur nächsten.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{file} of {name} claims to have {size} MB; such a file has at most {most} MB.</source>
-            <translation>{file} von {name} hat angeblich {size} MB; eine solche Datei hat höchstens {most} MB.</translation>
+            <location filename="../../app/hub/connection.py" />
+            <source>The hub sends us to an address that is not safe.</source>
+            <translation>Der Hub schickt uns zu einer Adresse, die nicht sicher ist.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{folder} lacks {missing} of the {count} wheels: {names}.</source>
-            <translation>In {folder} fehlen {missing} der {count} Wheels: {names}.</translation>
+            <location filename="../../app/hub/connection.py" />
+            <source>no answer</source>
+            <translation>keine Antwort</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{names} and {count} more</source>
-            <translation>{names} und {count} weitere</translation>
+            <location filename="../../app/hub/connection.py" />
+            <source>the connection has stalled</source>
+            <translation>die Verbindung steht still</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/connection.py" />
+            <source>the connection was lost</source>
+            <translation>die Verbindung ging verloren</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/connection.py" />
+            <source>the hub</source>
+            <translation>der Hub</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/connection.py" />
+            <source>the hub's answer is not the listing of a model</source>
+            <translation>die Antwort des Hubs ist nicht die Auflistung eines Modells</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/connection.py" />
+            <source>the proxy does not let us through ({reason})</source>
+            <translation>der Proxy lässt uns nicht durch ({reason})</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/connection.py" />
             <source>{name} cannot be downloaded: its listing has no end.</source>
             <translation>{name} kann nicht heruntergeladen werden: Die Auflistung hat kein Ende.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{name} cannot be downloaded: {reason}.</source>
-            <translation>{name} kann nicht heruntergeladen werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{name} has a file that would be written outside its folder, {file}.</source>
-            <translation>{name} hat eine Datei, die außerhalb des Ordners geschrieben würde, {file}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{name} has a file whose name not every system can keep, {file}.</source>
-            <translation>{name} hat eine Datei, deren Namen nicht jedes System aufnehmen kann, {file}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{name} has no config.json.</source>
-            <translation>{name} hat keine config.json.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{name} has no such revision.</source>
-            <translation>{name} hat keine solche Revision.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{name} holds no weights that can be opened: neither a model.safetensors nor an index of several.</source>
-            <translation>{name} enthält keine Gewichte, die sich öffnen lassen: weder model.safetensors noch ein Verzeichnis mehrerer Dateien.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{name} is only for those who have accepted its licence, and you are not logged in.</source>
-            <translation>{name} ist nur für jene, die seine Lizenz angenommen haben, und Sie sind nicht angemeldet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{place} cannot be written: {reason}.</source>
-            <translation>{place} kann nicht geschrieben werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{reason}, {count} times in a row.</source>
-            <translation>{reason}, {count}-mal hintereinander.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{server} answered with an error ({status})</source>
-            <translation>{server} antwortete mit einem Fehler ({status})</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{server} answered with {status}</source>
-            <translation>{server} antwortete mit {status}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/connection.py" />
             <source>{server} cannot be reached ({reason})</source>
             <translation>{server} ist nicht erreichbar ({reason})</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{server} is overloaded (429)</source>
-            <translation>{server} ist überlastet (429)</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
+            <location filename="../../app/hub/connection.py" />
             <source>{server} sent an address that cannot be used</source>
             <translation>{server} schickte eine Adresse, die nicht zu gebrauchen ist</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/failure_sentences.py" />
-            <source>{size} more are needed on the disk of {folder}.</source>
-            <translation>Auf der Platte von {folder} fehlen {size}.</translation>
+            <location filename="../../app/hub/facts.py" />
+            <source>The facts in {folder} cannot be read back.</source>
+            <translation>Die Angaben in {folder} können nicht wieder gelesen werden.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>'{name}' cannot be loaded: {reason}</source>
-            <translation>„{name}“ kann nicht geladen werden: {reason}</translation>
+            <location filename="../../app/hub/facts.py" />
+            <source>it has no weights in the safetensors format</source>
+            <translation>es hat keine Gewichte im safetensors-Format</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>'{name}' cannot hold a token tree: {reason}.</source>
-            <translation>„{name}“ kann keinen Token-Baum halten: {reason}.</translation>
+            <location filename="../../app/hub/facts.py" />
+            <source>its index names files outside its folder, or of another format</source>
+            <translation>sein Verzeichnis nennt Dateien außerhalb des Ordners oder in anderem Format</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>'{name}' computes logits that are not finite numbers.</source>
-            <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
+            <location filename="../../app/hub/facts.py" />
+            <source>its index of weight files is damaged</source>
+            <translation>sein Verzeichnis der Gewichtsdateien ist beschädigt</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>'{name}' has a layer without keys and values.</source>
-            <translation>„{name}“ hat eine Schicht ohne Schlüssel und Werte.</translation>
+            <location filename="../../app/hub/facts.py" />
+            <source>its weight file {name} is missing</source>
+            <translation>seine Gewichtsdatei {name} fehlt</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>'{name}' has weights for more layers than its config.json says: {tensor}.</source>
-            <translation>„{name}“ hat Gewichte für mehr Schichten, als config.json sagt: {tensor}.</translation>
+            <location filename="../../app/hub/facts.py" />
+            <source>the tables of its weight files are too large</source>
+            <translation>die Verzeichnisse der Gewichtsdateien sind zu groß</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>'{name}' has weights of another shape than its config.json says: {tensor}.</source>
-            <translation>„{name}“ hat Gewichte anderer Form, als config.json sagt: {tensor}.</translation>
+            <location filename="../../app/hub/listing.py" />
+            <source>that is no name of a model on the hub</source>
+            <translation>das ist kein Name eines Modells auf dem Hub</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>'{name}' lacks the weights {tensor}.</source>
-            <translation>„{name}“ fehlen die Gewichte {tensor}.</translation>
+            <location filename="../../app/hub/listing.py" />
+            <source>the hub does not say what files it has</source>
+            <translation>der Hub sagt nicht, welche Dateien es hat</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>An expansion is out of range.</source>
-            <translation>Eine Verzweigung liegt außerhalb des erlaubten Bereichs.</translation>
+            <location filename="../../app/hub/listing.py" />
+            <source>the hub does not say what it is</source>
+            <translation>der Hub sagt nicht, was es ist</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Check that the file may be read.</source>
-            <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>Choose a model in the transformers format.</source>
+            <translation>Wählen Sie ein Modell im transformers-Format.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Check the disk, or download it again.</source>
-            <translation>Prüfen Sie die Platte, oder laden Sie sie noch einmal herunter.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>Choose a version of the model in the safetensors format.</source>
+            <translation>Wählen Sie eine Fassung des Modells im safetensors-Format.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Check the disk.</source>
-            <translation>Prüfen Sie die Platte.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>Do not use this model, or tell its authors.</source>
+            <translation>Benutzen Sie dieses Modell nicht, oder sagen Sie es seinen Verfassern.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Check the folder of the model.</source>
-            <translation>Prüfen Sie den Ordner des Modells.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>it has more than {limit} files</source>
+            <translation>es hat mehr als {limit} Dateien</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Check the folder, or download the model again.</source>
-            <translation>Prüfen Sie den Ordner, oder laden Sie das Modell noch einmal herunter.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>its listing has a file without a name</source>
+            <translation>die Auflistung nennt eine Datei ohne Namen</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Check the folder.</source>
-            <translation>Prüfen Sie den Ordner.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>its listing is not one of a model</source>
+            <translation>die Auflistung ist nicht die eines Modells</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Check the path.</source>
-            <translation>Prüfen Sie den Pfad.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>the hub names no size or checksum of {file}</source>
+            <translation>der Hub nennt keine Größe oder Prüfsumme von {file}</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Choose a decoder with attention.</source>
-            <translation>Wählen Sie einen Decoder mit Aufmerksamkeit.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>{file} of {name} claims to have {size} MB; such a file has at most {most} MB.</source>
+            <translation>{file} von {name} hat angeblich {size} MB; eine solche Datei hat höchstens {most} MB.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss.</source>
-            <translation>Wählen Sie einen Decoder mit voller oder gleitender Aufmerksamkeit wie Llama, Qwen, Mistral, Gemma oder gpt-oss.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>{name} cannot be downloaded: {reason}.</source>
+            <translation>{name} kann nicht heruntergeladen werden: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Choose a draft.</source>
-            <translation>Wählen Sie ein Entwurfsmodell.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>{name} has a file that would be written outside its folder, {file}.</source>
+            <translation>{name} hat eine Datei, die außerhalb des Ordners geschrieben würde, {file}.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Choose a model first.</source>
-            <translation>Wählen Sie erst ein Modell.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>{name} has a file whose name not every system can keep, {file}.</source>
+            <translation>{name} hat eine Datei, deren Namen nicht jedes System aufnehmen kann, {file}.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Choose a model of another family.</source>
-            <translation>Wählen Sie ein Modell einer anderen Familie.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>{name} has no config.json.</source>
+            <translation>{name} hat keine config.json.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Choose a model with a tokenizer.json.</source>
-            <translation>Wählen Sie ein Modell mit einer tokenizer.json.</translation>
+            <location filename="../../app/hub/plan.py" />
+            <source>{name} holds no weights that can be opened: neither a model.safetensors nor an index of several.</source>
+            <translation>{name} enthält keine Gewichte, die sich öffnen lassen: weder model.safetensors noch ein Verzeichnis mehrerer Dateien.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Choose a new folder, or an empty one.</source>
-            <translation>Wählen Sie einen neuen oder leeren Ordner.</translation>
+            <location filename="../../app/hub/remote_model.py" />
+            <source>it has no {file}</source>
+            <translation>es hat keine Datei {file}</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Choose another folder.</source>
-            <translation>Wählen Sie einen anderen Ordner.</translation>
+            <location filename="../../app/hub/remote_model.py" />
+            <source>its {file} cannot be read: {reason}</source>
+            <translation>die Datei {file} kann nicht gelesen werden: {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Choose another model, or update Coppice.</source>
-            <translation>Wählen Sie ein anderes Modell, oder erneuern Sie Coppice.</translation>
+            <location filename="../../app/hub/remote_model.py" />
+            <source>{file} does not begin as a safetensors file does</source>
+            <translation>{file} beginnt nicht wie eine safetensors-Datei</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Choose another.</source>
-            <translation>Wählen Sie ein anderes.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>A file of {name} is no longer there.</source>
+            <translation>Eine Datei von {name} ist nicht mehr da.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Choose one of {names}.</source>
-            <translation>Wählen Sie eines von {names}.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>Check the branch or commit.</source>
+            <translation>Prüfen Sie den Zweig oder Commit.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Context {number}</source>
-            <translation>Kontext {number}</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>Check the name; if it is private, log in first.</source>
+            <translation>Prüfen Sie den Namen; ist es nicht öffentlich, melden Sie sich erst an.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Delete it, and prepare the model again.</source>
-            <translation>Löschen Sie ihn, und bereiten Sie das Modell noch einmal vor.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>Choose another model.</source>
+            <translation>Ein anderes Modell wählen.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Delete the folder, and prepare the model again.</source>
-            <translation>Löschen Sie den Ordner, und bereiten Sie das Modell noch einmal vor.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>Enter a hub token, or set HF_TOKEN.</source>
+            <translation>Geben Sie ein Token des Hubs ein, oder setzen Sie HF_TOKEN.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Delete the prepared model, and prepare it again.</source>
-            <translation>Löschen Sie das vorbereitete Modell, und bereiten Sie es noch einmal vor.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>Give them in its address: http://name:password@host:port in HTTPS_PROXY.</source>
+            <translation>Geben Sie beide in seiner Adresse an: http://name:password@host:port in HTTPS_PROXY.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Details are in the engine's log.</source>
-            <translation>Näheres steht im Protokoll des Rechenprozesses.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>Log in again, or enter another.</source>
+            <translation>Melden Sie sich neu an, oder geben Sie ein anderes ein.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Device '{name}'</source>
-            <translation>Gerät „{name}“</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>Open {page} and accept it, then try again.</source>
+            <translation>Öffnen Sie {page} und nehmen Sie sie an, dann versuchen Sie es noch einmal.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Do not use this model.</source>
-            <translation>Verwenden Sie dieses Modell nicht.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>See {page}.</source>
+            <translation>Siehe {page}.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Download or prepare the model again.</source>
-            <translation>Laden Sie das Modell noch einmal herunter, oder bereiten Sie es noch einmal vor.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>The authors of {name} have refused you access.</source>
+            <translation>Die Verfasser von {name} haben Ihnen den Zugang verweigert.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Fetch the model's facts again.</source>
-            <translation>Holen Sie die Angaben zum Modell noch einmal.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>The hub does not accept the token.</source>
+            <translation>Der Hub nimmt das Token nicht an.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Free some space and prepare again: the layers that are finished are kept.</source>
-            <translation>Schaffen Sie Platz, und bereiten Sie noch einmal vor: Die fertigen Schichten bleiben.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>The hub does not hand out {name}: {reason}.</source>
+            <translation>Der Hub gibt {name} nicht heraus: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Free some space, or choose a folder on another disk.</source>
-            <translation>Schaffen Sie Platz, oder wählen Sie einen Ordner auf einer anderen Platte.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>The hub has no model {name} that you can see.</source>
+            <translation>Der Hub hat kein Modell {name}, das Sie sehen dürfen.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give a model folder, a hub id or 'embedded'.</source>
-            <translation>Geben Sie einen Modellordner an, eine Kennung auf dem Hub oder „embedded“.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>The proxy asks for a name and a password.</source>
+            <translation>Der Proxy verlangt Namen und Passwort.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give a number above 0 and up to 1.</source>
-            <translation>Geben Sie eine Zahl über 0 und bis 1 an.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>Try again when they have answered.</source>
+            <translation>Versuchen Sie es wieder, wenn sie geantwortet haben.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give a number above 0.</source>
-            <translation>Geben Sie eine Zahl über 0 an.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>Try again.</source>
+            <translation>Versuchen Sie es noch einmal.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give a number from 0 to below 1.</source>
-            <translation>Geben Sie eine Zahl von 0 bis unter 1 an.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>You have not accepted the licence of {name}.</source>
+            <translation>Sie haben die Lizenz von {name} nicht angenommen.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give a number from {least} to {most}.</source>
-            <translation>Geben Sie eine Zahl von {least} bis {most} an.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>Your request for {name} still awaits a review by its authors.</source>
+            <translation>Ihre Anfrage nach {name} ist von den Verfassern noch nicht geprüft.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give a number of nodes from 1 to {most}, or auto.</source>
-            <translation>Geben Sie eine Zahl von Knoten von 1 bis {most} an oder auto.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>it answered with {status}</source>
+            <translation>er antwortete mit {status}</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give a number of tokens, or 0 for automatic.</source>
-            <translation>Geben Sie eine Zahl von Token an oder 0 für automatisch.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>the hub's storage</source>
+            <translation>der Speicher des Hubs</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give a whole number from {least} to {most}.</source>
-            <translation>Geben Sie eine ganze Zahl von {least} bis {most} an.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>{name} has no such revision.</source>
+            <translation>{name} hat keine solche Revision.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give a whole number of at least 1.</source>
-            <translation>Geben Sie eine ganze Zahl von mindestens 1 an.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>{name} is only for those who have accepted its licence, and you are not logged in.</source>
+            <translation>{name} ist nur für jene, die seine Lizenz angenommen haben, und Sie sind nicht angemeldet.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give a whole number, 0 for no limit.</source>
-            <translation>Geben Sie eine ganze Zahl an, 0 für keine Grenze.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>{server} answered with an error ({status})</source>
+            <translation>{server} antwortete mit einem Fehler ({status})</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give ids from 0 to {most}.</source>
-            <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
+            <location filename="../../app/hub/responses.py" />
+            <source>{server} is overloaded (429)</source>
+            <translation>{server} ist überlastet (429)</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give numbers of children from 1 to 64.</source>
-            <translation>Anzahlen von Kindern von 1 bis 64 angeben.</translation>
+            <location filename="../../app/hub/search.py" />
+            <source>its answer is no list of models</source>
+            <translation>seine Antwort ist keine Liste von Modellen</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give one of {names}.</source>
-            <translation>Geben Sie eines an von {names}.</translation>
+            <location filename="../../app/hub/token_trust.py" />
+            <source>The access token was not sent to {host}: the connection is not encrypted.</source>
+            <translation>Das Zugriffstoken wurde nicht an {host} gesendet: Die Verbindung ist nicht verschlüsselt.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Give parents like -1,0,0,1: each before its children.</source>
-            <translation>Eltern wie -1,0,0,1 angeben: jeder Knoten vor seinen Kindern.</translation>
+            <location filename="../../app/hub/token_trust.py" />
+            <source>Use an address of the hub that begins with https://.</source>
+            <translation>Verwenden Sie eine Hub-Adresse, die mit https:// beginnt.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Input/output error</source>
-            <translation>Lese- oder Schreibfehler</translation>
+            <location filename="../../app/hub/tokens.py" />
+            <source>Copy it again from the hub's settings.</source>
+            <translation>Kopieren Sie es noch einmal aus den Einstellungen des Hubs.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Is a directory</source>
-            <translation>das ist ein Ordner</translation>
+            <location filename="../../app/hub/tokens.py" />
+            <source>Set the variable HF_TOKEN, or log in with 'hf auth login'; Coppice uses both.</source>
+            <translation>Setzen Sie die Variable HF_TOKEN, oder melden Sie sich mit „hf auth login“ an; Coppice benutzt beides.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>It is learnt anew.</source>
-            <translation>Es wird neu gelernt.</translation>
+            <location filename="../../app/hub/tokens.py" />
+            <source>This is no access token.</source>
+            <translation>Das ist kein Zugangstoken.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.</source>
-            <translation>Die Gewichte sind beschädigt oder zu groß für den gewählten Zahlentyp: --weights bfloat16 oder float32 versuchen.</translation>
+            <location filename="../../app/hub/tokens.py" />
+            <source>This system has no keyring that would keep the token.</source>
+            <translation>Dieses System hat keinen Schlüsselbund, der das Token verwahren könnte.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Leave out --acceptance.</source>
-            <translation>Lassen Sie --acceptance weg.</translation>
+            <location filename="../../app/hub/trouble.py" />
+            <source>'{name}' cannot be used: {reason}.</source>
+            <translation>„{name}“ kann nicht benutzt werden: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Leave out --expansions.</source>
-            <translation>--expansions weglassen.</translation>
+            <location filename="../../app/hub/trouble.py" />
+            <source>Models on this computer can be used.</source>
+            <translation>Modelle auf diesem Rechner gehen weiter.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Leave out --grow-map.</source>
-            <translation>--grow-map weglassen.</translation>
+            <location filename="../../app/hub/trouble.py" />
+            <source>The model hub cannot be reached: {reason}.</source>
+            <translation>Der Modell-Hub ist nicht erreichbar: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Max new tokens {number}</source>
-            <translation>Längste Antwort {number}</translation>
+            <location filename="../../app/hub/trouble.py" />
+            <source>The model hub is busy: {reason}.</source>
+            <translation>Der Modell-Hub ist überlastet: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Measure it with `bench --calibrate`.</source>
-            <translation>Messen Sie sie mit `bench --calibrate`.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Method '{name}'</source>
-            <translation>Verfahren „{name}“</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>No model is given.</source>
-            <translation>Es ist kein Modell angegeben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>No space left on device</source>
-            <translation>kein Platz mehr auf der Platte</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>No such file or directory</source>
-            <translation>Datei oder Ordner gibt es nicht</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Not a directory</source>
-            <translation>das ist kein Ordner</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Nothing was deleted.</source>
-            <translation>Nichts wurde gelöscht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Permission denied</source>
-            <translation>keine Berechtigung</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Place '{name}'</source>
-            <translation>Platz „{name}“</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Places for {count} layers are given, but the model has {there}.</source>
-            <translation>Plätze für {count} Schichten sind angegeben, aber das Modell hat {there}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Prepare it again.</source>
-            <translation>Bereiten Sie sie noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Prepare the model again.</source>
-            <translation>Bereiten Sie das Modell noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Prepare the model again: what is whole is kept.</source>
-            <translation>Bereiten Sie das Modell noch einmal vor: Was heil ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Prepare the model first.</source>
-            <translation>Bereiten Sie das Modell erst vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Preparing '{name}' needs {size}, and {there} are free in {folder}.</source>
-            <translation>„{name}“ vorzubereiten braucht {size}, und {there} sind in {folder} frei.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Presence penalty {number}</source>
-            <translation>Abzug für Vorhandenes {number}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Put the file itself there.</source>
-            <translation>Legen Sie die Datei selbst dorthin.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Put the model's own file there.</source>
-            <translation>Legen Sie die Datei des Modells dorthin.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Read-only file system</source>
-            <translation>das Dateisystem ist nur lesbar</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Repetition penalty {number}</source>
-            <translation>Abzug für Wiederholungen {number}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Seed {number}</source>
-            <translation>Startwert {number}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Sequoia learns it while it writes.</source>
-            <translation>Sequoia lernt sie beim Schreiben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Take a checkpoint in float32, bfloat16 or float16.</source>
-            <translation>Nehmen Sie ein Modell in float32, bfloat16 oder float16.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Temperature {number}</source>
-            <translation>Temperatur {number}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The checkpoint is damaged, or its numbers are too large for 16 bits: download it again, or take another.</source>
-            <translation>Das Modell ist beschädigt, oder seine Zahlen sind zu groß für 16 Bit: Laden Sie es noch einmal herunter, oder nehmen Sie ein anderes.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The config.json asks for {size} MB of buffers, where models have less than {limit} MB.</source>
-            <translation>Die config.json verlangt {size} MB Puffer; Modelle haben weniger als {limit} MB.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The config.json of '{name}' has more than {count} entries.</source>
-            <translation>Die config.json von „{name}“ hat mehr als {count} Einträge.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The config.json of '{name}' says {count} layers, which its weights do not hold.</source>
-            <translation>Die config.json von „{name}“ nennt {count} Schichten, die ihre Gewichte nicht enthalten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The config.json of '{name}' says {entry} = {value}; it must be {wanted}.</source>
-            <translation>Die config.json von „{name}“ nennt {entry} = {value}; es muss {wanted} sein.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The config.json of '{name}' {fault}, which its weights do not hold.</source>
-            <translation>Die config.json von „{name}“ {fault}, was ihre Gewichte nicht enthalten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The conversation does not end with a message to answer.</source>
-            <translation>Das Gespräch endet nicht mit einer Nachricht, die zu beantworten wäre.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The conversation is empty.</source>
-            <translation>Das Gespräch ist leer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The disk that holds {folder} is full.</source>
-            <translation>Die Platte, auf der {folder} liegt, ist voll.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The engine met an unexpected error: {reason}</source>
-            <translation>Der Rechenprozess stieß auf einen unerwarteten Fehler: {reason}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The file is damaged or made to do harm: get the model again from where it was published.</source>
-            <translation>Die Datei ist beschädigt oder soll Schaden anrichten: das Modell von dort neu holen, wo es veröffentlicht wurde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The files of '{name}' have changed since it was prepared.</source>
-            <translation>Die Dateien von „{name}“ haben sich geändert, seit es vorbereitet wurde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The files of '{name}' have changed since its preparation began.</source>
-            <translation>Die Dateien von „{name}“ haben sich geändert, seit die Vorbereitung begann.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The grow map is out of range.</source>
-            <translation>Die Baumform liegt außerhalb des erlaubten Bereichs.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The limit of GPU memory</source>
-            <translation>Die Grenze des Grafikspeichers</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The limit of RAM</source>
-            <translation>Die Grenze des RAM</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The method '{method}' knows no acceptance.</source>
-            <translation>Das Verfahren „{method}“ kennt keine Annahme.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The method '{method}' knows no expansions.</source>
-            <translation>Das Verfahren „{method}“ kennt keine Verzweigungen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The method '{method}' knows no grow map.</source>
-            <translation>Das Verfahren „{method}“ kennt keine Baumform.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The model's path cannot be used.</source>
-            <translation>Der Pfad des Modells kann nicht verwendet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The prepared model is damaged: prepare it again.</source>
-            <translation>Das vorbereitete Modell ist beschädigt: Bereiten Sie es noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The stored tensor '{tensor}' {fault}.</source>
-            <translation>Der gespeicherte Tensor „{tensor}“ {fault}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The system refused to pin memory for the GPU (CUDA error {number}).</source>
-            <translation>Das System verweigerte, Speicher für die Grafikkarte festzuhalten (CUDA-Fehler {number}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The target source</source>
-            <translation>Die Quelle des Zielmodells</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The tokenizer in {folder} cannot be opened: {reason}.</source>
-            <translation>Der Tokenizer in {folder} kann nicht geöffnet werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The tokenizer in {folder} has an empty vocabulary.</source>
-            <translation>Der Tokenizer in {folder} hat ein leeres Vokabular.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The tokenizer in {folder} is not of the fast kind.</source>
-            <translation>Der Tokenizer in {folder} ist keiner der schnellen Art.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The weight '{tensor}' holds a number that is not finite.</source>
-            <translation>Das Gewicht „{tensor}“ enthält eine Zahl, die nicht endlich ist.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The weight '{tensor}' holds numbers of type {kind}.</source>
-            <translation>Das Gewicht „{tensor}“ enthält Zahlen der Art {kind}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The weight files in {folder} hold no tensors.</source>
-            <translation>Die Gewichtsdateien in {folder} enthalten keine Tensoren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>The weights for {tensor} cannot be converted to the shape that transformers gives them.</source>
-            <translation>Die Gewichte für {tensor} lassen sich nicht in die Form bringen, die transformers ihnen gibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>There is no folder '{folder}', and no downloaded model of that name in the hub cache.</source>
-            <translation>Es gibt keinen Ordner „{folder}“ und im Zwischenspeicher des Hubs kein heruntergeladenes Modell dieses Namens.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>There is no weight codec '{name}'.</source>
-            <translation>Es gibt keine Verpackung der Gewichte „{name}“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Token id {number} is outside the model's vocabulary.</source>
-            <translation>Die Token-Nummer {number} liegt außerhalb des Vokabulars.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Too many open files</source>
-            <translation>zu viele offene Dateien</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Use the file that belongs to the model.</source>
-            <translation>Nehmen Sie die Datei, die zum Modell gehört.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Was it changed or moved?</source>
-            <translation>Wurde sie geändert oder verschoben?</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Weights '{name}'</source>
-            <translation>Gewichte „{name}“</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Weights '{weights}' cannot be prepared.</source>
-            <translation>Gewichte „{weights}“ können nicht vorbereitet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>What happens with a full context is '{name}'.</source>
-            <translation>Was bei vollem Kontext geschieht, ist „{name}“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>What this pair taught before cannot be read: {file}: {reason}.</source>
-            <translation>Was dieses Paar früher lehrte, kann nicht gelesen werden: {file}: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>What this pair taught before is not used: {file} is damaged.</source>
-            <translation>Was dieses Paar früher lehrte, wird nicht verwendet: {file} ist beschädigt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>What this pair taught before is not used: {file} {reason}.</source>
-            <translation>Was dieses Paar früher lehrte, wird nicht verwendet: {file} {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Without a draft model there is nothing to measure.</source>
-            <translation>Ohne Entwurfsmodell gibt es nichts zu messen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>Write a message first.</source>
-            <translation>Schreiben Sie erst eine Nachricht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>config.json and the weights do not belong together; get both again.</source>
-            <translation>config.json und die Gewichte gehören nicht zusammen; holen Sie beides neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>gives neither a vocabulary nor a width</source>
-            <translation>nennt weder ein Vokabular noch eine Breite</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>has the shape {shape} and not {wanted}</source>
-            <translation>hat die Form {shape} und nicht {wanted}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>is about another pair, place or way of sampling</source>
-            <translation>handelt von einem anderen Paar, Ort oder Ziehen</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>is missing</source>
-            <translation>fehlt</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>it has {kinds} layers</source>
-            <translation>es hat Schichten der Art {kinds}</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>it is an encoder-decoder model</source>
-            <translation>es ist ein Encoder-Decoder-Modell</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>it keeps a recurrent state, which cannot branch</source>
-            <translation>es führt einen fortlaufenden Zustand, der sich nicht verzweigen kann</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>its data do not begin on a page</source>
-            <translation>ihre Daten beginnen nicht an einer Seitengrenze</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>its layers share their key/value cache</source>
-            <translation>seine Schichten teilen sich ihren Schlüssel-Wert-Speicher</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>its links go in a circle</source>
-            <translation>seine Verweise führen im Kreis</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>one pass over a tree differs from its paths alone</source>
-            <translation>ein Durchlauf über einen Baum ergibt etwas anderes als seine Pfade allein</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>says {count} layers</source>
-            <translation>nennt {count} Schichten</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>was written by a newer version, and stays as it is</source>
-            <translation>wurde von einer neueren Fassung geschrieben und bleibt, wie es ist</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>was written by an older version</source>
-            <translation>wurde von einer älteren Fassung geschrieben</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} cannot be opened: {reason}.</source>
-            <translation>{file} kann nicht geöffnet werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} cannot be read as JSON.</source>
-            <translation>{file} kann nicht als JSON gelesen werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} cannot be read: {reason}.</source>
-            <translation>{file} kann nicht gelesen werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} does not hold a JSON object.</source>
-            <translation>{file} enthält kein JSON-Objekt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} does not say where its tensor {tensor} lies.</source>
-            <translation>{file} sagt nicht, wo ihr Tensor {tensor} liegt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} ended early while it was read.</source>
-            <translation>{file} endete zu früh, während sie gelesen wurde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} ended {count} bytes early while its weights were read.</source>
-            <translation>{file} endete {count} Bytes zu früh, während ihre Gewichte gelesen wurden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} ends before its table of tensors does.</source>
-            <translation>{file} endet vor dem Ende ihres Verzeichnisses der Tensoren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} gives its tensor {tensor} a place that does not fit its shape.</source>
-            <translation>{file} gibt ihrem Tensor {tensor} einen Platz, der nicht zu seiner Form passt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} has a gap or an overlap before its tensor {tensor}.</source>
-            <translation>{file} hat vor ihrem Tensor {tensor} eine Lücke oder Überschneidung.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} has a weight_map that does not name files.</source>
-            <translation>{file} hat eine weight_map, die keine Dateien nennt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} has no weight_map.</source>
-            <translation>{file} hat keine weight_map.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} has {count} bytes too many behind its tensors.</source>
-            <translation>{file} hat {count} Bytes zu viel hinter ihren Tensoren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} has {size} bytes and not {wanted}.</source>
-            <translation>{file} hat {size} Bytes und nicht {wanted}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} holds another layer than its name says.</source>
-            <translation>{file} enthält eine andere Schicht, als ihr Name sagt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} holds no measured acceptance.</source>
-            <translation>{file} enthält keine gemessene Annahme.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} holds numbers of an unknown type, {kind}.</source>
-            <translation>{file} enthält Zahlen einer unbekannten Art, {kind}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} holds numbers of the type {kind}, which cannot be used.</source>
-            <translation>{file} enthält Zahlen der Art {kind}, die nicht verwendet werden können.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is a link that leads out of its folder.</source>
-            <translation>{file} ist ein Verweis, der aus dem Ordner hinausführt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is a link, which is never followed.</source>
-            <translation>{file} ist ein Verweis, dem nie gefolgt wird.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is damaged.</source>
-            <translation>{file} ist beschädigt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is damaged: it is not valid JSON.</source>
-            <translation>{file} ist beschädigt: Es ist kein gültiges JSON.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is damaged: what it holds are no measurements.</source>
-            <translation>{file} ist beschädigt: Was darin steht, sind keine Messungen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is larger than {size} MB.</source>
-            <translation>{file} ist größer als {size} MB.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is missing.</source>
-            <translation>{file} fehlt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is no layer that was prepared: {reason}.</source>
-            <translation>{file} ist keine vorbereitete Schicht: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is not a safetensors file: its table would take {size} bytes.</source>
-            <translation>{file} ist keine safetensors-Datei: Ihr Verzeichnis bräuchte {size} Bytes.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is not an ordinary file.</source>
-            <translation>{file} ist keine gewöhnliche Datei.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is not as it was written.</source>
-            <translation>{file} ist nicht, wie sie geschrieben wurde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} is only {size} bytes long.</source>
-            <translation>{file} ist nur {size} Bytes lang.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} lacks the tensor {tensor} of the index.</source>
-            <translation>In {file} fehlt der Tensor {tensor} des Verzeichnisses.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} lists more than {count} tensors.</source>
-            <translation>{file} führt mehr als {count} Tensoren auf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} names a file outside its folder, {other}.</source>
-            <translation>{file} nennt eine Datei außerhalb des Ordners, {other}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} names no model_type.</source>
-            <translation>{file} nennt keinen model_type.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} names {other}, but only safetensors are opened.</source>
-            <translation>{file} nennt {other}, aber nur safetensors werden geöffnet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{file} was measured with another pair, or before its files changed.</source>
-            <translation>{file} wurde mit einem anderen Paar gemessen, oder bevor sich dessen Dateien änderten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{folder} holds '{name}', prepared in another way.</source>
-            <translation>{folder} enthält „{name}“, anders vorbereitet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{folder} holds no facts of this version of Coppice.</source>
-            <translation>{folder} enthält keine Angaben dieser Fassung von Coppice.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{folder} holds no prepared model.</source>
-            <translation>{folder} enthält kein vorbereitetes Modell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{folder} holds other files.</source>
-            <translation>{folder} enthält andere Dateien.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{folder} is only partly prepared: {done} of {count} layers.</source>
-            <translation>{folder} ist nur zum Teil vorbereitet: {done} von {count} Schichten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{folder} was prepared by another version of Coppice.</source>
-            <translation>{folder} wurde von einer anderen Fassung von Coppice vorbereitet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{name} has no list of decoder layers.</source>
-            <translation>{name} hat keine Liste von Decoder-Schichten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{option} is out of range.</source>
-            <translation>{option}: nicht im erlaubten Bereich.</translation>
-        </message>
-        <message>
-            <location filename="../../app/i18n/model_sentences.py" />
-            <source>{tensor} and {count} more</source>
-            <translation>{tensor} und {count} weitere</translation>
+            <location filename="../../app/hub/trouble.py" />
+            <source>Try again in a moment.</source>
+            <translation>Versuchen Sie es gleich noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/i18n/number_text.py" />
@@ -4240,6 +2445,251 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Was zu diesem Rechner passt, konnte wegen eines Fehlers in diesem Programm nicht ermittelt werden.</translation>
         </message>
         <message>
+            <location filename="../../app/installation/runtime/failures.py" />
+            <source>{names} and {count} more</source>
+            <translation>{names} und {count} weitere</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/index.py" />
+            <source>Check the index and the proxy, or use a folder of wheels.</source>
+            <translation>Prüfen Sie das Verzeichnis und den Proxy, oder nehmen Sie einen Ordner mit Wheels.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/index.py" />
+            <source>The package index does not hand out {file} ({status}).</source>
+            <translation>Das Paketverzeichnis gibt {file} nicht heraus ({status}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/index.py" />
+            <source>The package index does not have {file}.</source>
+            <translation>Das Paketverzeichnis hat {file} nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/index.py" />
+            <source>The package index does not tell the size of {file}.</source>
+            <translation>Das Paketverzeichnis nennt die Größe von {file} nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/index.py" />
+            <source>Use a folder of wheels, choose another build of the engine, or update Coppice.</source>
+            <translation>Nehmen Sie einen Ordner mit Wheels, wählen Sie eine andere Fassung des Rechenkerns, oder aktualisieren Sie Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/index.py" />
+            <source>Use a wheel folder.</source>
+            <translation>Nehmen Sie einen Ordner mit Wheels.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/index.py" />
+            <source>the package index</source>
+            <translation>das Paketverzeichnis</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/index.py" />
+            <source>the package index's answer is not a list of files</source>
+            <translation>die Antwort des Paketverzeichnisses ist keine Liste von Dateien</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/installation.py" />
+            <source>Check the folder and its permissions, then try again; --data-dir names another.</source>
+            <translation>Prüfen Sie den Ordner und seine Rechte, dann versuchen Sie es noch einmal; --data-dir nennt einen anderen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/installation.py" />
+            <source>The engine's Python could not be made ({reason}).</source>
+            <translation>Das Python des Rechenkerns ließ sich nicht anlegen ({reason}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/installation.py" />
+            <source>The engine's packages could not be unpacked: {reason}</source>
+            <translation>Die Pakete des Rechenkerns ließen sich nicht auspacken: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/installation.py" />
+            <source>The installation has ended because of an error in this program.</source>
+            <translation>Die Installation endete durch einen Fehler in diesem Programm.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/installation.py" />
+            <source>Try again, or install Coppice again.</source>
+            <translation>Versuchen Sie es noch einmal, oder installieren Sie Coppice neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/installation.py" />
+            <source>Try again; the log tells more.</source>
+            <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/installation.py" />
+            <source>exit code {code}</source>
+            <translation>Code {code}</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/lock.py" />
+            <source>Choose another build of the engine.</source>
+            <translation>Wählen Sie eine andere Fassung des Rechenkerns.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/lock.py" />
+            <source>Install Coppice again.</source>
+            <translation>Installieren Sie Coppice neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/lock.py" />
+            <source>The lock {name} cannot be read ({reason}).</source>
+            <translation>Die Vorgabe {name} kann nicht gelesen werden ({reason}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/lock.py" />
+            <source>This Coppice carries no lock {name}.</source>
+            <translation>Dieses Coppice bringt keine Vorgabe {name} mit.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/manager.py" />
+            <source>Chats can be read, and models downloaded.</source>
+            <translation>Gespräche lassen sich lesen und Modelle herunterladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/manager.py" />
+            <source>The engine is not installed yet.</source>
+            <translation>Der Rechenkern ist noch nicht installiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/place.py" />
+            <source>Another Coppice is installing the engine just now.</source>
+            <translation>Ein anderes Coppice installiert gerade den Rechenkern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/place.py" />
+            <source>Wait until it is done, or close it.</source>
+            <translation>Warten Sie, bis es fertig ist, oder schließen Sie es.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/tools.py" />
+            <source>Nobody says which package index to ask.</source>
+            <translation>Niemand sagt, welches Paketverzeichnis zu fragen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/tools.py" />
+            <source>Set {name}, or check uv.</source>
+            <translation>Setzen Sie {name}, oder prüfen Sie uv.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/tools.py" />
+            <source>Set {name}, or use a wheel folder.</source>
+            <translation>Setzen Sie {name}, oder nehmen Sie einen Ordner mit Wheels.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/tools.py" />
+            <source>uv does not say which package index to ask.</source>
+            <translation>uv sagt nicht, welches Paketverzeichnis zu fragen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/verification.py" />
+            <source>Install it again, or another build.</source>
+            <translation>Installieren Sie ihn noch einmal oder eine andere Fassung.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/verification.py" />
+            <source>Install it again.</source>
+            <translation>Installieren Sie ihn noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/verification.py" />
+            <source>The new engine answered nothing.</source>
+            <translation>Der neue Rechenkern hat nichts geantwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/verification.py" />
+            <source>The new engine did not answer in time.</source>
+            <translation>Der neue Rechenkern hat nicht rechtzeitig geantwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/verification.py" />
+            <source>The new engine does not tell its version.</source>
+            <translation>Der neue Rechenkern nennt seine Version nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/verification.py" />
+            <source>The new engine does not work on this computer: {reason}</source>
+            <translation>Der neue Rechenkern arbeitet auf diesem Rechner nicht: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/verification.py" />
+            <source>Try again when less is going on.</source>
+            <translation>Versuchen Sie es wieder, wenn weniger los ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>Choose the folder that holds the wheels.</source>
+            <translation>Wählen Sie den Ordner, der die Wheels enthält.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>Copy it anew, or install from the network.</source>
+            <translation>Kopieren Sie sie neu, oder installieren Sie aus dem Netz.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>Install from the network, where the index names the checksum, or choose another build of the engine.</source>
+            <translation>Installieren Sie aus dem Netz, wo der Index die Prüfsumme nennt, oder wählen Sie eine andere Fassung des Rechenkerns.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>Put them there, or choose another folder, or install from the network.</source>
+            <translation>Legen Sie sie dorthin, oder wählen Sie einen anderen Ordner, oder installieren Sie aus dem Netz.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>The package index has another {file} than this Coppice was tested with: its checksum differs.</source>
+            <translation>Das Paketverzeichnis hat ein anderes {file} als das, womit dieses Coppice geprüft wurde: Die Prüfsumme ist anders.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>The package index names no checksum of {file}.</source>
+            <translation>Das Paketverzeichnis nennt keine Prüfsumme von {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>There is no folder {folder}.</source>
+            <translation>Es gibt keinen Ordner {folder}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>This Coppice knows no checksum of {names}, so files from a folder cannot be checked.</source>
+            <translation>Dieses Coppice kennt keine Prüfsumme von {names}; Dateien aus einem Ordner lassen sich deshalb nicht prüfen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>Try again later, or use another network or a folder of wheels.</source>
+            <translation>Versuchen Sie es später, oder nehmen Sie ein anderes Netz oder einen Ordner mit Wheels.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>Update Coppice, or use a folder of wheels.</source>
+            <translation>Aktualisieren Sie Coppice, oder nehmen Sie einen Ordner mit Wheels.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>the engine</source>
+            <translation>der Rechenkern</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>{file} arrived damaged twice: its checksum is not the one that was meant.</source>
+            <translation>{file} kam zweimal beschädigt an: Die Prüfsumme ist nicht die gemeinte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>{file} in {folder} is not the file that was meant: its checksum differs.</source>
+            <translation>{file} in {folder} ist nicht die gemeinte Datei: Die Prüfsumme ist anders.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>{folder} lacks {missing} of the {count} wheels: {names}.</source>
+            <translation>In {folder} fehlen {missing} der {count} Wheels: {names}.</translation>
+        </message>
+        <message>
             <location filename="../../app/library/candidates.py" />
             <source>Embedded demo draft</source>
             <translation>Entwurfsmodell der Vorführung</translation>
@@ -4373,6 +2823,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/local/removal.py" />
             <source>It cannot be put back: {reason}.</source>
             <translation>Es lässt sich nicht zurückholen: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/removal.py" />
+            <source>Nothing was deleted.</source>
+            <translation>Nichts wurde gelöscht.</translation>
         </message>
         <message>
             <location filename="../../app/library/local/removal.py" />
@@ -5744,6 +4199,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
+            <source>GPU memory</source>
+            <translation>Grafikspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
             <source>Guess repetitions of the text</source>
             <translation>Wiederholungen des Textes vermuten</translation>
         </message>
@@ -5948,6 +4408,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>der Zwischenspeicher-Ordner des Systems</translation>
         </message>
         <message>
+            <location filename="../../app/settings/store.py" />
+            <source>Give {first}, {second} or {third}.</source>
+            <translation>Geben Sie {first}, {second} oder {third} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/store.py" />
+            <source>What happens with a full context is '{name}'.</source>
+            <translation>Was bei vollem Kontext geschieht, ist „{name}“.</translation>
+        </message>
+        <message>
             <location filename="../../app/shell/command_palette/palette.py" />
             <source>Command palette</source>
             <translation>Befehlspalette</translation>
@@ -6075,6 +4545,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/lifecycle/updates.py" />
             <source>What {address} holds is no news of a version.</source>
             <translation>Was unter {address} liegt, ist keine Neuigkeit über eine Version.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/updates.py" />
+            <source>the server with news of versions</source>
+            <translation>der Server mit Neuigkeiten über Versionen</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle/updates.py" />
+            <source>{server} answered with {status}</source>
+            <translation>{server} antwortete mit {status}</translation>
         </message>
         <message>
             <location filename="../../app/shell/lifecycle_wiring.py" />
@@ -6400,6 +4880,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/window_tools.py" />
             <source>{action} (now on)</source>
             <translation>{action} (jetzt ein)</translation>
+        </message>
+        <message>
+            <location filename="../../app/system/hostile_json.py" />
+            <source>it consists mostly of brackets</source>
+            <translation>es besteht vor allem aus Klammern</translation>
+        </message>
+        <message>
+            <location filename="../../app/system/hostile_json.py" />
+            <source>it is damaged</source>
+            <translation>es ist beschädigt</translation>
+        </message>
+        <message>
+            <location filename="../../app/system/hostile_json.py" />
+            <source>it is nested too deeply</source>
+            <translation>es ist zu tief verschachtelt</translation>
+        </message>
+        <message>
+            <location filename="../../app/system/hostile_json.py" />
+            <source>it is no JSON object</source>
+            <translation>es ist kein JSON-Objekt</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/card.py" />
@@ -6808,6 +5308,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/caption.py" />
+            <source>1 node</source>
+            <translation>1 Knoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
             <source>No draft model guessed ahead in this round, so the pass of the target model gave one token.</source>
             <translation>In dieser Runde hat kein Entwurfsmodell vorausgeraten, deshalb ergab der Durchlauf des Zielmodells ein Token.</translation>
         </message>
@@ -6885,6 +5390,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/caption.py" />
             <source>{count} guessed ahead</source>
             <translation>{count} vorausgeraten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/caption.py" />
+            <source>{count} nodes</source>
+            <translation>{count} Knoten</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -7760,6 +6270,1641 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/save_dialog.py" />
             <source>{name} is there already. Do you want to replace it?</source>
             <translation>{name} gibt es schon. Soll die Datei ersetzt werden?</translation>
+        </message>
+        <message>
+            <location filename="../../engine/engine.py" />
+            <source>Choose a draft, or the method 'lookup'.</source>
+            <translation>Wählen Sie ein Entwurfsmodell oder das Verfahren „lookup“.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/engine.py" />
+            <source>No draft model is loaded.</source>
+            <translation>Es ist kein Entwurfsmodell geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/engine.py" />
+            <source>No draft model is loaded: the text alone suggests.</source>
+            <translation>Es ist kein Entwurfsmodell geladen: Nur der Text selbst macht Vorschläge.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/engine.py" />
+            <source>The method '{method}' needs a draft model.</source>
+            <translation>Das Verfahren „{method}“ braucht ein Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/engine.py" />
+            <source>the draft</source>
+            <translation>den Entwurf</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>Check the path.</source>
+            <translation>Prüfen Sie den Pfad.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>Choose a draft.</source>
+            <translation>Wählen Sie ein Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>It is learnt anew.</source>
+            <translation>Es wird neu gelernt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>Measure it with `bench --calibrate`.</source>
+            <translation>Messen Sie sie mit `bench --calibrate`.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>No such file or directory</source>
+            <translation>Datei oder Ordner gibt es nicht</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>The acceptance of this pair was never measured with these settings.</source>
+            <translation>Wie viel bei diesem Paar angenommen wird, wurde mit diesen Einstellungen nie gemessen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>What this pair taught before cannot be read: {file}: {reason}.</source>
+            <translation>Was dieses Paar früher lehrte, kann nicht gelesen werden: {file}: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>What this pair taught before is not used: {file} {reason}.</source>
+            <translation>Was dieses Paar früher lehrte, wird nicht verwendet: {file} {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>Without a draft model there is nothing to measure.</source>
+            <translation>Ohne Entwurfsmodell gibt es nichts zu messen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>is about another pair, place or way of sampling</source>
+            <translation>handelt von einem anderen Paar, Ort oder Ziehen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>{file} cannot be read: {reason}.</source>
+            <translation>{file} kann nicht gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>{file} holds no measured acceptance.</source>
+            <translation>{file} enthält keine gemessene Annahme.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>{file} is damaged: what it holds are no measurements.</source>
+            <translation>{file} ist beschädigt: Was darin steht, sind keine Messungen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>{file} was measured with another pair, or before its files changed.</source>
+            <translation>{file} wurde mit einem anderen Paar gemessen, oder bevor sich dessen Dateien änderten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loading.py" />
+            <source>'{name}' does not fit here.</source>
+            <translation>„{name}“ passt hier nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loading.py" />
+            <source>Choose smaller weights (nf4), a shorter context, or raise the limits.</source>
+            <translation>Wählen Sie kleinere Gewichte (nf4) oder einen kürzeren Kontext, oder heben Sie die Grenzen an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loading.py" />
+            <source>Copying {name} in 4 bits</source>
+            <translation>Kopiert {name} in 4 Bit</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loading.py" />
+            <source>Loading {name}</source>
+            <translation>Lädt {name}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loading.py" />
+            <source>Measuring this machine</source>
+            <translation>Vermisst diesen Rechner</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loading.py" />
+            <source>Preparing {name} in {weights}</source>
+            <translation>Bereitet {name} in {weights} vor</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loading.py" />
+            <source>Preparing {name} in {weights}, {seconds} s left</source>
+            <translation>Bereitet {name} in {weights} vor, noch {seconds} s</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loading.py" />
+            <source>Reading {name}</source>
+            <translation>Liest {name}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/memory_limits.py" />
+            <source>{gib} of GPU memory</source>
+            <translation>{gib} Grafikspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/memory_limits.py" />
+            <source>{gib} of RAM</source>
+            <translation>{gib} RAM</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/memory_limits.py" />
+            <source>{gpu} and {ram}</source>
+            <translation>{gpu} und {ram}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/oom_retry.py" />
+            <source>'{stage}', step {done} of {count}</source>
+            <translation>„{stage}“, Schritt {done} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/oom_retry.py" />
+            <source>Choose a smaller tree or a shorter context, or load the model with less memory for its layers.</source>
+            <translation>Wählen Sie einen kleineren Baum oder einen kürzeren Kontext, oder laden Sie das Modell mit weniger Speicher für seine Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/oom_retry.py" />
+            <source>Memory ran out with this pair before: planning with {limits}</source>
+            <translation>Mit diesem Paar reichte der Speicher schon einmal nicht: Geplant wird mit {limits}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/oom_retry.py" />
+            <source>The placement was chosen by hand and is not changed by itself: choose place 'auto', without force.</source>
+            <translation>Die Verteilung wurde von Hand gewählt und ändert sich nicht von selbst: Wählen Sie den Ort „auto“, ohne Zwang.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/oom_retry.py" />
+            <source>Trying again: {reason}</source>
+            <translation>Neuer Versuch: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/oom_retry.py" />
+            <source>a pass of {model} over {rows} tokens</source>
+            <translation>ein Durchlauf über {rows} Token (Modell: {model})</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/oom_retry.py" />
+            <source>loading</source>
+            <translation>beim Laden</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/out_of_memory.py" />
+            <source>Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree.</source>
+            <translation>Schließen Sie andere Programme, oder wählen Sie ein kleineres Modell, kleinere Gewichte, einen kürzeren Kontext oder einen kleineren Baum.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/out_of_memory.py" />
+            <source>Memory ran out during {work}: {wanted}; {free}.</source>
+            <translation>Der Speicher reichte nicht ({work}): {wanted}; {free}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/out_of_memory.py" />
+            <source>more {kind} was asked for</source>
+            <translation>verlangt: mehr {kind}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/out_of_memory.py" />
+            <source>{gib} of {kind} were asked for</source>
+            <translation>verlangt: {gib} {kind}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/out_of_memory.py" />
+            <source>{gpu} of GPU memory and {ram} of RAM were free</source>
+            <translation>frei: {gpu} Grafikspeicher und {ram} RAM</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/out_of_memory.py" />
+            <source>{ram} of RAM were free</source>
+            <translation>frei: {ram} RAM</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/pair.py" />
+            <source>Choose a draft of the same family, or no draft.</source>
+            <translation>Wählen Sie ein Entwurfsmodell derselben Familie oder keines.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/pair.py" />
+            <source>The draft '{draft}' has another tokenizer than the target '{target}'.</source>
+            <translation>Das Entwurfsmodell „{draft}“ hat einen anderen Tokenizer als das Zielmodell „{target}“.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/planning.py" />
+            <source>'{name}' reads at most {count} tokens, not {asked}.</source>
+            <translation>„{name}“ liest höchstens {count} Token, nicht {asked}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/planning.py" />
+            <source>All layers of '{name}' stay in memory: a copy of them in 4 bits is no faster draft.</source>
+            <translation>Alle Schichten von „{name}“ bleiben im Speicher: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/planning.py" />
+            <source>Choose a shorter context.</source>
+            <translation>Wählen Sie einen kürzeren Kontext.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/planning.py" />
+            <source>Choose another draft, or none.</source>
+            <translation>Wählen Sie einen anderen Entwurf oder keinen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/planning.py" />
+            <source>Choose other weights, or another draft.</source>
+            <translation>Wählen Sie andere Gewichte oder einen anderen Entwurf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/planning.py" />
+            <source>The layers of '{name}' are kept in 4 bits: a copy of them in 4 bits is no faster draft.</source>
+            <translation>Die Schichten von „{name}“ liegen in 4 Bit vor: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/preparation.py" />
+            <source>Choose one of {names}.</source>
+            <translation>Wählen Sie eines von {names}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/preparation.py" />
+            <source>Weights '{weights}' cannot be prepared.</source>
+            <translation>Gewichte „{weights}“ können nicht vorbereitet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/sampled_methods.py" />
+            <source>As measured here, no tree of Sequoia's pays: the smallest is grown.</source>
+            <translation>Wie hier gemessen, lohnt sich kein Baum von Sequoia: Es wächst der kleinste.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/sampled_methods.py" />
+            <source>Sequoia learns it while it writes.</source>
+            <translation>Sequoia lernt sie beim Schreiben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/store.py" />
+            <source>is damaged</source>
+            <translation>ist beschädigt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/store.py" />
+            <source>was written by a newer version, and stays as it is</source>
+            <translation>wurde von einer neueren Fassung geschrieben und bleibt, wie es ist</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/store.py" />
+            <source>was written by an older version</source>
+            <translation>wurde von einer älteren Fassung geschrieben</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>'{name}' ({kind}) is not a text-generation model.</source>
+            <translation>„{name}“ ({kind}) ist kein Modell, das Text schreibt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>'{name}' cannot be loaded: {reason}</source>
+            <translation>„{name}“ kann nicht geladen werden: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>'{name}' cannot hold a token tree: {reason}.</source>
+            <translation>„{name}“ kann keinen Token-Baum halten: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>'{name}' has the architecture '{kind}', which this version of transformers does not know.</source>
+            <translation>„{name}“ hat die Architektur „{kind}“, die diese Fassung von transformers nicht kennt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>'{name}' has weights for more layers than its config.json says: {tensor}.</source>
+            <translation>„{name}“ hat Gewichte für mehr Schichten, als config.json sagt: {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>'{name}' has weights of another shape than its config.json says: {tensor}.</source>
+            <translation>„{name}“ hat Gewichte anderer Form, als config.json sagt: {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>'{name}' lacks the weights {tensor}.</source>
+            <translation>„{name}“ fehlen die Gewichte {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>Check the folder, or download the model again.</source>
+            <translation>Prüfen Sie den Ordner, oder laden Sie das Modell noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss.</source>
+            <translation>Wählen Sie einen Decoder mit voller oder gleitender Aufmerksamkeit wie Llama, Qwen, Mistral, Gemma oder gpt-oss.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>Choose another model, or update Coppice.</source>
+            <translation>Wählen Sie ein anderes Modell, oder erneuern Sie Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
+            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>Models that bring their own code are not run.</source>
+            <translation>Modelle, die eigenen Code mitbringen, werden nicht ausgeführt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
+            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>config.json and the weights do not belong together; get both again.</source>
+            <translation>config.json und die Gewichte gehören nicht zusammen; holen Sie beides neu.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>it has {kinds} layers</source>
+            <translation>es hat Schichten der Art {kinds}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>it is an encoder-decoder model</source>
+            <translation>es ist ein Encoder-Decoder-Modell</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>it keeps a recurrent state, which cannot branch</source>
+            <translation>es führt einen fortlaufenden Zustand, der sich nicht verzweigen kann</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>its layers share their key/value cache</source>
+            <translation>seine Schichten teilen sich ihren Schlüssel-Wert-Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
+            <source>{tensor} and {count} more</source>
+            <translation>{tensor} und {count} weitere</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>Do not use this model.</source>
+            <translation>Verwenden Sie dieses Modell nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>Download the model again.</source>
+            <translation>Laden Sie das Modell noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>Fetch the model's facts again.</source>
+            <translation>Holen Sie die Angaben zum Modell noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>Give the folder of a model in the transformers format.</source>
+            <translation>Geben Sie den Ordner eines Modells im transformers-Format an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>Merge it into its base model first.</source>
+            <translation>Verschmelzen Sie ihn erst mit seinem Grundmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>The weight files in {folder} hold no tensors.</source>
+            <translation>Die Gewichtsdateien in {folder} enthalten keine Tensoren.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{file} has a weight_map that does not name files.</source>
+            <translation>{file} hat eine weight_map, die keine Dateien nennt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{file} has no weight_map.</source>
+            <translation>{file} hat keine weight_map.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{file} is damaged.</source>
+            <translation>{file} ist beschädigt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{file} lacks the tensor {tensor} of the index.</source>
+            <translation>In {file} fehlt der Tensor {tensor} des Verzeichnisses.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{file} lists more than {count} tensors.</source>
+            <translation>{file} führt mehr als {count} Tensoren auf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{file} names a file outside its folder, {other}.</source>
+            <translation>{file} nennt eine Datei außerhalb des Ordners, {other}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{file} names no model_type.</source>
+            <translation>{file} nennt keinen model_type.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{file} names {other}, but only safetensors are opened.</source>
+            <translation>{file} nennt {other}, aber nur safetensors werden geöffnet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{folder} holds GGUF weights; only safetensors are opened.</source>
+            <translation>{folder} enthält GGUF-Gewichte; nur safetensors werden geöffnet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{folder} holds an adapter, not a whole model.</source>
+            <translation>{folder} enthält einen Adapter, kein ganzes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{folder} holds no facts of this version of Coppice.</source>
+            <translation>{folder} enthält keine Angaben dieser Fassung von Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{folder} holds no weights: {file} is missing.</source>
+            <translation>{folder} enthält keine Gewichte: {file} fehlt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{folder} holds no {file}.</source>
+            <translation>{folder} enthält keine Datei {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{folder} holds weights in a format that can run code; only safetensors are opened.</source>
+            <translation>{folder} enthält Gewichte in einem Format, das Code ausführen kann; nur safetensors werden geöffnet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{missing} of {all} weight files are missing in {folder}, first {file}.</source>
+            <translation>{missing} von {all} Gewichtsdateien fehlen in {folder}, zuerst {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/context.py" />
+            <source>'{name}' computes logits that are not finite numbers.</source>
+            <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/context.py" />
+            <source>Choose a model of another family.</source>
+            <translation>Wählen Sie ein Modell einer anderen Familie.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/context.py" />
+            <source>Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.</source>
+            <translation>Die Gewichte sind beschädigt oder zu groß für den gewählten Zahlentyp: --weights bfloat16 oder float32 versuchen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/context.py" />
+            <source>one pass over a tree differs from its paths alone</source>
+            <translation>ein Durchlauf über einen Baum ergibt etwas anderes als seine Pfade allein</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/device.py" />
+            <source>Choose device 'cpu', or install an NVIDIA driver and a CUDA build of torch.</source>
+            <translation>Wählen Sie das Gerät „cpu“, oder installieren Sie einen Treiber von NVIDIA und torch für CUDA.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/device.py" />
+            <source>There is no CUDA device that torch can use.</source>
+            <translation>Es gibt kein CUDA-Gerät, das torch benutzen kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/json_file.py" />
+            <source>Check that the file may be read.</source>
+            <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/json_file.py" />
+            <source>Download the file again.</source>
+            <translation>Laden Sie die Datei noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/json_file.py" />
+            <source>Use the file that belongs to the model.</source>
+            <translation>Nehmen Sie die Datei, die zum Modell gehört.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/json_file.py" />
+            <source>{file} does not hold a JSON object.</source>
+            <translation>{file} enthält kein JSON-Objekt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/json_file.py" />
+            <source>{file} is larger than {size} MB.</source>
+            <translation>{file} ist größer als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/json_file.py" />
+            <source>{file} is not valid JSON.</source>
+            <translation>{file} ist kein gültiges JSON.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>Check the folder.</source>
+            <translation>Prüfen Sie den Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>Check the path, or give a hub id like 'org/name'.</source>
+            <translation>Prüfen Sie den Pfad, oder geben Sie einen Namen des Hubs wie „org/name“ an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>Download the model first, or give its folder.</source>
+            <translation>Laden Sie das Modell erst herunter, oder geben Sie seinen Ordner an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>Give a model folder, a hub id or 'embedded'.</source>
+            <translation>Geben Sie einen Modellordner an, eine Kennung auf dem Hub oder „embedded“.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>Give the folder with its config.json.</source>
+            <translation>Geben Sie den Ordner mit der config.json an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>No model is given.</source>
+            <translation>Es ist kein Modell angegeben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>Put the file itself there.</source>
+            <translation>Legen Sie die Datei selbst dorthin.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>Put the model's own file there.</source>
+            <translation>Legen Sie die Datei des Modells dorthin.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>The model's path cannot be used.</source>
+            <translation>Der Pfad des Modells kann nicht verwendet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>There is no folder '{folder}', and no downloaded model of that name in the hub cache.</source>
+            <translation>Es gibt keinen Ordner „{folder}“ und im Zwischenspeicher des Hubs kein heruntergeladenes Modell dieses Namens.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>There is no model folder {folder}.</source>
+            <translation>Es gibt keinen Modellordner {folder}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>its links go in a circle</source>
+            <translation>seine Verweise führen im Kreis</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>{file} cannot be opened: {reason}.</source>
+            <translation>{file} kann nicht geöffnet werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>{file} is a file, not a model folder.</source>
+            <translation>{file} ist eine Datei, kein Modellordner.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>{file} is a link that leads out of its folder.</source>
+            <translation>{file} ist ein Verweis, der aus dem Ordner hinausführt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>{file} is missing.</source>
+            <translation>{file} fehlt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>{file} is not an ordinary file.</source>
+            <translation>{file} ist keine gewöhnliche Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/network.py" />
+            <source>{name} has no list of decoder layers.</source>
+            <translation>{name} hat keine Liste von Decoder-Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/rope.py" />
+            <source>its rotary embedding depends on the length in an unknown way</source>
+            <translation>seine Rotationseinbettung hängt auf unbekannte Weise von der Länge ab</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>The config.json of '{name}' has more than {count} entries.</source>
+            <translation>Die config.json von „{name}“ hat mehr als {count} Einträge.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>The config.json of '{name}' says {count} layers, which its weights do not hold.</source>
+            <translation>Die config.json von „{name}“ nennt {count} Schichten, die ihre Gewichte nicht enthalten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>The config.json of '{name}' says {entry} = {value}; it must be {wanted}.</source>
+            <translation>Die config.json von „{name}“ nennt {entry} = {value}; es muss {wanted} sein.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>The file is damaged or made to do harm: get the model again from where it was published.</source>
+            <translation>Die Datei ist beschädigt oder soll Schaden anrichten: das Modell von dort neu holen, wo es veröffentlicht wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>a number above 0</source>
+            <translation>eine Zahl über 0</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>a whole number above 0</source>
+            <translation>eine ganze Zahl über 0</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>a whole number above 0, or null</source>
+            <translation>eine ganze Zahl über 0 oder null</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>at least {number}</source>
+            <translation>mindestens {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>at most {count} in {layers} layers</source>
+            <translation>höchstens {count} in {layers} Schichten</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>at most {count}, the number of experts</source>
+            <translation>höchstens {count}, die Zahl der Experten,</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>at most {number}</source>
+            <translation>höchstens {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>Download it again.</source>
+            <translation>Laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>It is damaged or was not downloaded completely: download it again.</source>
+            <translation>Sie ist beschädigt oder nicht ganz heruntergeladen: Laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>Run 'git lfs pull' in its folder.</source>
+            <translation>Rufen Sie in seinem Ordner „git lfs pull“ auf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>{file} does not say where its tensor {tensor} lies.</source>
+            <translation>{file} sagt nicht, wo ihr Tensor {tensor} liegt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>{file} ends before its table of tensors does.</source>
+            <translation>{file} endet vor dem Ende ihres Verzeichnisses der Tensoren.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>{file} gives its tensor {tensor} a place that does not fit its shape.</source>
+            <translation>{file} gibt ihrem Tensor {tensor} einen Platz, der nicht zu seiner Form passt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>{file} has a gap or an overlap before its tensor {tensor}.</source>
+            <translation>{file} hat vor ihrem Tensor {tensor} eine Lücke oder Überschneidung.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>{file} has a table of tensors that cannot be read.</source>
+            <translation>{file} hat ein Verzeichnis der Tensoren, das nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>{file} has {count} bytes too many behind its tensors.</source>
+            <translation>{file} hat {count} Bytes zu viel hinter ihren Tensoren.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>{file} holds numbers of an unknown type, {kind}.</source>
+            <translation>{file} enthält Zahlen einer unbekannten Art, {kind}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>{file} is a Git LFS pointer, not the weights.</source>
+            <translation>{file} ist ein Zeiger von Git LFS, nicht die Gewichte.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>{file} is cut off: {there} of {all} bytes are there.</source>
+            <translation>{file} ist abgeschnitten: {there} von {all} Bytes sind da.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>{file} is not a safetensors file: its table would take {size} bytes.</source>
+            <translation>{file} ist keine safetensors-Datei: Ihr Verzeichnis bräuchte {size} Bytes.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safetensors_header.py" />
+            <source>{file} is only {size} bytes long.</source>
+            <translation>{file} ist nur {size} Bytes lang.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
+            <source>'{name}' has a layer without keys and values.</source>
+            <translation>„{name}“ hat eine Schicht ohne Schlüssel und Werte.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
+            <source>'{name}' is stored already quantised ({method}).</source>
+            <translation>„{name}“ ist schon quantisiert gespeichert ({method}).</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
+            <source>Choose a decoder with attention.</source>
+            <translation>Wählen Sie einen Decoder mit Aufmerksamkeit.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
+            <source>Choose its 16-bit version.</source>
+            <translation>Wählen Sie die Fassung in 16 Bit.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
+            <source>The config.json of '{name}' {fault}, which its weights do not hold.</source>
+            <translation>Die config.json von „{name}“ {fault}, was ihre Gewichte nicht enthalten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
+            <source>gives neither a vocabulary nor a width</source>
+            <translation>nennt weder ein Vokabular noch eine Breite</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
+            <source>says {count} layers</source>
+            <translation>nennt {count} Schichten</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/weight_loader.py" />
+            <source>Check the disk.</source>
+            <translation>Prüfen Sie die Platte.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/weight_loader.py" />
+            <source>Choose another.</source>
+            <translation>Wählen Sie ein anderes.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/weight_loader.py" />
+            <source>Download the model again, or choose another one.</source>
+            <translation>Laden Sie das Modell noch einmal herunter, oder wählen Sie ein anderes.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/weight_loader.py" />
+            <source>The config.json asks for {size} MB of buffers, where models have less than {limit} MB.</source>
+            <translation>Die config.json verlangt {size} MB Puffer; Modelle haben weniger als {limit} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/weight_loader.py" />
+            <source>The weights for {tensor} cannot be converted to the shape that transformers gives them.</source>
+            <translation>Die Gewichte für {tensor} lassen sich nicht in die Form bringen, die transformers ihnen gibt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/weight_loader.py" />
+            <source>{file} ended early while it was read.</source>
+            <translation>{file} endete zu früh, während sie gelesen wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/weight_loader.py" />
+            <source>{file} holds numbers of the type {kind}, which cannot be used.</source>
+            <translation>{file} enthält Zahlen der Art {kind}, die nicht verwendet werden können.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/process.py" />
+            <source>Choose a model first.</source>
+            <translation>Wählen Sie erst ein Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/process.py" />
+            <source>Details are in the engine's log.</source>
+            <translation>Näheres steht im Protokoll des Rechenprozesses.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/process.py" />
+            <source>The engine met an unexpected error: {reason}</source>
+            <translation>Der Rechenprozess stieß auf einen unerwarteten Fehler: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/process.py" />
+            <source>this request</source>
+            <translation>bei dieser Anfrage</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>An empty stop string</source>
+            <translation>Eine leere Stoppfolge</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>An expansion is out of range.</source>
+            <translation>Eine Verzweigung liegt außerhalb des erlaubten Bereichs.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Branch width {number}</source>
+            <translation>Breite der Verzweigung {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Budget {number}</source>
+            <translation>Budget {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Context {number}</source>
+            <translation>Kontext {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Device '{name}'</source>
+            <translation>Gerät „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Draft batch {number}</source>
+            <translation>Knoten je Entwurfsschritt {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give a number above 0 and up to 1.</source>
+            <translation>Geben Sie eine Zahl über 0 und bis 1 an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give a number above 0.</source>
+            <translation>Geben Sie eine Zahl über 0 an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give a number from 0 to below 1.</source>
+            <translation>Geben Sie eine Zahl von 0 bis unter 1 an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give a number from {least} to {most}.</source>
+            <translation>Geben Sie eine Zahl von {least} bis {most} an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give a number of nodes from 1 to {most}, or auto.</source>
+            <translation>Geben Sie eine Zahl von Knoten von 1 bis {most} an oder auto.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give a number of tokens, or 0 for automatic.</source>
+            <translation>Geben Sie eine Zahl von Token an oder 0 für automatisch.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give a whole number from {least} to {most}.</source>
+            <translation>Geben Sie eine ganze Zahl von {least} bis {most} an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give a whole number of at least 1.</source>
+            <translation>Geben Sie eine ganze Zahl von mindestens 1 an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give a whole number, 0 for no limit.</source>
+            <translation>Geben Sie eine ganze Zahl an, 0 für keine Grenze.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give numbers of children from 1 to 64.</source>
+            <translation>Anzahlen von Kindern von 1 bis 64 angeben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give one of {names}.</source>
+            <translation>Geben Sie eines an von {names}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give parents like -1,0,0,1: each before its children.</source>
+            <translation>Eltern wie -1,0,0,1 angeben: jeder Knoten vor seinen Kindern.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give stop strings with at least one character.</source>
+            <translation>Geben Sie Stoppfolgen mit mindestens einem Zeichen an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Leave out --acceptance.</source>
+            <translation>Lassen Sie --acceptance weg.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Leave out --expansions.</source>
+            <translation>--expansions weglassen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Leave out --grow-map.</source>
+            <translation>--grow-map weglassen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Max new tokens {number}</source>
+            <translation>Längste Antwort {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Method '{name}'</source>
+            <translation>Verfahren „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Min-p {number}</source>
+            <translation>Min-p {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Place '{name}'</source>
+            <translation>Platz „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Presence penalty {number}</source>
+            <translation>Abzug für Vorhandenes {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Repetition penalty {number}</source>
+            <translation>Abzug für Wiederholungen {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Score decay {number}</source>
+            <translation>Abnahme der Bewertung {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Seed {number}</source>
+            <translation>Startwert {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Temperature {number}</source>
+            <translation>Temperatur {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>The grow map is out of range.</source>
+            <translation>Die Baumform liegt außerhalb des erlaubten Bereichs.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>The limit of GPU memory</source>
+            <translation>Die Grenze des Grafikspeichers</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>The limit of RAM</source>
+            <translation>Die Grenze des RAM</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>The method '{method}' knows no acceptance.</source>
+            <translation>Das Verfahren „{method}“ kennt keine Annahme.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>The method '{method}' knows no expansions.</source>
+            <translation>Das Verfahren „{method}“ kennt keine Verzweigungen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>The method '{method}' knows no grow map.</source>
+            <translation>Das Verfahren „{method}“ kennt keine Baumform.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>The target source</source>
+            <translation>Die Quelle des Zielmodells</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Top-k {number}</source>
+            <translation>Top-k {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Top-p {number}</source>
+            <translation>Top-p {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Tree depth {number}</source>
+            <translation>Baumtiefe {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Weights '{name}'</source>
+            <translation>Gewichte „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>{option} is out of range.</source>
+            <translation>{option}: nicht im erlaubten Bereich.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Input/output error</source>
+            <translation>Lese- oder Schreibfehler</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Is a directory</source>
+            <translation>das ist ein Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>No space left on device</source>
+            <translation>kein Platz mehr auf der Platte</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Not a directory</source>
+            <translation>das ist kein Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Permission denied</source>
+            <translation>keine Berechtigung</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Read-only file system</source>
+            <translation>das Dateisystem ist nur lesbar</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Too many open files</source>
+            <translation>zu viele offene Dateien</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
+            <source>Give at most {most}.</source>
+            <translation>Geben Sie höchstens {most} an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
+            <source>Give probabilities like 0.6,0.2,0.1: of the first child, the second, and so on.</source>
+            <translation>Geben Sie Wahrscheinlichkeiten wie 0.6,0.2,0.1 an: die des ersten Kindes, des zweiten und so weiter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
+            <source>Give probabilities that sum to at most 1.</source>
+            <translation>Geben Sie Wahrscheinlichkeiten an, deren Summe höchstens 1 ist.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
+            <source>The acceptance vector has {count} numbers.</source>
+            <translation>Der Annahmevektor hat {count} Zahlen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
+            <source>The acceptance vector holds {number}, which is no probability.</source>
+            <translation>Der Annahmevektor enthält {number}, und das ist keine Wahrscheinlichkeit.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
+            <source>The acceptance vector is empty.</source>
+            <translation>Der Annahmevektor ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
+            <source>The acceptance vector sums to {number}, but of a node's children at most one is accepted.</source>
+            <translation>Die Summe des Annahmevektors ist {number}, aber von den Kindern eines Knotens wird höchstens eines angenommen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/tree_programme.py" />
+            <source>A depth of {count} is out of range.</source>
+            <translation>Eine Tiefe von {count} liegt außerhalb des erlaubten Bereichs.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/tree_programme.py" />
+            <source>A tree of {count} nodes is out of range.</source>
+            <translation>Ein Baum von {count} Knoten liegt außerhalb des erlaubten Bereichs.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/tree_programme.py" />
+            <source>Give 1 to {most} levels, with the root's.</source>
+            <translation>Geben Sie 1 bis {most} Ebenen an, mit der der Wurzel.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/tree_programme.py" />
+            <source>Give 1 to {most} nodes, with the root.</source>
+            <translation>Geben Sie 1 bis {most} Knoten an, mit der Wurzel.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/auto.py" />
+            <source>1 level</source>
+            <translation>1 Ebene</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/auto.py" />
+            <source>A tree does not pay here: the best, {size}, would give {cost}; so one token per pass.</source>
+            <translation>Ein Baum lohnt sich hier nicht: Der beste, {size}, gäbe {cost}; also ein Token je Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/auto.py" />
+            <source>Wider trees do not pay here: a chain of {size} promises {cost}.</source>
+            <translation>Breitere Bäume lohnen sich hier nicht: Eine Kette, {size}, verspricht {cost}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/auto.py" />
+            <source>{count} levels</source>
+            <translation>{count} Ebenen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/auto.py" />
+            <source>{nodes}, {levels} deep ({method})</source>
+            <translation>{nodes} in {levels} ({method})</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/auto.py" />
+            <source>{size} promise {cost}.</source>
+            <translation>{size} versprechen {cost}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/auto.py" />
+            <source>{tokens} tokens in {times} times the time of one</source>
+            <translation>{tokens} Token in der {times}-fachen Zeit von einem</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/tree_limit.py" />
+            <source>Memory ran out with bigger trees before.</source>
+            <translation>Für größere Bäume reichte der Speicher schon einmal nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/tree_limit.py" />
+            <source>Trees are no longer grown.</source>
+            <translation>Bäume wachsen nicht mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/tree_limit.py" />
+            <source>Trees have at most {count} nodes.</source>
+            <translation>Bäume haben höchstens {count} Knoten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/backend.py" />
+            <source>The tokenizer of {name} failed: {reason}.</source>
+            <translation>Der Tokenizer von {name} ist gescheitert: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/backend.py" />
+            <source>this model</source>
+            <translation>diesem Modell</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/chat_template.py" />
+            <source>Start a new chat, or choose another model.</source>
+            <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/chat_template.py" />
+            <source>The conversation does not end with a message to answer.</source>
+            <translation>Das Gespräch endet nicht mit einer Nachricht, die zu beantworten wäre.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/chat_template.py" />
+            <source>The conversation is empty.</source>
+            <translation>Das Gespräch ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/chat_template.py" />
+            <source>The message is empty.</source>
+            <translation>Die Nachricht ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/chat_template.py" />
+            <source>The model's chat template refuses this conversation: {reason}.</source>
+            <translation>Die Chat-Vorlage des Modells lehnt dieses Gespräch ab: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/chat_template.py" />
+            <source>Write a message first.</source>
+            <translation>Schreiben Sie erst eine Nachricht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/chat_template.py" />
+            <source>Write something first.</source>
+            <translation>Schreiben Sie erst etwas.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/prompt.py" />
+            <source>Give ids from 0 to {most}.</source>
+            <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/prompt.py" />
+            <source>Start a new chat, shorten the message, or load the model with a larger context.</source>
+            <translation>Beginnen Sie ein neues Gespräch, kürzen Sie die Nachricht, oder laden Sie das Modell mit größerem Kontext.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/prompt.py" />
+            <source>The conversation has {count} tokens, and the context holds {room}.</source>
+            <translation>Das Gespräch hat {count} Token, und der Kontext fasst {room}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/prompt.py" />
+            <source>The prompt is empty.</source>
+            <translation>Die Eingabe ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/prompt.py" />
+            <source>Token id {number} is outside the model's vocabulary.</source>
+            <translation>Die Token-Nummer {number} liegt außerhalb des Vokabulars.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/template_renderer.py" />
+            <source>Repair or install the engine again.</source>
+            <translation>Den Rechenprozess reparieren oder neu installieren.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/template_renderer.py" />
+            <source>The model's chat template was stopped: it took longer than {seconds} seconds.</source>
+            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie brauchte mehr als {seconds} Sekunden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/template_renderer.py" />
+            <source>The model's chat template was stopped: it took more than {size} MiB of memory.</source>
+            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie brauchte mehr als {size} MiB Speicher.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/template_renderer.py" />
+            <source>The model's chat template was stopped: it wrote more than {count} characters.</source>
+            <translation>Die Chat-Vorlage des Modells wurde abgebrochen: Sie schrieb mehr als {count} Zeichen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/template_renderer.py" />
+            <source>The process that renders the model's chat template cannot be started: it ended with code {code}.</source>
+            <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, lässt sich nicht starten: Er endete mit Code {code}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/template_renderer.py" />
+            <source>The process that renders the model's chat template ended with code {code}.</source>
+            <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, endete mit Code {code}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer_files.py" />
+            <source>Choose a model with a tokenizer.json.</source>
+            <translation>Wählen Sie ein Modell mit einer tokenizer.json.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer_files.py" />
+            <source>The tokenizer in {folder} cannot be opened: {reason}.</source>
+            <translation>Der Tokenizer in {folder} kann nicht geöffnet werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer_files.py" />
+            <source>The tokenizer in {folder} has an empty vocabulary.</source>
+            <translation>Der Tokenizer in {folder} hat ein leeres Vokabular.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer_files.py" />
+            <source>The tokenizer in {folder} is not of the fast kind.</source>
+            <translation>Der Tokenizer in {folder} ist keiner der schnellen Art.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer_files.py" />
+            <source>{file} cannot be read as JSON.</source>
+            <translation>{file} kann nicht als JSON gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer_files.py" />
+            <source>{folder} holds no tokenizer.</source>
+            <translation>{folder} enthält keinen Tokenizer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/codecs/codec.py" />
+            <source>There is no weight codec '{name}'.</source>
+            <translation>Es gibt keine Verpackung der Gewichte „{name}“.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/codecs/plain.py" />
+            <source>Take a checkpoint in float32, bfloat16 or float16.</source>
+            <translation>Nehmen Sie ein Modell in float32, bfloat16 oder float16.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/codecs/plain.py" />
+            <source>The checkpoint is damaged, or its numbers are too large for 16 bits: download it again, or take another.</source>
+            <translation>Das Modell ist beschädigt, oder seine Zahlen sind zu groß für 16 Bit: Laden Sie es noch einmal herunter, oder nehmen Sie ein anderes.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/codecs/plain.py" />
+            <source>The prepared model is damaged: prepare it again.</source>
+            <translation>Das vorbereitete Modell ist beschädigt: Bereiten Sie es noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/codecs/plain.py" />
+            <source>The stored tensor '{tensor}' {fault}.</source>
+            <translation>Der gespeicherte Tensor „{tensor}“ {fault}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/codecs/plain.py" />
+            <source>The weight '{tensor}' holds a number that is not finite.</source>
+            <translation>Das Gewicht „{tensor}“ enthält eine Zahl, die nicht endlich ist.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/codecs/plain.py" />
+            <source>The weight '{tensor}' holds numbers of type {kind}.</source>
+            <translation>Das Gewicht „{tensor}“ enthält Zahlen der Art {kind}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/codecs/plain.py" />
+            <source>has the shape {shape} and not {wanted}</source>
+            <translation>hat die Form {shape} und nicht {wanted}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/codecs/plain.py" />
+            <source>is missing</source>
+            <translation>fehlt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>All {count} layers fit in memory.</source>
+            <translation>Alle {count} Schichten passen in den Speicher.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>All {count} layers fit on the GPU.</source>
+            <translation>Alle {count} Schichten passen auf die Grafikkarte.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>Places for {count} layers are given, but the model has {there}.</source>
+            <translation>Plätze für {count} Schichten sind angegeben, aber das Modell hat {there}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>embeddings and head</source>
+            <translation>Einbettungen und Kopf</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>layers</source>
+            <translation>Schichten</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>layers in RAM</source>
+            <translation>Schichten im RAM</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>layers in transit</source>
+            <translation>Schichten unterwegs</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>layers in transit through RAM</source>
+            <translation>Schichten auf dem Weg durch das RAM</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>memory</source>
+            <translation>Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>the context</source>
+            <translation>den Kontext</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>the working space of a pass</source>
+            <translation>den Arbeitsspeicher eines Durchlaufs</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>unpacking</source>
+            <translation>das Auspacken</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>{count} stream from {place}</source>
+            <translation>{count} werden geladen ({place})</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>{gib} for {purpose}</source>
+            <translation>{gib} für {purpose}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>{kept} of {count} layers stay in memory; {streamed} stream from SSD.</source>
+            <translation>{kept} von {count} Schichten bleiben im Speicher; {streamed} werden von der SSD geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>{kept} of {count} layers stay on the GPU; {streams}.</source>
+            <translation>{kept} von {count} Schichten bleiben auf der Grafikkarte; {streams}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>{needed} of {memory} would be needed ({parts}), but {free} may be used.</source>
+            <translation>{needed} ({memory}) wären nötig ({parts}), aber {free} dürfen benutzt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/disk.py" />
+            <source>Check the disk, or download it again.</source>
+            <translation>Prüfen Sie die Platte, oder laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/disk.py" />
+            <source>Was it changed or moved? Download or prepare the model again.</source>
+            <translation>Wurde sie geändert oder verschoben? Laden Sie das Modell noch einmal herunter, oder bereiten Sie es noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/disk.py" />
+            <source>{file} ended {count} bytes early while its weights were read.</source>
+            <translation>{file} endete {count} Bytes zu früh, während ihre Gewichte gelesen wurden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/fingerprint.py" />
+            <source>Check the folder of the model.</source>
+            <translation>Prüfen Sie den Ordner des Modells.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/manifest.py" />
+            <source>Choose another folder.</source>
+            <translation>Wählen Sie einen anderen Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/manifest.py" />
+            <source>Delete it, and prepare the model again.</source>
+            <translation>Löschen Sie ihn, und bereiten Sie das Modell noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/manifest.py" />
+            <source>Delete the folder, and prepare the model again.</source>
+            <translation>Löschen Sie den Ordner, und bereiten Sie das Modell noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/manifest.py" />
+            <source>Prepare the model again.</source>
+            <translation>Bereiten Sie das Modell noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/manifest.py" />
+            <source>{file} is a link, which is never followed.</source>
+            <translation>{file} ist ein Verweis, dem nie gefolgt wird.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/manifest.py" />
+            <source>{folder} holds no prepared model.</source>
+            <translation>{folder} enthält kein vorbereitetes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/manifest.py" />
+            <source>{folder} was prepared by another version of Coppice.</source>
+            <translation>{folder} wurde von einer anderen Fassung von Coppice vorbereitet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/packing.py" />
+            <source>Prepare it again.</source>
+            <translation>Bereiten Sie sie noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/packing.py" />
+            <source>its data do not begin on a page</source>
+            <translation>ihre Daten beginnen nicht an einer Seitengrenze</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/packing.py" />
+            <source>{file} is no layer that was prepared: {reason}.</source>
+            <translation>{file} ist keine vorbereitete Schicht: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared.py" />
+            <source>Delete the prepared model, and prepare it again.</source>
+            <translation>Löschen Sie das vorbereitete Modell, und bereiten Sie es noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared.py" />
+            <source>Prepare the model again: what is whole is kept.</source>
+            <translation>Bereiten Sie das Modell noch einmal vor: Was heil ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared.py" />
+            <source>Prepare the model first.</source>
+            <translation>Bereiten Sie das Modell erst vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared.py" />
+            <source>The files of '{name}' have changed since it was prepared.</source>
+            <translation>Die Dateien von „{name}“ haben sich geändert, seit es vorbereitet wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared.py" />
+            <source>{file} has {size} bytes and not {wanted}.</source>
+            <translation>{file} hat {size} Bytes und nicht {wanted}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared.py" />
+            <source>{file} holds another layer than its name says.</source>
+            <translation>{file} enthält eine andere Schicht, als ihr Name sagt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared.py" />
+            <source>{file} is not as it was written.</source>
+            <translation>{file} ist nicht, wie sie geschrieben wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared.py" />
+            <source>{folder} is only partly prepared: {done} of {count} layers.</source>
+            <translation>{folder} ist nur zum Teil vorbereitet: {done} von {count} Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/preparing.py" />
+            <source>Choose a new folder, or an empty one.</source>
+            <translation>Wählen Sie einen neuen oder leeren Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/preparing.py" />
+            <source>Free some space and prepare again: the layers that are finished are kept.</source>
+            <translation>Schaffen Sie Platz, und bereiten Sie noch einmal vor: Die fertigen Schichten bleiben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/preparing.py" />
+            <source>Free some space, or choose a folder on another disk.</source>
+            <translation>Schaffen Sie Platz, oder wählen Sie einen Ordner auf einer anderen Platte.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/preparing.py" />
+            <source>Preparing '{name}' needs {size}, and {there} are free in {folder}.</source>
+            <translation>„{name}“ vorzubereiten braucht {size}, und {there} sind in {folder} frei.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/preparing.py" />
+            <source>The disk that holds {folder} is full.</source>
+            <translation>Die Platte, auf der {folder} liegt, ist voll.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/preparing.py" />
+            <source>The files of '{name}' have changed since its preparation began.</source>
+            <translation>Die Dateien von „{name}“ haben sich geändert, seit die Vorbereitung begann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/preparing.py" />
+            <source>{folder} holds '{name}', prepared in another way.</source>
+            <translation>{folder} enthält „{name}“, anders vorbereitet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/preparing.py" />
+            <source>{folder} holds other files.</source>
+            <translation>{folder} enthält andere Dateien.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/streaming/host_memory.py" />
+            <source>The system refused to pin memory for the GPU (CUDA error {number}).</source>
+            <translation>Das System verweigerte, Speicher für die Grafikkarte festzuhalten (CUDA-Fehler {number}).</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />

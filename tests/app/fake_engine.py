@@ -36,6 +36,7 @@ from engine.protocol.messages import (
     Statistics,
     Tree,
 )
+from engine.protocol.sentences import say
 
 SECONDS_A_WORD = 0.01
 STORY = "Once upon a time there was a fox who lived by the sea and never once went for a swim."
@@ -138,9 +139,10 @@ class FakeEngine:
 
     def _load(self, request: Load) -> Iterator[Event]:
         target = request.options.target
-        yield Loading(request.id, f"Loading {target}", 0, 2)
+        yield Loading(request.id, say("Loading {name}", name=target), 0, 2)
         if target == "missing":
-            yield Failed(request.id, "There is no model folder 'missing'.", "Check the path.")
+            message = say("There is no model folder {folder}.", folder=f"'{target}'")
+            yield Failed(request.id, message, say("Check the path, or give a hub id like 'org/name'."))
             return
         if target == "fatal":
             os._exit(9)
@@ -156,7 +158,9 @@ class FakeEngine:
         command, _, rest = request.chat[-1].content.partition(" ")
         words = (rest if command == "say" else STORY).split(" ")
         if command == "fail":
-            yield Failed(request.id, "The conversation has 9000 tokens, the context 2048.", "Start a new chat.")
+            message = say("The conversation has {count} tokens, and the context holds {room}.", count=9000, room=2048)
+            hint = say("Start a new chat, shorten the message, or load the model with a larger context.")
+            yield Failed(request.id, message, hint)
             return
         yield Prefilled(request.id, 12, 0, 0.01)
         if command == "drip":

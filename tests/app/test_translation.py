@@ -38,7 +38,7 @@ SCRIPT: Any = _script()
 @pytest.fixture(scope="module")
 def found() -> Any:
     """Every text of the application."""
-    return SCRIPT.collect(ROOT / "app")
+    return SCRIPT.collect(ROOT)
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,10 @@ def test_english_has_its_plurals(found: Any, show: Callable[[str], None]) -> Non
     assert (tr("%n passes", n=1), tr("%n passes", n=2)) == ("1 pass", "2 passes")
 
 
-def test_words_that_are_put_together_are_refused(tmp_path: Any) -> None:
-    (tmp_path / "wrong.py").write_text('tr(f"Hello {name}")')
+@pytest.mark.parametrize(("room", "call"), [("app", "tr"), ("app", "mark"), ("app", "say"), ("engine", "say")])
+def test_words_that_are_put_together_are_refused(tmp_path: Any, room: str, call: str) -> None:
+    (tmp_path / room).mkdir()
+    (tmp_path / room / "wrong.py").write_text(f'{call}(f"Hello {{name}}")')
     with pytest.raises(ValueError, match=r"wrong\.py:1"):
         SCRIPT.collect(tmp_path)
 

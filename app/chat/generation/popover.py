@@ -7,7 +7,7 @@ from app.chat.generation.controller import ChatController
 from app.chat.generation.form import GenerationForm
 from app.chat.generation.preset_row import PresetRow
 from app.chat.generation.presets import Presets
-from app.i18n.known_sentences import translated
+from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.settings.store import GenerationSettings
 from app.ui.labels import label
@@ -67,7 +67,7 @@ class GenerationPopover(QFrame):
         try:
             self._chat.change_settings(self.form.read())
         except InputError as error:
-            self._show_error(str(error))
+            self._show_error(error_text(error))
         else:
             self._show_error("")
 
@@ -79,7 +79,7 @@ class GenerationPopover(QFrame):
         self._on_applied(self._presets.beginning)
 
     def _show_error(self, text: str) -> None:
-        self.error.setText(translated(text))
+        self.error.setText(text)
         self.error.setVisible(bool(text))
         self._fit(self.screen().availableGeometry().height())
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.chat.generation.presets import Presets
+from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.settings.store import GenerationSettings
 from app.system.plain_text import tip
@@ -100,7 +101,7 @@ class PresetRow(QWidget):
         try:
             act()
         except InputError as error:
-            self.failed.emit(str(error))
+            self.failed.emit(error_text(error))
         else:
             self.failed.emit("")
             self.show_settings(self._shown)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.i18n.known_sentences import translated
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.settings.store import GenerationSettings

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from app.chat.history.conversation import Ending, Message
 from app.chat.view.time_popup import TimePopup
-from app.i18n.known_sentences import translated
 from app.i18n.number_text import Number
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip

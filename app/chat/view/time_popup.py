@@ -6,8 +6,8 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
-from app.i18n.known_sentences import translated
 from app.i18n.number_text import Number, share_text
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.ui.labels import label
 from app.ui.theme import Colors

@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QProgressBar, QVBoxLayout, QWidget
 
-from app.i18n.known_sentences import translated
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.installation.assistant.words import detail_text, stage_text
 from app.installation.runtime.progress import Progress
@@ -43,7 +43,7 @@ class ProgressPage(QWidget):
         self.stage.setText(words + percent)
         self.closable.setVisible(is_running)
         self.detail.setText(detail_text(progress))
-        words = translated(f"{progress.message} {progress.hint}".strip())
+        words = translated(progress.message, progress.hint)
         self.error.setText(words)
         self.error.setVisible(bool(words))
 

@@ -1,7 +1,7 @@
 """What is said about builds and progress, in the person's language."""
 
-from app.i18n.known_sentences import translated
 from app.i18n.number_text import size_text
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.units import time_text
 from app.i18n.wording import mark

@@ -1,6 +1,7 @@
 """How the making of a runtime can fail, in words a person can act on."""
 
 from engine.errors import CoppiceError
+from engine.protocol.sentences import say
 
 
 class MissingWheelsError(CoppiceError):
@@ -30,4 +31,4 @@ class OccupiedError(CoppiceError):
 def names_text(names: list[str], most: int = 3) -> str:
     """Some names, and how many more there are: `a, b, c and 4 more`."""
     shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    return say("{names} and {count} more", names=shown, count=len(names) - most) if len(names) > most else shown

@@ -14,6 +14,7 @@ from app.hub.responses import retry_after_seconds
 from app.installation.runtime.failures import MissingWheelsError
 from app.installation.runtime.lock import Wheel
 from app.system import json_text as json
+from engine.protocol.sentences import say
 
 if TYPE_CHECKING:
     import httpx2
@@ -68,7 +69,7 @@ class _Links(HTMLParser):
 class IndexConnection(Connection):
     """One client for all indexes. As with a hub, `file` brings the wheels; where they lie is found first."""
 
-    server = "the package index"
+    server = say("the package index")
 
     def __init__(self, default_index: str, stall_seconds: float = STALL_SECONDS) -> None:
         super().__init__(default_index, lambda: None, stall_seconds)
@@ -84,7 +85,7 @@ class IndexConnection(Connection):
             try:
                 listed = parse_page(text, str(response.url), is_json)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise Passing("the package index's answer is not a list of files") from error
+                raise Passing(say("the package index's answer is not a list of files")) from error
         found = next((each for each in listed if each.file == wheel.file), None)
         if found is None:
             raise _missing(wheel.file)
@@ -96,7 +97,9 @@ class IndexConnection(Connection):
         with self._get(self._addresses[wheel.file], wheel.file) as response:
             length = response.headers.get("Content-Length", "")
         if not length.isdecimal():
-            raise UnsuitableError(f"The package index does not tell the size of {wheel.file}.", "Use a wheel folder.")
+            raise UnsuitableError(
+                say("The package index does not tell the size of {file}.", file=wheel.file), say("Use a wheel folder.")
+            )
         return int(length)
 
     @contextmanager
@@ -111,13 +114,16 @@ class IndexConnection(Connection):
         if status in (404, 410):
             return _missing(repo_id)
         if status in (401, 403, 451):
-            message = f"The package index does not hand out {repo_id} ({status})."
-            return MissingWheelsError(message, "Check the index and the proxy, or use a folder of wheels.")
-        return Passing(f"{self.server} answered with an error ({status})", retry_after_seconds(response.headers, 0.0))
+            message = say("The package index does not hand out {file} ({status}).", file=repo_id, status=status)
+            return MissingWheelsError(message, say("Check the index and the proxy, or use a folder of wheels."))
+        return Passing(
+            say("{server} answered with an error ({status})", server=self.server, status=status),
+            retry_after_seconds(response.headers, 0.0),
+        )
 
 
 def _missing(file: str) -> MissingWheelsError:
     return MissingWheelsError(
-        f"The package index does not have {file}.",
-        "Use a folder of wheels, choose another build of the engine, or update Coppice.",
+        say("The package index does not have {file}.", file=file),
+        say("Use a folder of wheels, choose another build of the engine, or update Coppice."),
     )

@@ -24,6 +24,7 @@ from app.installation.runtime.progress import Progress, Stage
 from app.installation.runtime.wheels import Fetching, bytes_missing, copy_checked, find_in_folder
 from app.installation.runtime.workshop import Workshop
 from engine.errors import CoppiceError, InputError
+from engine.protocol.sentences import reason_of, say
 
 _log = logging.getLogger(__name__)
 
@@ -77,8 +78,8 @@ class Installation:
         try:
             self._run()
         except BaseException:
-            message = "The installation has ended because of an error in this program."
-            self._enter(Stage.FAILED, CoppiceError(message, "Try again; the log tells more."))
+            message = say("The installation has ended because of an error in this program.")
+            self._enter(Stage.FAILED, CoppiceError(message, say("Try again; the log tells more.")))
             raise
 
     def _run(self) -> None:
@@ -178,8 +179,8 @@ class Installation:
         try:
             python = self._shop.tools.make_python(staging / "python", self._control.check)
         except subprocess.SubprocessError as error:
-            message = f"The engine's Python could not be made ({error})."
-            raise UnpackError(message, "Try again, or install Coppice again.") from error
+            message = say("The engine's Python could not be made ({reason}).", reason=error)
+            raise UnpackError(message, say("Try again, or install Coppice again.")) from error
         tools = self._shop.tools
         environment = tools.install_environment(os.environ) | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(staging))
         command = tools.install_command(python, [f"./{_SHELF}/{wheel.name}" for wheel in wheels])
@@ -206,16 +207,19 @@ class Installation:
         if any(words in ending.printed.casefold() for words in _FULL_WORDS):
             return out_of_space(self._shop.place.folder, self._lock.installed_bytes)
         lines = [line.strip() for line in ending.printed.splitlines() if line.strip()]
-        why = lines[0][:300] if lines else f"exit code {ending.code}"
-        return UnpackError(f"The engine's packages could not be unpacked: {why}", "Try again; the log tells more.")
+        why = lines[0][:300] if lines else say("exit code {code}", code=ending.code)
+        message = say("The engine's packages could not be unpacked: {reason}", reason=why)
+        return UnpackError(message, say("Try again; the log tells more."))
 
     def _verdict(self, error: OSError) -> tuple[Stage, CoppiceError]:
         """What a failure of the operating system means."""
         if is_full(error):
             return Stage.PAUSED, out_of_space(self._shop.place.folder, self._lock.installed_bytes)
         where = error.filename or self._shop.place.folder
-        hint = "Check the folder and its permissions, then try again; --data-dir names another."
-        return Stage.FAILED, InputError(f"{where} cannot be written: {error.strerror or error}.", hint)
+        hint = say("Check the folder and its permissions, then try again; --data-dir names another.")
+        return Stage.FAILED, InputError(
+            say("{place} cannot be written: {reason}.", place=where, reason=reason_of(error)), hint
+        )
 
     def _enter(self, stage: Stage, error: CoppiceError | None = None) -> None:
         message, hint = (error.message, error.hint) if error else ("", "")

@@ -9,6 +9,7 @@ from typing import Any
 from app.hub.plan import RemoteFile
 from app.system import json_text as json
 from engine.errors import CoppiceError
+from engine.protocol.sentences import say
 
 FORMAT = 1
 _WHEEL = re.compile(r"[A-Za-z0-9][\w.+!-]*\.whl", re.ASCII)
@@ -83,9 +84,13 @@ def read_lock(path: Path) -> Lock:
     try:
         return _lock(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
-        raise LockError(f"This Coppice carries no lock {path.name}.", "Choose another build of the engine.") from error
+        raise LockError(
+            say("This Coppice carries no lock {name}.", name=path.name), say("Choose another build of the engine.")
+        ) from error
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise LockError(f"The lock {path} cannot be read ({error}).", "Install Coppice again.") from error
+        raise LockError(
+            say("The lock {name} cannot be read ({reason}).", name=path, reason=error), say("Install Coppice again.")
+        ) from error
 
 
 def _lock(stored: dict[str, Any]) -> Lock:

@@ -16,6 +16,7 @@ from app.system.background import attempt
 from app.system.bundle import RuntimeParts, runtime_parts
 from app.system.paths import Folders
 from engine.errors import CoppiceError
+from engine.protocol.sentences import say
 
 if TYPE_CHECKING:  # what making a runtime takes is read when one is made: most starts only use theirs
     from app.installation.runtime.builds import Build, Proposal
@@ -88,7 +89,9 @@ class RuntimeManager:
         """How to start an engine now; raises `MissingRuntimeError`."""
         here = self.installed()
         if here is None:
-            raise MissingRuntimeError("The engine is not installed yet.", "Chats can be read, and models downloaded.")
+            raise MissingRuntimeError(
+                say("The engine is not installed yet."), say("Chats can be read, and models downloaded.")
+            )
         return Start(here.python, engine_environment(os.environ))
 
     def to_resume(self) -> Wanted | None:

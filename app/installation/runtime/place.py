@@ -21,6 +21,7 @@ from app.installation.runtime.failures import OccupiedError
 from app.system import json_text as json
 from app.system.files import write_private
 from engine.files import remove, sync_folder
+from engine.protocol.sentences import say
 
 _log = logging.getLogger(__name__)
 
@@ -124,8 +125,8 @@ class RuntimePlace:
         try:
             lock.acquire(blocking=False)
         except Timeout as error:
-            message = "Another Coppice is installing the engine just now."
-            raise OccupiedError(message, "Wait until it is done, or close it.") from error
+            message = say("Another Coppice is installing the engine just now.")
+            raise OccupiedError(message, say("Wait until it is done, or close it.")) from error
         try:
             yield
         finally:

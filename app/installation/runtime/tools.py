@@ -12,6 +12,7 @@ from app.downloads.disk import Check
 from app.installation.runtime.environment import clean_environment
 from app.system.bundle import RuntimeParts, python_of
 from engine.errors import InputError
+from engine.protocol.sentences import say
 
 INDEX_VARIABLE = "COPPICE_INDEX"
 """The address of the package index to use instead of the one that uv is set to."""
@@ -57,7 +58,10 @@ class Tools:
         if named:
             return named
         if self.uv is None:
-            raise InputError("Nobody says which package index to ask.", f"Set {INDEX_VARIABLE}, or use a wheel folder.")
+            raise InputError(
+                say("Nobody says which package index to ask."),
+                say("Set {name}, or use a wheel folder.", name=INDEX_VARIABLE),
+            )
         command: list[str | Path] = [self.uv, "pip", "compile", "--quiet", "--no-deps", "--emit-index-url", os.devnull]
         told = subprocess.run(
             command,
@@ -72,7 +76,9 @@ class Tools:
         lines = [line.split() for line in told.stdout.splitlines()]
         index = next((words[1] for words in lines if len(words) == 2 and words[0] == "--index-url"), "")
         if not index:
-            raise InputError("uv does not say which package index to ask.", f"Set {INDEX_VARIABLE}, or check uv.")
+            raise InputError(
+                say("uv does not say which package index to ask."), say("Set {name}, or check uv.", name=INDEX_VARIABLE)
+            )
         return index
 
 

@@ -9,6 +9,7 @@ from app.installation.runtime.child import Ending, run_child
 from app.installation.runtime.environment import engine_environment
 from app.installation.runtime.failures import UnfitError
 from app.system import json_text as json
+from engine.protocol.sentences import say
 
 _IMPORTS = "import json, torch, transformers; print(json.dumps([torch.__version__, torch.cuda.is_available()]))"
 _PROMPT = "Hello!"
@@ -34,17 +35,19 @@ class Verification:
         try:
             version, sees_card = json.loads(told)
         except (ValueError, TypeError) as error:
-            raise UnfitError("The new engine does not tell its version.", "Install it again.") from error
+            raise UnfitError(say("The new engine does not tell its version."), say("Install it again.")) from error
         answer = self._run([python, *self.arguments, *self.limits], folder, environment, control)
         if not _text(answer).strip():
-            raise UnfitError("The new engine answered nothing.", "Install it again.")
+            raise UnfitError(say("The new engine answered nothing."), say("Install it again."))
         return str(version), sees_card is True
 
     def _run(self, arguments: list[str | Path], folder: Path, environment: dict[str, str], control: Control) -> str:
         try:
             ending = run_child(arguments, folder, environment, control, seconds=_SECONDS)
         except TimeoutError as error:
-            raise UnfitError("The new engine did not answer in time.", "Try again when less is going on.") from error
+            raise UnfitError(
+                say("The new engine did not answer in time."), say("Try again when less is going on.")
+            ) from error
         if ending.code:
             raise _unfit(ending)
         return ending.output
@@ -58,7 +61,6 @@ def _text(answer: str) -> str:
 
 
 def _unfit(ending: Ending) -> UnfitError:
-    last = ending.printed.splitlines()[-1] if ending.printed else f"exit code {ending.code}"
-    return UnfitError(
-        f"The new engine does not work on this computer: {last[:300]}", "Install it again, or another build."
-    )
+    last = ending.printed.splitlines()[-1][:300] if ending.printed else say("exit code {code}", code=ending.code)
+    message = say("The new engine does not work on this computer: {reason}", reason=last)
+    return UnfitError(message, say("Install it again, or another build."))

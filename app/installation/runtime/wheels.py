@@ -17,6 +17,7 @@ from app.hub.plan import Plan, RemoteFile
 from app.installation.runtime.failures import DamagedWheelError, MissingWheelsError, UncheckableError, names_text
 from app.installation.runtime.index import IndexConnection
 from app.installation.runtime.lock import Lock, Wheel
+from engine.protocol.sentences import say
 
 _PIECE_BYTES = 4 << 20
 
@@ -25,17 +26,28 @@ def find_in_folder(lock: Lock, folder: Path) -> list[Path]:
     """The lock's wheels in a folder, none of them read yet. Raises `MissingWheelsError` and `UncheckableError`."""
     unknown = [each.file for each in lock.wheels if not each.sha256]
     if unknown:
-        message = f"This Coppice knows no checksum of {names_text(unknown)}, so files from a folder cannot be checked."
+        message = say(
+            "This Coppice knows no checksum of {names}, so files from a folder cannot be checked.",
+            names=names_text(unknown),
+        )
         raise UncheckableError(
             message,
-            "Install from the network, where the index names the checksum, or choose another build of the engine.",
+            say("Install from the network, where the index names the checksum, or choose another build of the engine."),
         )
     if not folder.is_dir():
-        raise MissingWheelsError(f"There is no folder {folder}.", "Choose the folder that holds the wheels.")
+        raise MissingWheelsError(
+            say("There is no folder {folder}.", folder=folder), say("Choose the folder that holds the wheels.")
+        )
     missing = [each.file for each in lock.wheels if not (folder / each.file).is_file()]
     if missing:
-        message = f"{folder} lacks {len(missing)} of the {len(lock.wheels)} wheels: {names_text(missing)}."
-        raise MissingWheelsError(message, "Put them there, or choose another folder, or install from the network.")
+        message = say(
+            "{folder} lacks {missing} of the {count} wheels: {names}.",
+            folder=folder,
+            missing=len(missing),
+            count=len(lock.wheels),
+            names=names_text(missing),
+        )
+        raise MissingWheelsError(message, say("Put them there, or choose another folder, or install from the network."))
     return [folder / wheel.file for wheel in lock.wheels]
 
 
@@ -52,8 +64,12 @@ def copy_checked(wheel: Wheel, source: Path, shelf: Path, check: Check) -> None:
             copy.write(piece)
             missing -= len(piece)
     if checksum.hexdigest() != wheel.sha256:
-        message = f"{wheel.file} in {source.parent} is not the file that was meant: its checksum differs."
-        raise DamagedWheelError(message, "Copy it anew, or install from the network.")
+        message = say(
+            "{file} in {folder} is not the file that was meant: its checksum differs.",
+            file=wheel.file,
+            folder=source.parent,
+        )
+        raise DamagedWheelError(message, say("Copy it anew, or install from the network."))
 
 
 def bytes_missing(lock: Lock, cache: Path) -> int:
@@ -96,7 +112,7 @@ class Fetching:
             if each.name in there:
                 self._tracker.found(each, each.bytes)
         files = [each.remote() if each.file in there else self._find(connection, each) for each in wheels]
-        plan = Plan("the engine", "", tuple(files))
+        plan = Plan(say("the engine"), "", tuple(files))
         self._tracker.expect(plan)
         transfer = Transfer(plan, self._destination, connection, self._equipment, self._control, self._tracker)
         for file in files:
@@ -114,8 +130,8 @@ class Fetching:
                     raise _another(wheel)
                 sha256 = wheel.sha256 or listed.sha256
                 if not sha256:
-                    message = f"The package index names no checksum of {wheel.file}."
-                    raise UnsuitableError(message, "Choose another build of the engine.")
+                    message = say("The package index names no checksum of {file}.", file=wheel.file)
+                    raise UnsuitableError(message, say("Choose another build of the engine."))
                 exact = wheel.bytes if wheel.sha256 else listed.bytes or connection.measure(wheel)
                 return replace(wheel, sha256=sha256, bytes=exact).remote()
             except Passing as passing:
@@ -126,12 +142,14 @@ class Fetching:
         try:
             transfer.fetch(file)
         except DamagedError as error:
-            message = f"{file.name} arrived damaged twice: its checksum is not the one that was meant."
+            message = say("{file} arrived damaged twice: its checksum is not the one that was meant.", file=file.name)
             raise DamagedWheelError(
-                message, "Try again later, or use another network or a folder of wheels."
+                message, say("Try again later, or use another network or a folder of wheels.")
             ) from error
 
 
 def _another(wheel: Wheel) -> DamagedWheelError:
-    message = f"The package index has another {wheel.file} than this Coppice was tested with: its checksum differs."
-    return DamagedWheelError(message, "Update Coppice, or use a folder of wheels.")
+    message = say(
+        "The package index has another {file} than this Coppice was tested with: its checksum differs.", file=wheel.file
+    )
+    return DamagedWheelError(message, say("Update Coppice, or use a folder of wheels."))

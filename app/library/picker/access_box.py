@@ -5,7 +5,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.hub.trouble import HubError, Trouble
-from app.i18n.known_sentences import translated
+from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.ui.labels import label
@@ -73,7 +73,7 @@ class AccessBox(QFrame):
         self.style().unpolish(self)
         self.style().polish(self)
         self.title.setText(tr(_TITLES[kind]) if kind in _TITLES else tr("Cannot be used"))
-        self.words.setText(translated(str(trouble)))
+        self.words.setText(error_text(trouble))
         asks_token = kind is Trouble.NOT_LOGGED_IN
         self.token.setVisible(asks_token)
         self.keep.setVisible(asks_token)

@@ -8,8 +8,8 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from app.downloads.progress import Progress, State
-from app.i18n.known_sentences import translated
 from app.i18n.number_text import share_text, size_text
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.units import time_text
 from app.i18n.wording import mark
@@ -179,5 +179,5 @@ def describe(progress: Progress) -> str:
     if progress.seconds_to_retry:
         parts.append(tr("again in {time}").format(time=time_text(progress.seconds_to_retry)))
     if progress.message:
-        parts.append(translated(f"{progress.message} {progress.hint}".strip()))
+        parts.append(translated(progress.message, progress.hint))
     return ": ".join(filter(None, (tr(_WORDS[state]), ", ".join(parts))))

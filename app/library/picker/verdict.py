@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from app.hub.trouble import HubError, Trouble
-from app.i18n.known_sentences import translated
+from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import in_words
@@ -61,5 +61,5 @@ def priced(found: Appraised) -> Verdict:
 def troubled(error: CoppiceError) -> Verdict:
     """Why the engine could not be asked."""
     if isinstance(error, HubError) and error.trouble in _TROUBLES:
-        return Verdict(tr(_TROUBLES[error.trouble]), Tone.QUIET, translated(str(error)))
-    return Verdict(translated(error.message), Tone.BAD, translated(str(error)), False)
+        return Verdict(tr(_TROUBLES[error.trouble]), Tone.QUIET, error_text(error))
+    return Verdict(translated(error.message), Tone.BAD, error_text(error), False)

@@ -4,6 +4,7 @@ import sys
 
 from PySide6.QtWidgets import QApplication, QMessageBox
 
+from app.i18n.sentences import translated
 from app.i18n.translation import install, language_of, tr
 from app.system.bundle import is_frozen
 from app.system.paths import Folders
@@ -30,8 +31,8 @@ def needs_box() -> bool:
 
 def refusal_box(error: CoppiceError) -> QMessageBox:
     """The box, with what happened and what can be done."""
-    box = QMessageBox(QMessageBox.Icon.Critical, tr("Coppice cannot start"), error.message)
-    box.setInformativeText(error.hint)
+    box = QMessageBox(QMessageBox.Icon.Critical, tr("Coppice cannot start"), translated(error.message))
+    box.setInformativeText(translated(error.hint))
     box.setStyleSheet(PLAIN_LABELS)  # there is no theme yet
     box.addButton(QMessageBox.StandardButton.Close)
     return box

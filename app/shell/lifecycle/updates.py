@@ -7,10 +7,11 @@ from urllib.parse import urlsplit
 
 from app.hub.connection import Connection, read_whole
 from app.hub.failures import Passing, UnsuitableError
-from app.i18n.known_sentences import translated
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.system import json_text as json
 from engine.errors import CoppiceError
+from engine.protocol.sentences import say
 
 if TYPE_CHECKING:
     import httpx2
@@ -56,7 +57,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 class ReleaseConnection(Connection):
     """One client of the server that has the file."""
 
-    server = "the server with news of versions"
+    server = say("the server with news of versions")
 
     def __init__(self, address: str) -> None:
         super().__init__(address, lambda: None)
@@ -75,7 +76,7 @@ class ReleaseConnection(Connection):
             raise UnsuitableError(words, tr("Check the address in Preferences, Advanced.")) from error
 
     def _failure(self, response: "httpx2.Response", repo_id: str, from_hub: bool) -> Exception:  # noqa: ARG002
-        return Passing(f"{self.server} answered with {response.status_code}")
+        return Passing(say("{server} answered with {status}", server=self.server, status=response.status_code))
 
 
 def newest_release(address: str) -> Release:

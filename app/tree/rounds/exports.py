@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.i18n.number_text import Number
+from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.system.files import write_chosen
 from app.tree.rounds.history import History
@@ -76,7 +77,7 @@ class Exports(QObject):
         try:
             first = next(rounds)
         except InputError as error:
-            self.told.emit(str(error))
+            self.told.emit(error_text(error))
             return
         self.stop()
         self._history, self._name = History(spill=FileSpill()), path.name
@@ -144,7 +145,7 @@ class Exports(QObject):
         except StopIteration:
             self._end_reading()
         except InputError as error:
-            trouble = str(error)
+            trouble = error_text(error)
             self._end_reading()
         self._player.moved.emit()
         self.recording_changed.emit(self._name, len(self._history), self._reading is None)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from engine.errors import InputError
+from engine.protocol.sentences import Amount, say
 
 AcceptanceVector = tuple[float, ...]
 """p[k - 1] is the probability that of a node's children the k-th is the one accepted; at most one is, so the sum is
@@ -18,17 +19,22 @@ PRIOR: AcceptanceVector = tuple(0.6 / rank**2 for rank in range(1, 33))
 
 def checked(acceptance: Sequence[float]) -> AcceptanceVector:
     """The same numbers; raises `InputError` if they cannot be an acceptance vector."""
-    hint = "Give probabilities like 0.6,0.2,0.1: of the first child, the second, and so on."
+    hint = say("Give probabilities like 0.6,0.2,0.1: of the first child, the second, and so on.")
     if not acceptance:
-        raise InputError("The acceptance vector is empty.", hint)
+        raise InputError(say("The acceptance vector is empty."), hint)
     if len(acceptance) > MOST_CHILDREN:
-        raise InputError(f"The acceptance vector has {len(acceptance)} numbers.", f"Give at most {MOST_CHILDREN}.")
+        words = say("The acceptance vector has {count} numbers.", count=len(acceptance))
+        raise InputError(words, say("Give at most {most}.", most=MOST_CHILDREN))
     for number in acceptance:
         if not 0.0 <= number <= 1.0:  # nor is it when it is not a number
-            raise InputError(f"The acceptance vector holds {number:g}, which is no probability.", hint)
+            words = say("The acceptance vector holds {number}, which is no probability.", number=Amount(f"{number:g}"))
+            raise InputError(words, hint)
     if (total := math.fsum(acceptance)) > 1.0 + ROUNDING:
         raise InputError(
-            f"The acceptance vector sums to {total:.6g}, but of a node's children at most one is accepted.",
-            "Give probabilities that sum to at most 1.",
+            say(
+                "The acceptance vector sums to {number}, but of a node's children at most one is accepted.",
+                number=Amount(f"{total:.6g}"),
+            ),
+            say("Give probabilities that sum to at most 1."),
         )
     return tuple(float(number) for number in acceptance)

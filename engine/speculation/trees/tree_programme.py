@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import InputError
+from engine.protocol.sentences import say
 from engine.speculation.trees.acceptance_vector import AcceptanceVector, checked
 from engine.speculation.trees.tree_shape import TreeShape
 
@@ -100,9 +101,15 @@ def programme_for(acceptance: AcceptanceVector, nodes: int, levels: int) -> Tree
     Raises `InputError` for what is no acceptance vector, and for sizes out of range.
     """
     if not 1 <= nodes <= MOST_NODES:
-        raise InputError(f"A tree of {nodes} nodes is out of range.", f"Give 1 to {MOST_NODES} nodes, with the root.")
+        raise InputError(
+            say("A tree of {count} nodes is out of range.", count=nodes),
+            say("Give 1 to {most} nodes, with the root.", most=MOST_NODES),
+        )
     if not 1 <= levels <= MOST_LEVELS:
-        raise InputError(f"A depth of {levels} is out of range.", f"Give 1 to {MOST_LEVELS} levels, with the root's.")
+        raise InputError(
+            say("A depth of {count} is out of range.", count=levels),
+            say("Give 1 to {most} levels, with the root's.", most=MOST_LEVELS),
+        )
     # Towards its end an answer allows less depth every round: the same programme serves them all.
     return _programme(acceptance, _power_of_two(nodes), max(levels, USUAL_LEVELS))
 

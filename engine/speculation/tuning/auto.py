@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from engine.protocol.sentences import Amount, opening, say
 from engine.speculation.method import Method
 from engine.speculation.price import Price
 from engine.speculation.strategy import Choice, RoundResult
@@ -97,13 +98,30 @@ class Auto:
             return ""
         alone = known.plain(plain.name)
         tree = max((plan for plan in self._plans() if plan.budget), key=_rate)
-        cost = f"{tree.tokens:.1f} tokens in {tree.seconds / alone.seconds:.1f} times the time of one"
-        size = f"{_counted(tree.budget, 'node')}, {_counted(tree.depth, 'level')} deep ({tree.method})"
+        cost = say(
+            "{tokens} tokens in {times} times the time of one",
+            tokens=Amount(f"{tree.tokens:.1f}"),
+            times=Amount(f"{tree.seconds / alone.seconds:.1f}"),
+        )
+        size = say(
+            "{nodes}, {levels} deep ({method})",
+            nodes=_nodes(tree.budget),
+            levels=say("1 level") if tree.depth == 1 else say("{count} levels", count=tree.depth),
+            method=tree.method,
+        )
         if alone.rate > tree.rate:
-            return f"A tree does not pay here: the best, {size}, would give {cost}; so one token per pass."
+            return say(
+                "A tree does not pay here: the best, {size}, would give {cost}; so one token per pass.",
+                size=size,
+                cost=cost,
+            )
         if tree.is_chain:
-            return f"Wider trees do not pay here: a chain of {_counted(tree.budget, 'node')} promises {cost}."
-        return f"{size[:1].upper()}{size[1:]} promise {cost}."
+            return say(
+                "Wider trees do not pay here: a chain of {size} promises {cost}.",
+                size=_nodes(tree.budget),
+                cost=cost,
+            )
+        return say("{size} promise {cost}.", size=opening(size), cost=cost)
 
     def _next(self) -> Plan:
         known = self._prospects
@@ -234,5 +252,5 @@ def _size(plan: Plan) -> tuple[int, float]:
     return plan.budget, plan.rate
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _nodes(count: int) -> str:
+    return say("1 node") if count == 1 else say("{count} nodes", count=count)

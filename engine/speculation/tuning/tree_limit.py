@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.errors import OutOfMemory
+from engine.protocol.sentences import joined, say
 from engine.speculation.strategy import Choice, RoundResult
 
 PLAIN_DEPTH = 0  # whatever the budget: the root alone, and no pass of the draft
@@ -77,9 +78,9 @@ class TreeLimit:
         """What memory has done to the trees, for the person; empty if nothing."""
         if self.nodes is None:
             return ""
-        size = f"have at most {self.nodes} nodes" if self.nodes else "are no longer grown"
-        why = self.shortage.message if self.shortage else "Memory ran out with bigger trees before."
-        return f"{why} Trees {size}."
+        limit = say("Trees have at most {count} nodes.", count=self.nodes)
+        why = self.shortage.message if self.shortage else say("Memory ran out with bigger trees before.")
+        return joined((why, limit if self.nodes else say("Trees are no longer grown.")))
 
     def _has_tree(self) -> bool:
         return self._choice is not None and self._choice.budget > 0 and self._choice.depth > PLAIN_DEPTH

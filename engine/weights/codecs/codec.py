@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import InputError
+from engine.protocol.sentences import say
 from engine.weights.codecs.int8 import Int8
 from engine.weights.codecs.nf4 import Nf4
 from engine.weights.codecs.plain import Cast, Plain
@@ -48,7 +49,9 @@ CODECS: dict[str, type[Codec]] = {codec.name: codec for codec in (Plain, Cast, I
 def codec_named(name: str) -> Codec:
     """The codec called `plain`, `cast`, `int8` or `nf4`; raises `InputError` for any other name."""
     if name not in CODECS:
-        raise InputError(f"There is no weight codec '{name}'.", "Choose one of " + ", ".join(CODECS) + ".")
+        raise InputError(
+            say("There is no weight codec '{name}'.", name=name), say("Choose one of {names}.", names=", ".join(CODECS))
+        )
     return CODECS[name]()
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from engine.errors import ModelError
 from engine.number_types import computed_types
+from engine.protocol.sentences import say
 
 SMALLEST = 4096  # elements; below this, scales and alignment eat what compression saves
 ROUTERS = frozenset({"gate", "router", "shared_expert_gate"})
@@ -24,8 +25,12 @@ class Plain:
         """See `Codec.outline`."""
         if dtype not in computed_types().values():
             raise ModelError(
-                f"The weight '{name}' holds numbers of type {str(dtype).removeprefix('torch.')}.",
-                "Take a checkpoint in float32, bfloat16 or float16.",
+                say(
+                    "The weight '{tensor}' holds numbers of type {kind}.",
+                    tensor=name,
+                    kind=str(dtype).removeprefix("torch."),
+                ),
+                say("Take a checkpoint in float32, bfloat16 or float16."),
             )
         return {name: torch.empty(shape, dtype=dtype, device="meta")}
 
@@ -68,8 +73,11 @@ def require_finite(name: str, values: Tensor) -> None:
     """Raise `ModelError` if the weight `name`, or the magnitudes taken of it, hold a NaN or an infinity."""
     if values.numel() and not bool(torch.stack(torch.aminmax(values)).isfinite().all()):  # one pass, no temporaries
         raise ModelError(
-            f"The weight '{name}' holds a number that is not finite.",
-            "The checkpoint is damaged, or its numbers are too large for 16 bits: download it again, or take another.",
+            say("The weight '{tensor}' holds a number that is not finite.", tensor=name),
+            say(
+                "The checkpoint is damaged, or its numbers are too large for 16 bits: download it again, or "
+                "take another."
+            ),
         )
 
 
@@ -77,8 +85,15 @@ def stored_tensor(stored: Mapping[str, Tensor], name: str, shape: tuple[int, ...
     """The stored tensor called `name`; raises `ModelError` if it is missing or of another shape."""
     tensor = stored.get(name)
     if tensor is None or tuple(tensor.shape) != shape:
-        found = "is missing" if tensor is None else f"has the shape {tuple(tensor.shape)} and not {shape}"
-        raise ModelError(f"The stored tensor '{name}' {found}.", "The prepared model is damaged: prepare it again.")
+        found = (
+            say("is missing")
+            if tensor is None
+            else say("has the shape {shape} and not {wanted}", shape=tuple(tensor.shape), wanted=shape)
+        )
+        raise ModelError(
+            say("The stored tensor '{tensor}' {fault}.", tensor=name, fault=found),
+            say("The prepared model is damaged: prepare it again."),
+        )
     return tensor
 
 

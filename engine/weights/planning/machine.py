@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psutil
 
+from engine.protocol.sentences import Amount
 from engine.weights.planning.pace import Pace
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -130,9 +131,9 @@ def granted_bytes(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> int | N
     return min((room for room in rooms if room is not None), default=None)
 
 
-def gib(nbytes: int) -> str:
+def gib(nbytes: int) -> Amount:
     """Bytes as people say them."""
-    return f"{nbytes / GIB:.1f} GiB" if nbytes >= GIB else f"{nbytes / MIB:.1f} MiB"
+    return Amount(f"{nbytes / GIB:.1f} GiB" if nbytes >= GIB else f"{nbytes / MIB:.1f} MiB")
 
 
 def _least(free: int, limit: int | None) -> int:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from engine.errors import InputError
 from engine.protocol.options import Place
+from engine.protocol.sentences import joined, say
 from engine.weights.planning.arrangement import (
     Arrangement,
     Footprint,
@@ -166,28 +167,37 @@ def explain(arrangement: Arrangement, taken: Footprint, room: Room) -> str:
     """Where the layers go; or, where that does not fit, what it would take and what there is."""
     if room.holds(taken.device, taken.ram):
         return _where(arrangement, room)
-    device_parts = {
-        "layers": taken.layers,
-        "embeddings and head": taken.rest,
-        "the context": taken.kv,
-        "the working space of a pass": taken.buffers,
-        "the draft": taken.draft,
-        "layers in transit": taken.ring,
-        "unpacking": taken.scratch,
+    device_parts: dict[str, int] = {
+        say("layers"): taken.layers,
+        say("embeddings and head"): taken.rest,
+        say("the context"): taken.kv,
+        say("the working space of a pass"): taken.buffers,
+        say("the draft"): taken.draft,
+        say("layers in transit"): taken.ring,
+        say("unpacking"): taken.scratch,
     }
-    ram_parts = {"layers in RAM": taken.ram_layers, "layers in transit through RAM": taken.transit}
+    ram_parts: dict[str, int] = {
+        say("layers in RAM"): taken.ram_layers,
+        say("layers in transit through RAM"): taken.transit,
+    }
     if taken.device > room.device and not (room.shared and room.device == room.ram):
-        return _short("GPU memory" if not room.shared else "memory", device_parts, room.device)
-    return _short(
-        "memory" if room.shared else "RAM", {**device_parts, **ram_parts} if room.shared else ram_parts, room.ram
-    )
+        return _short(say("memory") if room.shared else say("GPU memory"), device_parts, room.device)
+    if room.shared:
+        return _short(say("memory"), {**device_parts, **ram_parts}, room.ram)
+    return _short("RAM", ram_parts, room.ram)
 
 
 def _arrangement(planner: _Planner, override: Override) -> Arrangement:
     count = len(planner.target.layers)
     if override.tiers:
         if len(override.tiers) != count:
-            raise InputError(f"Places for {len(override.tiers)} layers are given, but the model has {count}.")
+            raise InputError(
+                say(
+                    "Places for {count} layers are given, but the model has {there}.",
+                    count=len(override.tiers),
+                    there=count,
+                )
+            )
         return Arrangement(override.tiers)
     return planner.best() if override.place == "auto" else planner.everywhere(override.place)
 
@@ -196,16 +206,36 @@ def _where(arrangement: Arrangement, room: Room) -> str:
     count, on_ssd = len(arrangement.tiers), arrangement.count("ssd")
     if room.shared:
         if not on_ssd:
-            return f"All {count} layers fit in memory."
-        return f"{count - on_ssd} of {count} layers stay in memory; {on_ssd} stream from SSD."
+            return say("All {count} layers fit in memory.", count=count)
+        return say(
+            "{kept} of {count} layers stay in memory; {streamed} stream from SSD.",
+            kept=count - on_ssd,
+            count=count,
+            streamed=on_ssd,
+        )
     on_device, in_ram = arrangement.count("device"), arrangement.count("ram")
     if on_device == count:
-        return f"All {count} layers fit on the GPU."
-    streams = [f"{number} stream from {place}" for number, place in ((in_ram, "RAM"), (on_ssd, "SSD")) if number]
-    return f"{on_device} of {count} layers stay on the GPU; {', '.join(streams)}."
+        return say("All {count} layers fit on the GPU.", count=count)
+    streams = [
+        say("{count} stream from {place}", count=number, place=place)
+        for number, place in ((in_ram, "RAM"), (on_ssd, "SSD"))
+        if number
+    ]
+    return say(
+        "{kept} of {count} layers stay on the GPU; {streams}.",
+        kept=on_device,
+        count=count,
+        streams=joined(streams, ", "),
+    )
 
 
 def _short(memory: str, parts: dict[str, int], free: int) -> str:
     largest = sorted(parts.items(), key=lambda part: -part[1])[:PARTS_TOLD]
-    told = ", ".join(f"{gib(nbytes)} for {purpose}" for purpose, nbytes in largest if nbytes)
-    return f"{gib(sum(parts.values()))} of {memory} would be needed ({told}), but {gib(free)} may be used."
+    told = [say("{gib} for {purpose}", gib=gib(nbytes), purpose=purpose) for purpose, nbytes in largest if nbytes]
+    return say(
+        "{needed} of {memory} would be needed ({parts}), but {free} may be used.",
+        needed=gib(sum(parts.values())),
+        memory=memory,
+        parts=joined(told, ", "),
+        free=gib(free),
+    )

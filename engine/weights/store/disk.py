@@ -8,6 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from engine.errors import ModelError
+from engine.protocol.sentences import reason_of, say
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, round_up
 
 PIECE_BYTES = 64 << 20  # large enough for the full rate of a disk with a deep queue, small enough to end soon
@@ -71,8 +72,12 @@ class DiskReader:
                 raise _unreadable(segment.path, error) from error
             if got <= 0:
                 raise ModelError(
-                    f"{segment.path} ended {segment.nbytes - done} bytes early while its weights were read.",
-                    "Was it changed or moved? Download or prepare the model again.",
+                    say(
+                        "{file} ended {count} bytes early while its weights were read.",
+                        file=segment.path,
+                        count=segment.nbytes - done,
+                    ),
+                    say("Was it changed or moved? Download or prepare the model again."),
                 )
             done += min(got, segment.nbytes - done)
         self.bytes_read += done
@@ -106,4 +111,7 @@ def drop_from_cache(descriptor: int, offset: int = 0, nbytes: int = 0) -> None:
 
 
 def _unreadable(path: Path, error: OSError) -> ModelError:
-    return ModelError(f"{path} cannot be read: {error.strerror or error}.", "Check the disk, or download it again.")
+    return ModelError(
+        say("{file} cannot be read: {reason}.", file=path, reason=reason_of(error)),
+        say("Check the disk, or download it again."),
+    )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import ModelError
+from engine.protocol.sentences import reason_of, say
 
 HEAD_BYTES = 1 << 20  # the table of tensors, and the first of the weights
 
@@ -21,6 +22,9 @@ def fingerprint(files: Sequence[Path]) -> str:
             with path.open("rb") as file:
                 head = hashlib.sha256(file.read(HEAD_BYTES)).hexdigest()
         except OSError as error:
-            raise ModelError(f"{path} cannot be read: {error.strerror}.", "Check the folder of the model.") from error
+            raise ModelError(
+                say("{file} cannot be read: {reason}.", file=path, reason=reason_of(error)),
+                say("Check the folder of the model."),
+            ) from error
         digest.update(f"{path.name}\0{state.st_size}\0{state.st_mtime_ns}\0{head}\n".encode())
     return digest.hexdigest()

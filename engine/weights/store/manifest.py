@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from engine.errors import ModelError
 from engine.files import write_atomically
+from engine.protocol.sentences import reason_of, say
 
 NAME = "manifest.json"
 KIND, FORMAT = "coppice prepared layers", 1
@@ -70,26 +71,31 @@ def read_manifest(folder: Path) -> Manifest | None:
     """The folder's manifest; None where there is none, `ModelError` for one that is damaged or of another format."""
     path = folder / NAME
     if path.is_symlink():
-        raise ModelError(f"{path} is a link, which is never followed.", "Prepare the model again.")
+        raise ModelError(say("{file} is a link, which is never followed.", file=path), say("Prepare the model again."))
     try:
         with path.open("rb") as file:
             content = json.loads(file.read(MAX_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}.", "Check the folder.") from error
+        raise ModelError(
+            say("{file} cannot be read: {reason}.", file=path, reason=reason_of(error)), say("Check the folder.")
+        ) from error
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.get("kind") != KIND:
-        raise ModelError(f"{folder} holds no prepared model.", "Choose another folder.")
+        raise ModelError(say("{folder} holds no prepared model.", folder=folder), say("Choose another folder."))
     if content.get("format") != FORMAT:
         raise ModelError(
-            f"{folder} was prepared by another version of Coppice.", "Delete it, and prepare the model again."
+            say("{folder} was prepared by another version of Coppice.", folder=folder),
+            say("Delete it, and prepare the model again."),
         )
     try:
         return _parse(content)
     except (LookupError, TypeError, ValueError) as error:
-        raise ModelError(f"{path} is damaged.", "Delete the folder, and prepare the model again.") from error
+        raise ModelError(
+            say("{file} is damaged.", file=path), say("Delete the folder, and prepare the model again.")
+        ) from error
 
 
 def _parse(content: Mapping[str, Any]) -> Manifest:

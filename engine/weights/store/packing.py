@@ -15,6 +15,7 @@ from engine.errors import ModelError
 from engine.files import replaced_atomically
 from engine.number_types import safetensors_names, torch_types
 from engine.panics import Panic, no_panic
+from engine.protocol.sentences import say
 from engine.weights.store.disk import drop_from_cache
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
 
@@ -66,9 +67,19 @@ def read_layout(path: Path) -> LayerLayout:
                 at += stored[-1].nbytes
         layout = _layout(path, int(metadata["index"]), metadata["codec"], begin, begin + at, stored)
     except (OSError, SafetensorError, LookupError, ValueError, Panic) as error:
-        raise ModelError(f"{path} is no layer that was prepared: {error}.", "Prepare the model again.") from error
+        raise ModelError(
+            say("{file} is no layer that was prepared: {reason}.", file=path, reason=error),
+            say("Prepare the model again."),
+        ) from error
     if begin % PAGE:
-        raise ModelError(f"{path} is no layer that was prepared: its data do not begin on a page.", "Prepare it again.")
+        raise ModelError(
+            say(
+                "{file} is no layer that was prepared: {reason}.",
+                file=path,
+                reason=say("its data do not begin on a page"),
+            ),
+            say("Prepare it again."),
+        )
     return layout
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from engine.cancellation import Cancellation
 from engine.errors import ModelError
 from engine.files import SUFFIX
+from engine.protocol.sentences import say
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.manifest import NAME, LayerFile, Manifest, Recipe, read_manifest
 from engine.weights.store.packing import digest_of, read_layout
 
-AGAIN = "Prepare the model again: what is whole is kept."
+AGAIN = say("Prepare the model again: what is whole is kept.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class PreparedModel:
         require_file(path, self.manifest.layers[index])
         layout = read_layout(path)
         if (layout.index, layout.codec) != (index, self.recipe.codec):
-            raise ModelError(f"{path} holds another layer than its name says.", AGAIN)
+            raise ModelError(say("{file} holds another layer than its name says.", file=path), AGAIN)
         return layout
 
     def layouts(self) -> tuple[LayerLayout, ...]:
@@ -68,14 +69,17 @@ def open_prepared(folder: Path, source_fingerprint: str | None = None) -> Prepar
     """
     manifest = read_manifest(folder)
     if manifest is None:
-        raise ModelError(f"{folder} holds no prepared model.", "Prepare the model first.")
+        raise ModelError(say("{folder} holds no prepared model.", folder=folder), say("Prepare the model first."))
     if not manifest.complete:
         done, total = len(manifest.layers), manifest.recipe.layer_count
-        raise ModelError(f"{folder} is only partly prepared: {done} of {total} layers.", AGAIN)
+        raise ModelError(
+            say("{folder} is only partly prepared: {done} of {count} layers.", folder=folder, done=done, count=total),
+            AGAIN,
+        )
     if source_fingerprint not in (None, manifest.recipe.fingerprint):
         raise ModelError(
-            f"The files of '{manifest.recipe.name}' have changed since it was prepared.",
-            "Delete the prepared model, and prepare it again.",
+            say("The files of '{name}' have changed since it was prepared.", name=manifest.recipe.name),
+            say("Delete the prepared model, and prepare it again."),
         )
     for index, layer in manifest.layers.items():
         require_file(layer_path(folder, index), layer)
@@ -101,7 +105,7 @@ def delete_prepared(folder: Path) -> None:
     Raises `ModelError` for a folder that holds no prepared model, and `OSError` if the files cannot be deleted.
     """
     if folder.is_symlink() or read_manifest(folder) is None:
-        raise ModelError(f"{folder} holds no prepared model.", "Nothing was deleted.")
+        raise ModelError(say("{folder} holds no prepared model.", folder=folder), say("Nothing was deleted."))
     for pattern in ("layer-*.safetensors", f"layer-*{SUFFIX}", f"{NAME}.*{SUFFIX}"):
         for path in folder.glob(pattern):
             path.unlink()
@@ -120,18 +124,20 @@ def verify(prepared: PreparedModel, cancellation: Cancellation) -> Iterator[int]
         path = layer_path(prepared.folder, index)
         if not is_intact(path, layer):
             prepared.manifest.without_layer(index).write(prepared.folder)
-            raise ModelError(f"{path} is not as it was written.", AGAIN)
+            raise ModelError(say("{file} is not as it was written.", file=path), AGAIN)
         yield index
 
 
 def require_file(path: Path, layer: LayerFile) -> None:
     """Raise `ModelError` if there is no ordinary file of the layer's size."""
     if path.is_symlink():
-        raise ModelError(f"{path} is a link, which is never followed.", AGAIN)
+        raise ModelError(say("{file} is a link, which is never followed.", file=path), AGAIN)
     if not path.is_file():
-        raise ModelError(f"{path} is missing.", AGAIN)
+        raise ModelError(say("{file} is missing.", file=path), AGAIN)
     if (size := path.stat().st_size) != layer.nbytes:
-        raise ModelError(f"{path} has {size} bytes and not {layer.nbytes}.", AGAIN)
+        raise ModelError(
+            say("{file} has {size} bytes and not {wanted}.", file=path, size=size, wanted=layer.nbytes), AGAIN
+        )
 
 
 def is_there(path: Path, layer: LayerFile) -> bool:

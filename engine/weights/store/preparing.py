@@ -13,6 +13,7 @@ from torch import Tensor
 from engine.cancellation import Cancellation
 from engine.errors import CoppiceError, ModelError
 from engine.files import remove_leftovers
+from engine.protocol.sentences import Amount, reason_of, say
 from engine.weights.store.manifest import LayerFile, Manifest, Recipe, read_manifest
 from engine.weights.store.packing import write_layer
 from engine.weights.store.prepared import is_intact, is_there, layer_path
@@ -117,14 +118,19 @@ def _claim(folder: Path, recipe: Recipe) -> Manifest:
     manifest = read_manifest(folder)
     if manifest is None:
         if any(folder.iterdir()):
-            raise ModelError(f"{folder} holds other files.", "Choose a new folder, or an empty one.")
+            raise ModelError(
+                say("{folder} holds other files.", folder=folder), say("Choose a new folder, or an empty one.")
+            )
         manifest = Manifest(recipe)
         manifest.write(folder)  # before any layer: a folder of layers alone could not be told from somebody else's
     if manifest.recipe == recipe:
         return manifest
     if replace(manifest.recipe, fingerprint=recipe.fingerprint) == recipe:
         raise _changed(recipe)
-    raise ModelError(f"{folder} holds '{manifest.recipe.name}', prepared in another way.", "Choose another folder.")
+    raise ModelError(
+        say("{folder} holds '{name}', prepared in another way.", folder=folder, name=manifest.recipe.name),
+        say("Choose another folder."),
+    )
 
 
 def _require_space(folder: Path, work: Work, missing: Sequence[int]) -> None:
@@ -132,15 +138,21 @@ def _require_space(folder: Path, work: Work, missing: Sequence[int]) -> None:
     free = shutil.disk_usage(folder).free
     if missing and needed > free:
         raise CoppiceError(
-            f"Preparing '{work.recipe.name}' needs {_gib(needed)}, and {_gib(free)} are free in {folder}.",
-            "Free some space, or choose a folder on another disk.",
+            say(
+                "Preparing '{name}' needs {size}, and {there} are free in {folder}.",
+                name=work.recipe.name,
+                size=_gib(needed),
+                there=_gib(free),
+                folder=folder,
+            ),
+            say("Free some space, or choose a folder on another disk."),
         )
 
 
 def _changed(recipe: Recipe) -> ModelError:
     return ModelError(
-        f"The files of '{recipe.name}' have changed since its preparation began.",
-        "Delete the prepared model, and prepare it again.",
+        say("The files of '{name}' have changed since its preparation began.", name=recipe.name),
+        say("Delete the prepared model, and prepare it again."),
     )
 
 
@@ -152,11 +164,13 @@ def _disk_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in NO_SPACE:
             raise CoppiceError(
-                f"The disk that holds {folder} is full.",
-                "Free some space and prepare again: the layers that are finished are kept.",
+                say("The disk that holds {folder} is full.", folder=folder),
+                say("Free some space and prepare again: the layers that are finished are kept."),
             ) from error
-        raise CoppiceError(f"{folder} cannot be written: {error.strerror or error}.", "Check the disk.") from error
+        raise CoppiceError(
+            say("{place} cannot be written: {reason}.", place=folder, reason=reason_of(error)), say("Check the disk.")
+        ) from error
 
 
-def _gib(nbytes: int) -> str:
-    return f"{nbytes / 2**30:.1f} GiB"
+def _gib(nbytes: int) -> Amount:
+    return Amount(f"{nbytes / 2**30:.1f} GiB")

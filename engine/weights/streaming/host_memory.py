@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine.protocol.sentences import say
 from engine.weights.store.layout import round_up
 
 SMAPS = Path("/proc/self/smaps")
@@ -102,4 +103,4 @@ def _cuda_runtime() -> Any:
 def _check(result: object) -> None:
     code = int(result)  # type: ignore[call-overload]
     if code != 0:
-        raise MemoryError(f"The system refused to pin memory for the GPU (CUDA error {code}).")
+        raise MemoryError(say("The system refused to pin memory for the GPU (CUDA error {number}).", number=code))

@@ -1,0 +1,32 @@
+"""Sentences of the engine, the hub, downloads and the installation, in the person's language."""
+
+from app.i18n.number_text import Number, localised
+from app.i18n.translation import tr
+from engine.errors import CoppiceError
+from engine.protocol.sentences import Amount, Sentence, Value
+
+
+def translated(*sentences: str) -> str:
+    """Sentences after one another, empty ones left out. What is no `Sentence`, such as text of a file, stays."""
+    return " ".join(_one(each) for each in sentences if each)
+
+
+def error_text(error: BaseException) -> str:
+    """Everything an error says, in the person's language; the name of its class where it says nothing."""
+    if isinstance(error, CoppiceError):
+        return translated(error.message, error.hint)
+    said = str(error) or type(error).__name__
+    return translated(error.args[0]) if error.args and error.args[0] == said else said
+
+
+def _one(text: str) -> str:
+    if not isinstance(text, Sentence):
+        return text
+    shown = tr(text.template).format(**{name: _filled_in(value) for name, value in text.values.items()})
+    return shown[:1].upper() + shown[1:] if text.is_opening else shown
+
+
+def _filled_in(value: Value) -> str | Number:
+    if isinstance(value, Amount):
+        return localised(value)
+    return _one(value) if isinstance(value, str) else Number(value)

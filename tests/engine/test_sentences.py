@@ -1,0 +1,72 @@
+"""Sentences: English text for every program, template and values for the window, on both sides of a connection."""
+
+import json
+import pickle
+from copy import deepcopy
+from multiprocessing import Pipe
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ModelError
+from engine.protocol.messages import Failed
+from engine.protocol.sentences import Amount, Sentence, joined, lowered, opening, reason_of, say
+
+
+def parts_of(sentence: str) -> tuple[str, str, dict[str, object], bool]:
+    """Everything a sentence is made of."""
+    assert isinstance(sentence, Sentence)
+    return str(sentence), sentence.template, dict(sentence.values), sentence.is_opening
+
+
+def test_a_sentence_is_its_english_text() -> None:
+    sentence = say("{file} holds {count} bytes.", file=Path("a") / "b", count=7)
+    assert sentence == f"{Path('a') / 'b'} holds 7 bytes."
+    assert json.dumps({"message": sentence}) == json.dumps({"message": str(sentence)})
+    assert hash(sentence) == hash(str(sentence))
+    assert type(str(sentence)) is str
+    assert sentence.values == {"file": str(Path("a") / "b"), "count": 7}
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        say("Loading {name}", name="{odd} %1 <b>"),
+        say("Trying again: {reason}", reason=say("{gib} for {purpose}", gib=Amount("1.5 GiB"), purpose=say("layers"))),
+        joined((say("One."), "", "two {x}", say("{count} nodes", count=3)), ", "),
+        opening(say("{count} nodes", count=3)),
+        lowered(say("Permission denied")),
+    ],
+)
+def test_it_crosses_a_connection_whole(sentence: str) -> None:
+    ours, theirs = Pipe()
+    ours.send(Failed(1, sentence))
+    assert parts_of(theirs.recv().message) == parts_of(sentence)
+    assert parts_of(deepcopy(sentence)) == parts_of(sentence)
+    assert parts_of(pickle.loads(pickle.dumps(sentence))) == parts_of(sentence)
+    assert isinstance(sentence, Sentence)
+    kept = next(iter(sentence.values.values()), "")
+    assert type(pickle.loads(pickle.dumps(kept))) is type(kept)
+
+
+def test_joined_parts_leave_out_what_is_empty() -> None:
+    assert joined((say("One."), "", say("Two."))) == "One. Two."
+    assert joined(()) == ""
+
+
+def test_an_error_in_a_place_is_the_sentence_that_it_was_raised_with() -> None:
+    inner = say("it is damaged")
+    assert say("{file} cannot be read: {reason}.", file="a", reason=ValueError(inner)).values["reason"] is inner
+    assert say("{reason}.", reason=ValueError("no number")).values["reason"] == "no number"
+
+
+def test_an_error_says_its_sentence() -> None:
+    error = ModelError(say("'{name}' does not fit here.", name="big"), say("Choose another model."))
+    assert str(error) == "'big' does not fit here. Choose another model."
+    assert isinstance(error.message, Sentence)
+
+
+def test_what_a_system_says_of_a_file_can_be_translated() -> None:
+    assert isinstance(reason_of(PermissionError(13, "Permission denied")), Sentence)
+    assert reason_of(OSError(99, "Something rare")) == "Something rare"
+    assert reason_of(OSError()) == "OSError"
