@@ -253,7 +253,7 @@ class PairMeasurements:
         try:
             return _parsed(document)
         except (InputError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path} is damaged: what it holds are no measurements.", AGAIN) from error
+            raise InputError(say("{file} is damaged: what it holds are no measurements.", file=path), AGAIN) from error
 
 
 def _file_name(identity: str) -> str:

@@ -194,5 +194,6 @@ def _require_files(folder: Path) -> None:
             raise ModelError(say("{file} is not an ordinary file.", file=path), say("Put the model's own file there."))
         if path.stat().st_size > MAX_TOKENIZER_BYTES:
             raise ModelError(
-                f"{path} is larger than {MAX_TOKENIZER_BYTES >> 20} MB.", "Use the file that belongs to the model."
+                say("{file} is larger than {size} MB.", file=path, size=MAX_TOKENIZER_BYTES >> 20),
+                say("Use the file that belongs to the model."),
             )

@@ -193,7 +193,7 @@ def _plain_words(node: ast.AST, marked: set[ast.AST]) -> Iterator[str]:
 
 def test_every_error_and_event_is_made_of_sentences() -> None:
     carriers, found = _carriers(), []
-    assert {"ModelError", "RefusalError", "unusable", "shortage_of", "UnpackError"} <= carriers
+    assert {"ModelError", "RefusalError", "unusable", "out_of_memory_of", "UnpackError"} <= carriers
     for place, tree in _files():
         marked = _marked(tree)
         for call in (each for each in ast.walk(tree) if isinstance(each, ast.Call) and _name(each) in carriers):
