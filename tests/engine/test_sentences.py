@@ -78,7 +78,7 @@ def test_it_can_be_kept_in_a_file(sentence: str) -> None:
     ],
 )
 def test_what_no_sentence_was_kept_as_is_refused(kept: object) -> None:
-    with pytest.raises(ValueError, match="sentence|place|'[{}]'"):
+    with pytest.raises(ValueError, match=r"sentence|place|'[{}]'"):
         from_json(kept)
 
 
