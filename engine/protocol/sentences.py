@@ -1,6 +1,7 @@
 """Sentences for people: the finished English text, and the template and values that the window translates."""
 
 from collections.abc import Iterable, Mapping
+from string import Formatter
 from typing import Self
 
 
@@ -37,7 +38,7 @@ class Sentence(str):
         return type(self), (str(self), self.template, self.values, self.is_opening)
 
 
-def say(template: str, **values: object) -> Sentence:
+def say(template: str, /, **values: object) -> Sentence:
     """A sentence to be translated; `{names}` stand for what varies.
 
     The template is written out at the call: `packaging/translations.py` collects it there. Values other than numbers
@@ -69,6 +70,30 @@ def joined(parts: Iterable[str], between: str = " ") -> Sentence:
     values = {f"part{place}": part for place, part in enumerate(each for each in parts if each)}
     template = between.replace("{", "{{").replace("}", "}}").join(f"{{{name}}}" for name in values)
     return Sentence(between.join(values.values()), template, values)
+
+
+def to_json(value: Value) -> object:
+    """Template and values of a sentence as JSON can keep them; a text or a number stays as it is."""
+    if isinstance(value, Sentence):
+        return [value.template, {name: to_json(each) for name, each in value.values.items()}, value.is_opening]
+    return [str(value)] if isinstance(value, Amount) else value
+
+
+def from_json(kept: object) -> Value:
+    """What `to_json` made of it. Raises `ValueError` for anything else, such as a template that asks for more."""
+    match kept:
+        case str() | int() | float():
+            return kept
+        case [str(number)]:
+            return Amount(number)
+        case [str(template), dict(values), bool(is_opening)]:
+            for _, name, form, turn in Formatter().parse(template):
+                if name is not None and (not name.isidentifier() or name not in values or form or turn):
+                    raise ValueError("a place has no value, or another form")
+            sentence = say(template, **{name: from_json(each) for name, each in values.items()})
+            return opening(sentence) if is_opening else sentence
+        case _:
+            raise ValueError("it is no sentence")
 
 
 _FAILURES = {

@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import ModelError
 from engine.protocol.messages import Failed
-from engine.protocol.sentences import Amount, Sentence, joined, lowered, opening, reason_of, say
+from engine.protocol.sentences import Amount, Sentence, from_json, joined, lowered, opening, reason_of, say, to_json
 
 
 def parts_of(sentence: str) -> tuple[str, str, dict[str, object], bool]:
@@ -47,6 +47,39 @@ def test_it_crosses_a_connection_whole(sentence: str) -> None:
     assert isinstance(sentence, Sentence)
     kept = next(iter(sentence.values.values()), "")
     assert type(pickle.loads(pickle.dumps(kept))) is type(kept)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        say("Speculation is switched off."),
+        joined((say("{size} promise {cost}.", size=opening(say("{count} nodes", count=3)), cost=Amount("1.5")), "{x}")),
+    ],
+)
+def test_it_can_be_kept_in_a_file(sentence: str) -> None:
+    assert isinstance(sentence, Sentence)
+    restored = from_json(json.loads(json.dumps(to_json(sentence))))
+    assert isinstance(restored, Sentence)
+    assert parts_of(restored) == parts_of(sentence)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        None,
+        [],
+        ["{x}", {}, False],
+        ["{x.__class__}", {"x": "y"}, False],
+        ["{x.__class__}", {"x.__class__": "y"}, False],
+        ["{x:99999999}", {"x": 1}, False],
+        ["{x!r}", {"x": "y"}, False],
+        ["{", {}, False],
+        ["{x}", {"x": {}}, False],
+    ],
+)
+def test_what_no_sentence_was_kept_as_is_refused(kept: object) -> None:
+    with pytest.raises(ValueError, match=r"sentence|place|'[{}]'"):
+        from_json(kept)
 
 
 def test_joined_parts_leave_out_what_is_empty() -> None:

@@ -1,7 +1,8 @@
 """Conversations as they are kept: to records and back."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from contextlib import suppress
+from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 from app.chat.history import chances
@@ -10,6 +11,7 @@ from app.chat.history.conversation import Conversation, Ending, Message, settled
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.settings.store import read_generation
 from engine.protocol.messages import Seconds, Statistics
+from engine.protocol.sentences import Sentence, from_json, to_json
 
 _Detail = TypeVar("_Detail", str, float)
 
@@ -46,6 +48,8 @@ def title_of(question: str) -> str:
 def message_record(conversation: int, message: Message) -> MessageRecord:
     """A message as it is kept."""
     details: dict[str, Any] = {"statistics": asdict(message.statistics)} if message.statistics else {}
+    if message.statistics and isinstance(message.statistics.note, Sentence):
+        details["note"] = to_json(message.statistics.note)  # `statistics` holds the English text
     if message.beginning:
         details["beginning"] = message.beginning
     if message.thought_seconds:
@@ -98,7 +102,7 @@ def _message(record: MessageRecord) -> Message:
             record.role,
             record.text,
             known.get(record.ending, Ending.COMPLETE),
-            _statistics(record.details.get("statistics")),
+            _statistics(record.details.get("statistics"), record.details.get("note")),
             parent=record.parent,
             id=record.id,
             created=record.created,
@@ -116,17 +120,22 @@ def _kept(record: MessageRecord, name: str, default: _Detail) -> _Detail:
     return value if isinstance(value, type(default)) else default
 
 
-def _statistics(kept: object) -> Statistics | None:
-    """Figures of this or another version of the program: what is known of them."""
+def _statistics(kept: object, note: object) -> Statistics | None:
+    """Figures of this or another version of the program: what is known of them; with a note that can be translated."""
     if not isinstance(kept, dict):
         return None
     seconds = kept.get("seconds")
     known = {each.name for each in fields(Statistics)} - {"seconds"}
     parts = {each.name for each in fields(Seconds)}
     try:
-        return Statistics(
+        found = Statistics(
             **{name: value for name, value in kept.items() if name in known},
             seconds=Seconds(**{name: float(value) for name, value in (seconds or {}).items() if name in parts}),
         )
     except (TypeError, ValueError, AttributeError):
         return None
+    with suppress(TypeError, ValueError, RecursionError):
+        sentence = from_json(note)
+        if isinstance(sentence, Sentence) and sentence == found.note:
+            return replace(found, note=sentence)
+    return found

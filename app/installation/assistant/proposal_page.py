@@ -15,8 +15,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
-from app.installation.assistant.words import cost_text, offer_text, said
+from app.installation.assistant.words import cost_text, offer_text
 from app.installation.runtime.builds import UNKNOWN, Offer, Proposal
 from app.installation.runtime.place import Wanted
 from app.system.plain_text import tip
@@ -91,9 +92,9 @@ class ProposalPage(QWidget):
                 widget.deleteLater()
         self._offers = proposal.offers
         self.choices = []
-        self.found.setText(said(proposal.found))
+        self.found.setText(translated(proposal.found))
         self.advice.setVisible(proposal.advice is not None)
-        self.advice.setText(said(proposal.advice) if proposal.advice else "")
+        self.advice.setText(translated(proposal.advice or ""))
         for number, offer in enumerate(proposal.offers):
             self._add_choice(number, offer, proposal)
         if not proposal.offers and proposal is not UNKNOWN:
@@ -119,9 +120,9 @@ class ProposalPage(QWidget):
         self._list.addWidget(button)
         self._list.addWidget(cost)
         if offer.doubt is not None:
-            button.setToolTip(tip(said(offer.doubt)))
+            button.setToolTip(tip(translated(offer.doubt)))
         if offer.doubt is not None and offer.doubt != proposal.advice:  # which stands above already
-            doubt = label("quiet-text", said(offer.doubt), self)
+            doubt = label("quiet-text", translated(offer.doubt), self)
             doubt.setIndent(24)
             self._list.addWidget(doubt)
         button.setProperty("cost", cost)
@@ -144,7 +145,7 @@ class ProposalPage(QWidget):
         for button, offer in zip(self.choices, self._offers, strict=True):
             text = cost_text(offer, self.local.isChecked())
             button.property("cost").setText(text)
-            button.setAccessibleDescription(f"{text} {said(offer.doubt) if offer.doubt else ''}".strip())
+            button.setAccessibleDescription(f"{text} {translated(offer.doubt or '')}".strip())
         self.chosen_changed.emit()
 
     def _on_browse(self) -> None:

@@ -5,7 +5,7 @@ from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.units import time_text
 from app.i18n.wording import mark
-from app.installation.runtime.builds import NAMES, Offer, Remark
+from app.installation.runtime.builds import NAMES, Offer
 from app.installation.runtime.progress import Progress, Stage
 
 _STAGES = {
@@ -19,11 +19,6 @@ _STAGES = {
     Stage.FAILED: mark("The engine could not be installed."),
     Stage.CANCELLED: mark("Cancelled."),
 }
-
-
-def said(remark: Remark) -> str:
-    """A remark as it is shown."""
-    return tr(remark.text).format(**remark.values)
 
 
 def stage_text(stage: Stage) -> str:

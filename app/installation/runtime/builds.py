@@ -1,13 +1,13 @@
 """Which builds of torch there are for a computer, which one is proposed, and why another is not; pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from app.i18n.wording import mark
 from app.installation.runtime.hardware import Hardware
 from app.installation.runtime.lock import Lock
+from engine.protocol.sentences import say
 
 CUDA_DRIVER = (580,)
 """What CUDA 13.0 asks for, on Linux and on Windows."""
@@ -43,20 +43,12 @@ NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
-    """A sentence to be translated, and what goes into its {places}."""
-
-    text: str
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Offer:
     """One build that can be installed. `doubt` says why it would not help on this computer; None where it would."""
 
     build: Build
     lock: Lock
-    doubt: Remark | None = None
+    doubt: str | None = None
 
     @property
     def download_bytes(self) -> int:
@@ -78,8 +70,8 @@ class Proposal:
     """Everything that can be installed, the proposed one first, and what was found."""
 
     offers: tuple[Offer, ...]
-    found: Remark
-    advice: Remark | None = None
+    found: str
+    advice: str | None = None
 
     @property
     def best(self) -> Offer | None:
@@ -87,9 +79,7 @@ class Proposal:
         return self.offers[0] if self.offers else None
 
 
-UNKNOWN = Proposal(
-    (), Remark(mark("What suits this computer could not be found out because of an error in this program."))
-)
+UNKNOWN = Proposal((), say("What suits this computer could not be found out because of an error in this program."))
 """Instead of a proposal, where none could be made."""
 
 
@@ -101,62 +91,73 @@ def propose(hardware: Hardware, locks: Mapping[Build, Lock]) -> Proposal:
     return Proposal(tuple(offers), _found(hardware), _advice(hardware, locks))
 
 
-def _doubt(build: Build, hardware: Hardware) -> Remark | None:
+def _doubt(build: Build, hardware: Hardware) -> str | None:
     if build is Build.CUDA:
         return _cuda_doubt(hardware)
     if build is Build.ROCM:
         return _rocm_doubt(hardware)
     if build is Build.METAL and not hardware.is_apple:
-        return Remark(mark("This is not a Mac with an Apple processor."))
+        return say("This is not a Mac with an Apple processor.")
     return None
 
 
-def _cuda_doubt(hardware: Hardware) -> Remark | None:
+def _cuda_doubt(hardware: Hardware) -> str | None:
     if not hardware.nvidia:
-        return Remark(mark("No NVIDIA card was found."))
+        return say("No NVIDIA card was found.")
     card = hardware.nvidia[0]
     if all(each.capability and each.capability < CUDA_CAPABILITY for each in hardware.nvidia):
-        words = mark("The {card} is too old for CUDA 13: it has compute capability {has}, and {needed} is needed.")
-        return Remark(words, {"card": card.name, "has": _dotted(card.capability), "needed": _dotted(CUDA_CAPABILITY)})
-    if hardware.driver and hardware.driver < CUDA_DRIVER:
-        words = mark(
-            "The {card} needs the NVIDIA driver {needed} or newer, and driver {has} is installed. "
-            "Install a newer driver, start the computer again, then choose NVIDIA here."
+        return say(
+            "The {card} is too old for CUDA 13: it has compute capability {has}, and {needed} is needed.",
+            card=card.name,
+            has=_dotted(card.capability),
+            needed=_dotted(CUDA_CAPABILITY),
         )
-        return Remark(words, {"card": card.name, "has": _driver(hardware.driver), "needed": _dotted(CUDA_DRIVER)})
+    if hardware.driver and hardware.driver < CUDA_DRIVER:
+        return say(
+            "The {card} needs the NVIDIA driver {needed} or newer, and driver {has} is installed. "
+            "Install a newer driver, start the computer again, then choose NVIDIA here.",
+            card=card.name,
+            has=_driver(hardware.driver),
+            needed=_dotted(CUDA_DRIVER),
+        )
     if not hardware.driver:
-        words = mark("The {card} has no NVIDIA driver. Install driver {needed} or newer, then choose NVIDIA here.")
-        return Remark(words, {"card": card.name, "needed": _dotted(CUDA_DRIVER)})
+        return say(
+            "The {card} has no NVIDIA driver. Install driver {needed} or newer, then choose NVIDIA here.",
+            card=card.name,
+            needed=_dotted(CUDA_DRIVER),
+        )
     return None
 
 
-def _rocm_doubt(hardware: Hardware) -> Remark | None:
+def _rocm_doubt(hardware: Hardware) -> str | None:
     if not hardware.amd:
-        return Remark(mark("No AMD card that ROCm knows was found."))
+        return say("No AMD card that ROCm knows was found.")
     if ROCM_TARGETS.isdisjoint(hardware.amd):
-        words = mark("PyTorch for ROCm cannot compute on this AMD card ({target}): it lacks the kernels for it.")
-        return Remark(words, {"target": ", ".join(hardware.amd)})
+        return say(
+            "PyTorch for ROCm cannot compute on this AMD card ({target}): it lacks the kernels for it.",
+            target=", ".join(hardware.amd),
+        )
     return None
 
 
-def _found(hardware: Hardware) -> Remark:
+def _found(hardware: Hardware) -> str:
     if hardware.nvidia:
-        return Remark(mark("Found: {card}."), {"card": ", ".join(card.name for card in hardware.nvidia)})
+        return say("Found: {card}.", card=", ".join(card.name for card in hardware.nvidia))
     if hardware.is_apple:
-        return Remark(mark("Found: a Mac with an Apple processor."))
+        return say("Found: a Mac with an Apple processor.")
     if hardware.amd:
-        return Remark(mark("Found: an AMD card ({target})."), {"target": ", ".join(hardware.amd)})
-    return Remark(mark("No graphics card was found that models can compute on. The processor can do it, more slowly."))
+        return say("Found: an AMD card ({target}).", target=", ".join(hardware.amd))
+    return say("No graphics card was found that models can compute on. The processor can do it, more slowly.")
 
 
-def _advice(hardware: Hardware, locks: Mapping[Build, Lock]) -> Remark | None:
+def _advice(hardware: Hardware, locks: Mapping[Build, Lock]) -> str | None:
     """What a person could do to get more out of the computer."""
     if hardware.nvidia and Build.CUDA in locks:
         return _cuda_doubt(hardware)
     if hardware.amd and Build.ROCM in locks:
         return _rocm_doubt(hardware)
     if hardware.amd:
-        return Remark(mark("This Coppice brings no engine for AMD cards on this system; the processor is used."))
+        return say("This Coppice brings no engine for AMD cards on this system; the processor is used.")
     return None
 
 

@@ -1,5 +1,6 @@
 """An answer keeps how long was thought before it, how likely its tokens were, and how it was told to begin."""
 
+import json
 import math
 from array import array
 from dataclasses import replace
@@ -16,8 +17,10 @@ from app.chat.history.conversation import Conversation, Ending, Message
 from app.chat.history.records import ConversationRecord
 from app.chat.text.look import Look
 from app.chat.view.answer_view import AnswerView
+from app.i18n.sentences import translated
 from app.ui.theme import LIGHT
-from engine.protocol.messages import Round
+from engine.protocol.messages import Round, Statistics
+from engine.protocol.sentences import say, to_json
 from tests.app.chat.test_controller import Room, room
 from tests.app.fake_engine import finished, round_of
 
@@ -116,6 +119,21 @@ def test_it_all_outlives_the_window() -> None:
     )
     again = read.messages[1]
     assert (again.beginning, again.thought_seconds, again.chances) == ("Sure:", 12.0, answer.chances)
+
+
+@pytest.mark.usefixtures("german")
+def test_what_the_engine_noted_is_kept_in_english_and_can_still_be_translated() -> None:
+    note = say("Speculation is switched off.")
+    record = message_record(1, Message("assistant", "Yes", statistics=Statistics(note=note)))
+    details = json.loads(json.dumps(record.details))
+    assert details["statistics"]["note"] == note
+    read = conversation_of(ConversationRecord(1), [replace(record, details=details)]).messages[0].statistics
+    assert read is not None
+    assert translated(read.note) == "Die Spekulation ist ausgeschaltet."
+    details["note"] = to_json(say("No draft model is loaded."))  # of another answer
+    read = conversation_of(ConversationRecord(1), [replace(record, details=details)]).messages[0].statistics
+    assert read is not None
+    assert translated(read.note) == note
 
 
 def test_details_of_another_kind_are_left_out() -> None:

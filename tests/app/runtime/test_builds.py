@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.installation.runtime.builds import Build, Offer, Proposal, Remark, propose
+from app.installation.runtime.builds import Build, Offer, Proposal, propose
 from app.installation.runtime.hardware import Hardware, NvidiaCard
 from app.installation.runtime.lock import Lock, Wheel
 
@@ -22,10 +22,10 @@ def best(given: Proposal) -> Build:
     return given.best.build
 
 
-def words(remark: Remark | None) -> str:
+def words(sentence: str | None) -> str:
     """The sentence that is shown."""
-    assert remark is not None
-    return remark.text.format(**remark.values)
+    assert sentence is not None
+    return str(sentence)
 
 
 def test_a_card_with_a_driver_that_is_new_enough_gets_cuda() -> None:
