@@ -23,9 +23,8 @@ from engine.protocol.options import SELF_DRAFT, LoadOptions
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.placement import Override, Plan
-from engine.weights.store.layout import LayerLayout
-from engine.weights.store.prepared import open_prepared
-from engine.weights.store.shards import layout_of_shards
+from engine.weights.store.layout import LayerLayout, layout_of_shards
+from engine.weights.store.prepared_model import open_prepared
 from engine.weights.streaming.lane import CudaLane
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 

@@ -22,8 +22,8 @@ from torch import nn
 
 from engine.model.context import Context
 from engine.model.network import Network, find_layers, wrap
+from engine.weights.store.layer_file import write_layer
 from engine.weights.store.layout import LayerLayout
-from engine.weights.store.packing import write_layer
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 
 CPU, DTYPE = torch.device("cpu"), torch.bfloat16

@@ -174,7 +174,7 @@ def hasher(error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) 
     """The layer that is written is given up, with nothing left of it."""
     import torch
 
-    from engine.weights.store.packing import write_layer
+    from engine.weights.store.layer_file import write_layer
 
     monkeypatch.setattr(hashlib, "sha256", lambda: SimpleNamespace(update=raises(error)))
     with pytest.raises(type(error), match="boom"):
@@ -205,10 +205,10 @@ SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] 
     "process.py: _read_ahead": imports,
     "answerer.py: self._run": answers,
     "answerer.py: self._guard": guard,
-    "weights/stage.py: self._run": stage,
-    "weights/expert_shelf.py: ThreadPoolExecutor": shelf,
-    "weights/packing.py: ThreadPoolExecutor": hasher,
-    "text/template_renderer.py: self._run": template_watch,
+    "stage.py: self._run": stage,
+    "shelf.py: ThreadPoolExecutor": shelf,
+    "layer_file.py: ThreadPoolExecutor": hasher,
+    "template_renderer.py: self._run": template_watch,
 }
 
 
@@ -225,7 +225,7 @@ def begun_threads() -> Iterator[str]:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if name in BEGINNERS:
                 targets = [ast.unparse(each.value) for each in node.keywords if each.arg == "target"]
-                yield f"{file.relative_to(root).as_posix()}: {targets[0] if targets else name}"
+                yield f"{file.name}: {targets[0] if targets else name}"
 
 
 def test_every_thread_has_a_scenario() -> None:

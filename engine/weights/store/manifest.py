@@ -1,7 +1,8 @@
 """What a prepared model is made from and of: the file that says so, in the folder beside the layers."""
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +13,7 @@ from engine.files import write_atomically
 NAME = "manifest.json"
 KIND, FORMAT = "coppice prepared layers", 1
 MAX_BYTES = 16 << 20
+HEAD_BYTES = 1 << 20  # the table of tensors, and the first of the weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,23 @@ def read_manifest(folder: Path) -> Manifest | None:
         return _parse(content)
     except (LookupError, TypeError, ValueError) as error:
         raise ModelError(f"{path} is damaged.", "Delete the folder, and prepare the model again.") from error
+
+
+def fingerprint(files: Sequence[Path]) -> str:
+    """A hash over every file's name, size, time of last change, and first bytes; raises `ModelError` if one is gone.
+
+    A copy of the files with new times counts as changed: to make something again is cheaper than wrong weights.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        try:
+            state = path.stat()
+            with path.open("rb") as file:
+                head = hashlib.sha256(file.read(HEAD_BYTES)).hexdigest()
+        except OSError as error:
+            raise ModelError(f"{path} cannot be read: {error.strerror}.", "Check the folder of the model.") from error
+        digest.update(f"{path.name}\0{state.st_size}\0{state.st_mtime_ns}\0{head}\n".encode())
+    return digest.hexdigest()
 
 
 def _parse(content: Mapping[str, Any]) -> Manifest:

@@ -16,9 +16,8 @@ from engine.model.context import Context
 from engine.model.skeleton import Skeleton, build_skeleton
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
-from engine.weights.store.layout import LayerLayout
-from engine.weights.store.packing import write_layer
-from engine.weights.store.shards import layout_of_shards
+from engine.weights.store.layer_file import write_layer
+from engine.weights.store.layout import LayerLayout, layout_of_shards
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX, random_tree

@@ -13,9 +13,9 @@ from torch import Tensor
 from engine.cancellation import Cancellation
 from engine.errors import CoppiceError, ModelError
 from engine.files import remove_leftovers
+from engine.weights.store.layer_file import write_layer
 from engine.weights.store.manifest import LayerFile, Manifest, Recipe, read_manifest
-from engine.weights.store.packing import write_layer
-from engine.weights.store.prepared import is_intact, is_there, layer_path
+from engine.weights.store.prepared_model import is_intact, is_there, layer_path
 
 RESERVE_BYTES = 256 << 20  # left free on the disk: a full disk harms more than us
 TABLE_BYTES = 64 << 10  # a layer's table of tensors, padding included; only far larger mixtures need more

@@ -7,9 +7,9 @@ from pathlib import Path
 from engine.cancellation import Cancellation
 from engine.errors import ModelError
 from engine.files import SUFFIX
+from engine.weights.store.layer_file import digest_of, read_layout
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.manifest import NAME, LayerFile, Manifest, Recipe, read_manifest
-from engine.weights.store.packing import digest_of, read_layout
 
 AGAIN = "Prepare the model again: what is whole is kept."
 
