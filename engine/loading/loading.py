@@ -25,7 +25,7 @@ from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.placement import Override, Plan
 from engine.weights.store.layout import LayerLayout, layout_of_shards
 from engine.weights.store.prepared_model import open_prepared
-from engine.weights.streaming.lane import CudaLane
+from engine.weights.streaming.copy_stream import CudaLane
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 
 Progress = Generator[Loading, None, "LoadedTarget"]

@@ -15,8 +15,8 @@ from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.pace import Pace
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout, Segment
+from engine.weights.streaming.copy_stream import Lane
 from engine.weights.streaming.host_memory import HostArena
-from engine.weights.streaming.lane import Lane
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.4  # at once, and after which no further read begins

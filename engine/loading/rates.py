@@ -32,7 +32,7 @@ from engine.model.sizes import model_sizes
 from engine.weights.planning.machine import Rates
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.volume import volume_of
-from engine.weights.streaming.lane import CudaLane
+from engine.weights.streaming.copy_stream import CudaLane
 
 GIGA, TERA = 1e9, 1e12
 

@@ -14,7 +14,7 @@ from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import streamed_layers
-from engine.weights.streaming.lane import CudaLane
+from engine.weights.streaming.copy_stream import CudaLane
 from engine.weights.streaming.layer_stream import LayerStream
 
 COPY = "nf4"

@@ -23,7 +23,7 @@ from engine.protocol.messages import Appraise, Appraised, Cancel, Count, Counted
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.watching import Inspect
 from engine.text.template_renderer import TemplateRenderer
-from engine.weights.streaming.stage import Stage
+from engine.weights.streaming.prefetch_ring import Stage
 from tests.engine.served import ERRORS, PATIENCE_SECONDS, Served, raises
 
 BEGINNERS = {"Thread", "Timer", "ThreadPoolExecutor", "ProcessPoolExecutor", "ThreadPool", "start_new_thread"}
@@ -154,8 +154,8 @@ def shelf(error: BaseException, *_: Any) -> None:
     """Who waits for the experts gets the error; the next delivery comes."""
     import torch
 
-    from engine.weights.streaming.experts.layout import SlotShape
-    from engine.weights.streaming.experts.shelf import Shelf
+    from engine.weights.streaming.experts.slots import Shelf
+    from engine.weights.streaming.experts.split_layout import SlotShape
 
     split: Any = SimpleNamespace(trunk=SimpleNamespace(index=0), expert_bytes=0, parts=())
     meter: Any = SimpleNamespace(fetched=lambda *_: None)

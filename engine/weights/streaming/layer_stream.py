@@ -11,12 +11,12 @@ from engine.weights.planning.arrangement import Tier
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import Binding, Decoded, Decoder, Scratch, Views
+from engine.weights.streaming.copy_stream import Lane
 from engine.weights.streaming.experts.choice import single_is_faster
-from engine.weights.streaming.experts.shelving import Shelving, split_layers
+from engine.weights.streaming.experts.setup import Shelving, split_layers
 from engine.weights.streaming.experts.stream import Choose, ExpertStream
-from engine.weights.streaming.lane import Lane
-from engine.weights.streaming.stage import Idle
-from engine.weights.streaming.stock import RingSlots, Stock
+from engine.weights.streaming.layer_store import RingSlots, Stock
+from engine.weights.streaming.prefetch_ring import Idle
 
 
 @dataclass(frozen=True, slots=True)

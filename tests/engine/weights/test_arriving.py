@@ -6,7 +6,7 @@ import pytest
 
 from engine.observing.passing import layers_seen
 from engine.weights.planning.arrangement import Tier
-from engine.weights.streaming.lane import Lane
+from engine.weights.streaming.copy_stream import Lane
 from tests.engine.weights.stand_in import StandInLane
 from tests.engine.weights.test_layer_stream import Streamed, assert_same, llama, pack, passes
 

@@ -6,15 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.weights.streaming.experts.cache import Expert, ExpertCache
 from engine.weights.streaming.experts.choice import (
+    ExpertMeter,
+    Mixture,
+    Pace,
     Situation,
     expected_distinct,
     single_is_faster,
     single_seconds,
     whole_seconds,
 )
-from engine.weights.streaming.experts.meter import ExpertMeter, Mixture, Pace
+from engine.weights.streaming.experts.slots import Expert, ExpertCache
 
 EXPERTS = st.tuples(st.integers(0, 3), st.integers(0, 7))
 

@@ -15,9 +15,9 @@ from engine.model.context import Context
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.layout import LayerLayout
+from engine.weights.streaming.experts.binding import find_experts
 from engine.weights.streaming.experts.choice import Situation
-from engine.weights.streaming.experts.layout import slot_shape, split_layout
-from engine.weights.streaming.experts.modules import find_experts
+from engine.weights.streaming.experts.split_layout import slot_shape, split_layout
 from engine.weights.streaming.layer_stream import LayerStream
 from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX, random_tree

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import Cancelled
-from engine.weights.streaming.stage import Stage
+from engine.weights.streaming.prefetch_ring import Stage
 from tests.campaigns.extent import choose
 
 PATIENCE_SECONDS = 60

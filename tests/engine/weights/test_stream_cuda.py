@@ -15,8 +15,8 @@ from engine.model.skeleton import build_skeleton
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.layout import layout_of_shards
+from engine.weights.streaming.copy_stream import CudaLane
 from engine.weights.streaming.host_memory import HostArena
-from engine.weights.streaming.lane import CudaLane
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model

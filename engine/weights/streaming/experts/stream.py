@@ -11,15 +11,12 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from engine.weights.streaming.binding import stored_views
-from engine.weights.streaming.experts.binding import ExpertBinding
-from engine.weights.streaming.experts.choice import Situation
-from engine.weights.streaming.experts.layout import SplitLayout
-from engine.weights.streaming.experts.meter import Pace
-from engine.weights.streaming.experts.modules import Experts
-from engine.weights.streaming.experts.shelf import Delivery, Shelf
-from engine.weights.streaming.experts.source import ExpertSource
-from engine.weights.streaming.stage import Idle
-from engine.weights.streaming.stock import Stock
+from engine.weights.streaming.experts.binding import ExpertBinding, Experts
+from engine.weights.streaming.experts.choice import Pace, Situation
+from engine.weights.streaming.experts.slots import Delivery, ExpertSource, Shelf
+from engine.weights.streaming.experts.split_layout import SplitLayout
+from engine.weights.streaming.layer_store import Stock
+from engine.weights.streaming.prefetch_ring import Idle
 
 Choose = Callable[[Situation], bool]
 """Whether a pass takes single experts."""

@@ -8,9 +8,9 @@ from torch import Tensor
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
+from engine.weights.streaming.copy_stream import Lane
 from engine.weights.streaming.host_memory import HostArena, arena_bytes
-from engine.weights.streaming.lane import Lane
-from engine.weights.streaming.supply import DeviceRing, DiskRing, Held, Supply
+from engine.weights.streaming.layer_source import DeviceRing, DiskRing, Held, Supply
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,115 @@
-"""The slots of the expert cache for layers that are alike, and the threads that fill them."""
+"""Slots for single experts on the compute device: which expert is in which, where it comes from, and who fills them."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
-from engine.weights.streaming.experts.cache import ExpertCache
-from engine.weights.streaming.experts.layout import SlotShape, SplitLayout
-from engine.weights.streaming.experts.meter import ExpertMeter
-from engine.weights.streaming.experts.source import ExpertSource
-from engine.weights.streaming.lane import Lane
-from engine.weights.streaming.stage import Idle
+from engine.weights.store.disk import DiskReader
+from engine.weights.streaming.copy_stream import Lane
+from engine.weights.streaming.experts.choice import ExpertMeter
+from engine.weights.streaming.experts.split_layout import SlotShape, SplitLayout
+from engine.weights.streaming.prefetch_ring import Idle
 
 READERS = 2  # of single experts: each is so small that a disk rests between two reads of one thread
+
+Expert = tuple[int, int]
+"""(layer, number in the layer)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The slots of the experts that were asked for, in their order, and those of them that must be brought there."""
+
+    slots: tuple[int, ...]
+    missing: tuple[Expert, ...]
+
+
+class ExpertCache:
+    """Slots of one expert each. It knows no bytes: whoever takes a missing expert brings it, or forgets it again."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.hits = 0
+        self.misses = 0
+        self._slot_of: OrderedDict[Expert, int] = OrderedDict()  # the least recently used first
+        self._free = list(range(slots - 1, -1, -1))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next expert that is missing takes the place of another."""
+        return not self._free
+
+    def take(self, experts: Sequence[Expert]) -> Taken:
+        """Slots for these experts, all different and no more than there are slots; none of them displaces another."""
+        assert len(set(experts)) == len(experts) <= self.slots, "more experts than slots, or one twice"
+        missing = tuple(expert for expert in experts if expert not in self._slot_of)
+        for expert in experts:
+            if expert in self._slot_of:
+                self._slot_of.move_to_end(expert)
+        for expert in missing:  # what is needed now stands behind everything else, so it is never what goes
+            slot = self._free.pop() if self._free else self._slot_of.popitem(last=False)[1]
+            self._slot_of[expert] = slot
+        self.misses += len(missing)
+        self.hits += len(experts) - len(missing)
+        return Taken(tuple(self._slot_of[expert] for expert in experts), missing)
+
+    def forget(self, experts: Iterable[Expert]) -> None:
+        """They never came: their slots are free."""
+        for expert in experts:
+            slot = self._slot_of.pop(expert, None)
+            if slot is not None:
+                self._free.append(slot)
+
+    def __contains__(self, expert: Expert) -> bool:
+        return expert in self._slot_of
+
+
+class ExpertSource(Protocol):
+    """Where the experts of one layer come from."""
+
+    def bring(self, expert: int, slot: Tensor, after: Any) -> None:
+        """Fill a slot, uint8, once the device has passed the mark `after`; raises `ModelError` if it cannot be read."""
+
+
+class FromDisk:
+    """Into slots that are host memory and begin on a page."""
+
+    def __init__(self, split: SplitLayout, shape: SlotShape, disk: DiskReader) -> None:
+        self._split, self._shape, self._disk = split, shape, disk
+
+    def bring(self, expert: int, slot: Tensor, after: Any) -> None:
+        """See `ExpertSource.bring`; the host has always passed every mark."""
+        del after
+        self._disk.read(self._split.pages_of(expert, self._shape), slot)
+
+
+class FromRam:
+    """From a buffer of all the layer's experts, which stays in pinned RAM, to the device."""
+
+    def __init__(self, split: SplitLayout, shape: SlotShape, home: Tensor, lane: Lane) -> None:
+        self._split, self._shape, self._home, self._lane = split, shape, home, lane
+
+    def bring(self, expert: int, slot: Tensor, after: Any) -> None:
+        """See `ExpertSource.bring`."""
+        for part, span in self._shape.spans(self._split, expert):
+            self._lane.copy(self._home[part.in_bulk(expert)], slot[span], after)
+
+
+class ThroughRam:
+    """From disk into a passage in pinned RAM, as large as a slot, and on to the device."""
+
+    def __init__(self, disk: FromDisk, passage: Tensor, lane: Lane) -> None:
+        self._disk, self._passage, self._lane = disk, passage, lane
+
+    def bring(self, expert: int, slot: Tensor, after: Any) -> None:
+        """See `ExpertSource.bring`. One expert at a time: the disk is slower than the copy by far."""
+        self._disk.bring(expert, self._passage, None)
+        self._lane.copy(self._passage, slot, after)
 
 
 @dataclass(frozen=True, slots=True)

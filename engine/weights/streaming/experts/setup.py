@@ -10,16 +10,14 @@ from engine.weights.planning.arrangement import Tier
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import Decoder, Scratch
-from engine.weights.streaming.experts.binding import ExpertBinding
-from engine.weights.streaming.experts.layout import ExpertShape, SplitLayout, slot_shape, split_layout
-from engine.weights.streaming.experts.meter import ExpertMeter, Mixture
-from engine.weights.streaming.experts.modules import Experts, find_experts
-from engine.weights.streaming.experts.shelf import Shelf
-from engine.weights.streaming.experts.source import ExpertSource, FromDisk, FromRam, ThroughRam
+from engine.weights.streaming.copy_stream import Lane
+from engine.weights.streaming.experts.binding import ExpertBinding, Experts, find_experts
+from engine.weights.streaming.experts.choice import ExpertMeter, Mixture
+from engine.weights.streaming.experts.slots import ExpertSource, FromDisk, FromRam, Shelf, ThroughRam
+from engine.weights.streaming.experts.split_layout import ExpertShape, SplitLayout, slot_shape, split_layout
 from engine.weights.streaming.experts.stream import ExpertLayer
 from engine.weights.streaming.host_memory import HostArena
-from engine.weights.streaming.lane import Lane
-from engine.weights.streaming.stock import Stock
+from engine.weights.streaming.layer_store import Stock
 
 
 @dataclass(frozen=True, slots=True)

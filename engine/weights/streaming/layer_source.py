@@ -9,9 +9,8 @@ from torch import Tensor
 
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
-from engine.weights.streaming.flow import Flow
-from engine.weights.streaming.lane import Lane
-from engine.weights.streaming.stage import Idle, Stage
+from engine.weights.streaming.copy_stream import Flow, Lane
+from engine.weights.streaming.prefetch_ring import Idle, Stage
 
 
 class Supply(Protocol):
