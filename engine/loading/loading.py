@@ -25,7 +25,7 @@ from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.placement import Override, Plan
 from engine.weights.store.layout import LayerLayout, layout_of_shards
 from engine.weights.store.prepared_model import open_prepared
-from engine.weights.streaming.copy_stream import CudaLane
+from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 
 Progress = Generator[Loading, None, "LoadedTarget"]
@@ -185,7 +185,7 @@ def _load_streamed(
         layouts,
         plan.arrangement.tiers,
         decoder=None if _are_weights(layouts, skeleton) else codec_named(layouts[0].codec),
-        lane=CudaLane(device) if device.type == "cuda" else None,
+        copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
         options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache),
     )
     try:

@@ -15,7 +15,7 @@ from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.pace import Pace
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout, Segment
-from engine.weights.streaming.copy_stream import Lane
+from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.host_memory import HostArena
 
 MIB = 1 << 20
@@ -85,12 +85,12 @@ def copy_rate(setting: Setting) -> float:
     return 2 * COPY_BYTES / setting.seconds(lambda: target.copy_(source))
 
 
-def link_rate(lane: Lane, setting: Setting) -> float:
+def link_rate(copy_stream: CopyStream, setting: Setting) -> float:
     """Bytes a second from pinned host memory to the device, as the stream copies them."""
-    arena = HostArena(COPY_BYTES, pin=lane.device.type == "cuda")
-    source, target = arena.take(COPY_BYTES).fill_(1), lane.buffer(COPY_BYTES)
+    arena = HostArena(COPY_BYTES, pin=copy_stream.device.type == "cuda")
+    source, target = arena.take(COPY_BYTES).fill_(1), copy_stream.allocate(COPY_BYTES)
     try:
-        return COPY_BYTES / setting.seconds(lambda: lane.copy(source, target, None))
+        return COPY_BYTES / setting.seconds(lambda: copy_stream.copy(source, target, None))
     finally:
         arena.close()
 

@@ -32,7 +32,7 @@ from engine.model.sizes import model_sizes
 from engine.weights.planning.machine import Rates
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.volume import volume_of
-from engine.weights.streaming.copy_stream import CudaLane
+from engine.weights.streaming.copy_stream import CudaCopyStream
 
 GIGA, TERA = 1e9, 1e12
 
@@ -70,7 +70,7 @@ class Bench:
         products = product_pace(self.needs, setting)
         rows, seconds = products.points[-1]
         rates = Rates(
-            link=link_rate(CudaLane(self.device), setting) / GIGA if self.device.type == "cuda" else usual.link,
+            link=link_rate(CudaCopyStream(self.device), setting) / GIGA if self.device.type == "cuda" else usual.link,
             ssd=self._disk_rate(check) or usual.ssd,
             memory=copy_rate(setting) / GIGA,
             tflops=2 * rows * GIGA / seconds / TERA,

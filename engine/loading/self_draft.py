@@ -14,7 +14,7 @@ from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import streamed_layers
-from engine.weights.streaming.copy_stream import CudaLane
+from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.layer_stream import LayerStream
 
 COPY = "nf4"
@@ -37,7 +37,7 @@ def load_copies(
         layouts,
         ["device"] * len(own),
         decoder=codec_named(COPY),
-        lane=CudaLane(device) if device.type == "cuda" else None,
+        copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
     )
     try:
         for done, _ in enumerate(stream.load(), start=1):

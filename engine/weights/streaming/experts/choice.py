@@ -3,9 +3,9 @@
 import time
 from dataclasses import dataclass, replace
 
-from engine.weights.streaming.copy_stream import Flow
+from engine.weights.streaming.copy_stream import Throughput
 
-CLEARLY = 0.9  # of the time of whole layers: what is read ahead arrives as foreseen, what a router chooses may not
+MARGIN = 0.9  # of the time of whole layers: that is predictable, what a router chooses is not
 NEWEST = 0.25  # how much the newest figure counts in a running mean
 UNKNOWN_RATE = 2e9  # bytes a second, until something was read; both ways then differ by their bytes alone
 
@@ -69,12 +69,12 @@ def single_is_faster(at: Situation) -> bool:
     A few rows use few experts. Hundreds, as of a prompt, use nearly all, and then reading ahead wins, unless the cache
     holds most of them. The bits of the result are the same either way.
     """
-    return at.distinct <= at.slots and single_seconds(at) < CLEARLY * whole_seconds(at)
+    return at.distinct <= at.slots and single_seconds(at) < MARGIN * whole_seconds(at)
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """What stays the same: `layers` that share a cache of `slots`, each with so many experts; see `Situation`."""
+    """What is fixed: `layers` that share a cache of `slots`, each with `experts` experts; see `Situation`."""
 
     layers: int
     experts: int
@@ -85,23 +85,23 @@ class Mixture:
 
 
 class ExpertMeter:
-    """Running means. Computation is told apart by the power of two that its rows come to."""
+    """Running means. Times of computation are kept by the power of two below the number of rows."""
 
     def __init__(self, mixture: Mixture) -> None:
         self._mixture = mixture
         self._compute: dict[int, float] = {}
-        self._single = Flow()
+        self._single = Throughput()
         self._bind: float | None = None
         self._correlation = 1.0
         self._hit_share: float | None = None
 
     def computed(self, rows: int, seconds: float) -> None:
-        """One layer was computed, waiting left out."""
+        """One layer was computed in this time, without waiting."""
         size = rows.bit_length()
         self._compute[size] = _mean(self._compute.get(size), seconds)
 
     def fetched(self, nbytes: int, seconds: float) -> None:
-        """A layer's experts were read one by one, while no whole layers were."""
+        """Experts of a layer were read one by one, while no whole layers were read."""
         self._single.add(nbytes, seconds)
 
     def bound(self, experts: int, seconds: float) -> None:
@@ -115,10 +115,10 @@ class ExpertMeter:
             self._hit_share = _mean(self._hit_share, hits / distinct)
 
     def situation(self, rows: int, chosen: int, whole_rate: float) -> Situation:
-        """Everything known about a pass that is about to begin; `whole_rate` 0 if nothing was read yet.
+        """The figures for a pass that is about to begin; `whole_rate` 0 if nothing was read yet.
 
-        Whole layers come at least as fast as single experts: where they seem not to, something else went on when they
-        were last read. As long as no experts were, these are expected to come as fast.
+        Whole layers are read at least as fast as single experts: a lower measured rate comes from other work at that
+        time. As long as no single experts were read, the same rate is assumed for them.
         """
         mixture = self._mixture
         single_rate = self._single.bytes_per_second
@@ -141,15 +141,15 @@ class ExpertMeter:
         return replace(at, hit_share=hit_share)
 
     def _compute_seconds(self, rows: int) -> float:
-        """Of the nearest number of rows that was seen, the smaller of two: a prompt's says little of a tree's."""
+        """Of the nearest number of rows that was measured, the smaller of two: prompts say little about trees."""
         size = rows.bit_length()
         nearest = min(self._compute, key=lambda seen: (abs(seen - size), seen), default=None)
         return 0.0 if nearest is None else self._compute[nearest]
 
     def _expected_hits(self, at: Situation) -> float:
-        """Before the cache was ever full: the part of all experts that it will hold, as if each were as likely.
+        """Before the cache was ever full: the share of all experts that fits, as if all were equally likely.
 
-        None if one pass through all layers needs more slots: each expert then goes before its turn comes again.
+        0 if one pass through all layers needs more slots: each expert is then evicted before it is used again.
         """
         mixture = self._mixture
         if mixture.slots < mixture.layers * at.distinct:
@@ -157,8 +157,8 @@ class ExpertMeter:
         return min(1.0, mixture.slots / (mixture.layers * mixture.experts))
 
 
-class Pace:
-    """How long layers compute, told from the moments at which they are done."""
+class LayerTimer:
+    """How long layers compute, from the moments at which they end."""
 
     def __init__(self) -> None:
         self._last: tuple[int, float] | None = None
