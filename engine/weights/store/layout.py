@@ -37,10 +37,10 @@ class StoredTensor:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether its numbers may be used where they lie.
+        """Whether its numbers may be used where they lie, with the same results as in memory of their own.
 
-        Some processors' libraries round one row's product with a float32 matrix by where the matrix begins, modulo 16
-        bytes; weights that are loaded whole begin at multiples of that.
+        Some processors' libraries round the product of one row with a float32 matrix by the matrix' address modulo 16
+        bytes; tensors that torch allocates begin at multiples of that.
         """
         return self.dtype != torch.float32 or self.begin % 16 == 0
 
@@ -81,11 +81,11 @@ class Placed(Protocol):
 
 
 def layout_of_shards(index: int, entries: Mapping[str, Placed]) -> LayerLayout | None:
-    """The layout of a layer whose tensors, by their names in the layer, lie in the shards.
+    """The layout of a layer whose tensors, by their names in the layer, are read straight from a checkpoint's shards.
 
-    Segments cover whole pages, one for tensors that touch. None if a tensor cannot be viewed where it lies, because
-    its numbers are not aligned to their own width, or of a type that is not known here. Raises `OSError` if a file
-    is gone.
+    Segments cover whole pages, one for tensors on adjacent pages. None if a tensor cannot be viewed where it lies,
+    because its numbers are not aligned to their own width, or torch has no such type. Raises `OSError` if a file is
+    gone.
     """
     types = torch_types()
     if any(entry.dtype not in types or entry.begin % types[entry.dtype].itemsize for entry in entries.values()):
@@ -102,7 +102,7 @@ def layout_of_shards(index: int, entries: Mapping[str, Placed]) -> LayerLayout |
 
 
 def _page_runs(entries: list[Placed]) -> Iterator[tuple[int, int]]:
-    """Runs of whole pages that hold the entries, in order, none touching another."""
+    """Runs of whole pages that hold the entries, in order; adjacent runs are merged."""
     run: tuple[int, int] | None = None
     for entry in sorted(entries, key=lambda entry: entry.begin):
         begin, end = entry.begin // PAGE * PAGE, round_up(entry.end)

@@ -1,4 +1,4 @@
-"""What a prepared model is made from and of: the file that says so, in the folder beside the layers."""
+"""The manifest of a prepared model: what it was made from, and which layers are finished."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ class LayerFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A recipe and the layers that are finished, by index; `complete` is written last of all."""
+    """A recipe and the layers that are finished, by index; `complete` is set last of all."""
 
     recipe: Recipe
     layers: Mapping[int, LayerFile] = field(default_factory=dict)
@@ -97,7 +97,8 @@ def read_manifest(folder: Path) -> Manifest | None:
 def fingerprint(files: Sequence[Path]) -> str:
     """A hash over every file's name, size, time of last change, and first bytes; raises `ModelError` if one is gone.
 
-    A copy of the files with new times counts as changed: to make something again is cheaper than wrong weights.
+    It tells cheaply whether a checkpoint has changed since something was made from it. A copy of the files with new
+    times counts as changed: preparing again is cheaper than wrong weights.
     """
     digest = hashlib.sha256()
     for path in sorted(files):

@@ -1,4 +1,4 @@
-"""Makes a prepared model layer by layer: can be stopped at any time, and goes on where it stopped."""
+"""Makes a prepared model layer by layer; a run that was stopped is continued by the next."""
 
 import errno
 import shutil
@@ -24,9 +24,9 @@ NO_SPACE = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 @dataclass(frozen=True, slots=True)
 class PrepareProgress:
-    """`layers` of `total` are done, `nbytes` of `total_bytes`. `seconds_left` is None until it can be told.
+    """`layers` of `total` are done, `nbytes` of `total_bytes`. `seconds_left` is None until it can be estimated.
 
-    `kept` says that the last layer was there already, and whole.
+    `kept`: the last layer was there already, and intact.
     """
 
     layers: int
@@ -41,7 +41,7 @@ class PrepareProgress:
 class Work:
     """What to prepare. `layer_bytes`: what each layer will take when stored; `make` gives its stored tensors.
 
-    `source_fingerprint` tells the state of the source's files at the moment.
+    `source_fingerprint` gives the state of the source's files now.
     """
 
     recipe: Recipe
@@ -51,7 +51,7 @@ class Work:
 
 
 def prepare(folder: Path, work: Work, cancellation: Cancellation) -> Iterator[PrepareProgress]:
-    """Write all layers into `folder`, but for those that a run before has finished; yields after each layer.
+    """Write all layers into `folder`, except those that an earlier run has finished; yields after each layer.
 
     Layers of a run that was stopped are kept if they are whole, those of a complete one if their sizes are right.
     Raises `Cancelled` between two layers, what is done stays; `ModelError` for a folder that holds something else or
@@ -59,13 +59,13 @@ def prepare(folder: Path, work: Work, cancellation: Cancellation) -> Iterator[Pr
     """
     with _disk_errors(folder):
         manifest = _claim(folder, work.recipe)
-        pace = _Pace(work.layer_bytes)
-        # A complete model is opened often, and was whole when it was made; after a run that was stopped, look closely.
+        progress = _Progress(work.layer_bytes)
+        # A complete model was intact when it was made, and is opened often; after a run that was stopped, read it all.
         is_kept = is_there if manifest.complete else is_intact
         for index, layer in sorted(manifest.layers.items()):
             cancellation.check()
             if is_kept(layer_path(folder, index), layer):
-                yield pace.kept(index)
+                yield progress.kept(index)
             else:
                 manifest = manifest.without_layer(index)
         if manifest.complete:
@@ -78,14 +78,14 @@ def prepare(folder: Path, work: Work, cancellation: Cancellation) -> Iterator[Pr
             packed = write_layer(layer_path(folder, index), index, work.make(index), work.recipe.codec)
             manifest = manifest.with_layer(index, LayerFile(packed.nbytes, packed.digest))
             manifest.write(folder)
-            yield pace.made(index)
+            yield progress.made(index)
         if work.source_fingerprint() != work.recipe.fingerprint:
             raise _changed(work.recipe)
         replace(manifest, complete=True).write(folder)
 
 
-class _Pace:
-    """How far we are, and how long it will take; only layers that were made say anything about that."""
+class _Progress:
+    """How much is done, and how long the rest takes, by the layers that this run made."""
 
     def __init__(self, layer_bytes: Sequence[int]) -> None:
         self._layer_bytes = layer_bytes
@@ -111,7 +111,7 @@ class _Pace:
 
 
 def _claim(folder: Path, recipe: Recipe) -> Manifest:
-    """Make the folder ours, or see that it is ours already and for the same layers."""
+    """The folder's manifest, new or of the same layers; raises `ModelError` if the folder holds anything else."""
     folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder)
     manifest = read_manifest(folder)
@@ -119,7 +119,7 @@ def _claim(folder: Path, recipe: Recipe) -> Manifest:
         if any(folder.iterdir()):
             raise ModelError(f"{folder} holds other files.", "Choose a new folder, or an empty one.")
         manifest = Manifest(recipe)
-        manifest.write(folder)  # before any layer: a folder of layers alone could not be told from somebody else's
+        manifest.write(folder)  # before any layer: only the manifest marks the folder as ours
     if manifest.recipe == recipe:
         return manifest
     if replace(manifest.recipe, fingerprint=recipe.fingerprint) == recipe:
@@ -146,7 +146,7 @@ def _changed(recipe: Recipe) -> ModelError:
 
 @contextmanager
 def _disk_errors(folder: Path) -> Iterator[None]:
-    """Say in a sentence what the disk has to say; nothing half written is left when it does."""
+    """Turn errors of the disk into sentences; nothing half written is left by then."""
     try:
         yield
     except OSError as error:

@@ -39,34 +39,15 @@ class ResidentBytes:
 
 
 class LayerRing(ABC):
-    """Slots that a thread fills with the next layers, in their order."""
+    """Slots that a thread, `prefetch`, fills with the next layers, in their order."""
 
     def __init__(self, name: str, layers: Sequence[int], slots: int) -> None:
-        self._throughput = Throughput()
-        self._ring = PrefetchRing(name, layers, slots, self._fill)
+        self.throughput = Throughput()
+        self.prefetch = PrefetchRing(name, layers, slots, self._fill)
 
     @abstractmethod
     def _fill(self, layer: int, slot: int) -> None:
         """Copy the layer into the slot; called in the ring's thread."""
-
-    @property
-    def waited_seconds(self) -> float:
-        """Time that callers of `acquire` waited."""
-        return self._ring.waited_seconds
-
-    @property
-    def bytes_per_second(self) -> float:
-        """How fast slots were filled lately; 0 if none was."""
-        return self._throughput.bytes_per_second
-
-    @property
-    def filling(self) -> int | None:
-        """The layer that is being copied, if any."""
-        return self._ring.filling
-
-    def close(self) -> None:
-        """End the thread; a ring that this one reads from must be closed before."""
-        self._ring.close()
 
 
 class DiskRing(LayerRing):
@@ -82,15 +63,15 @@ class DiskRing(LayerRing):
     def _fill(self, layer: int, slot: int) -> None:
         begin = time.perf_counter()
         self._disk.read(self._layouts[layer], self._slots[slot])
-        self._throughput.add(self._layouts[layer].nbytes, time.perf_counter() - begin)
+        self.throughput.add(self._layouts[layer].nbytes, time.perf_counter() - begin)
 
     def acquire(self, layer: int, on_wait: OnWait | None = None) -> Tensor:
         """The slot that holds the layer."""
-        return self._slots[self._ring.acquire(layer, on_wait)]
+        return self._slots[self.prefetch.acquire(layer, on_wait)]
 
     def release(self, layer: int) -> None:
         """The slot may be filled again."""
-        self._ring.release(layer)
+        self.prefetch.release(layer)
 
 
 class DeviceRing(LayerRing):
@@ -114,14 +95,14 @@ class DeviceRing(LayerRing):
         buffer = source.acquire(layer)
         self._copy_stream.copy(buffer[:size], self._slots[slot][:size], self._events[slot])
         source.release(layer)
-        self._throughput.add(size, time.perf_counter() - begin)
+        self.throughput.add(size, time.perf_counter() - begin)
 
     def acquire(self, layer: int, on_wait: OnWait | None = None) -> Tensor:
         """The slot that holds the layer."""
-        slot = self._taken[layer] = self._ring.acquire(layer, on_wait)
+        slot = self._taken[layer] = self.prefetch.acquire(layer, on_wait)
         return self._slots[slot]
 
     def release(self, layer: int) -> None:
         """The slot may be filled again once the device has done what was launched so far."""
         self._events[self._taken.pop(layer)] = self._copy_stream.record_event()
-        self._ring.release(layer)
+        self.prefetch.release(layer)

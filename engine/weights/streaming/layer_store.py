@@ -41,7 +41,7 @@ class LayerStore:
         self.resident: dict[int, Tensor] = {}  # buffers of layers that stay on the device or in RAM
         self._layouts, self._tiers = layouts, tiers
         self._disk, self._copy_stream, self._slots = disk, copy_stream, slots
-        self._rings: list[DiskRing | DeviceRing] = []  # the one nearest the disk first
+        self._rings: list[DiskRing | DeviceRing] = []  # the one nearest the disk first, which is closed first
         self._arenas: list[HostArena] = []
 
     def load(self) -> Iterator[int]:
@@ -70,29 +70,30 @@ class LayerStore:
     def close(self) -> None:
         """End the threads, give pinned memory back. The disk is left to its owner."""
         for ring in self._rings:
-            ring.close()
+            ring.prefetch.close()
         for arena in self._arenas:
             arena.close()
 
     @property
     def waited_seconds(self) -> float:
         """Time that computation waited for these bytes."""
-        return self._rings[-1].waited_seconds if self._rings else 0.0
+        return self._rings[-1].prefetch.waited_seconds if self._rings else 0.0
 
     @property
     def bytes_per_second(self) -> float:
         """How fast they arrived lately where they are used, waiting left out; 0 if none did."""
-        return self._rings[-1].bytes_per_second if self._rings else 0.0
+        return self._rings[-1].throughput.bytes_per_second if self._rings else 0.0
 
     @property
     def is_filling(self) -> bool:
         """Whether any of them is being copied now."""
-        return any(ring.filling is not None for ring in self._rings)
+        return bool(self.arriving)
 
     @property
     def arriving(self) -> tuple[int, ...]:
         """The layers that are being copied now, that nearest to where it is used first."""
-        return tuple(dict.fromkeys(ring.filling for ring in reversed(self._rings) if ring.filling is not None))
+        layers = [ring.prefetch.filling for ring in reversed(self._rings)]
+        return tuple(dict.fromkeys(layer for layer in layers if layer is not None))
 
     def _on(self, tier: Tier) -> list[int]:
         return [index for index, own in self._tiers.items() if own == tier]

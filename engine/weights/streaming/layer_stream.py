@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from engine.weights.planning.arrangement import Tier
+from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import Binding, Decoded, Decoder, Scratch, Views
@@ -58,7 +58,7 @@ class LayerStream:
         self._trunk_bytes = 0
         self._hooks: list[RemovableHandle] = []
         self._disk = DiskReader(layouts, options.direct)
-        moving = [index for index, tier in enumerate(tiers) if tier == "ssd" or (tier == "ram" and copy_stream)]
+        moving = streamed_layers(tiers, copy_stream is not None)
         self._split = split_layers(layers, layouts, moving, decoder is not None, options.expert_cache_bytes)
         for index, part in self._split.items():
             self._layouts[index] = part.split.trunk
