@@ -273,11 +273,11 @@ class Engine:
             with clock.measure("hidden_draft"):
                 return strategy.extend()
 
-        stream.idle = extend
+        stream.on_wait = extend
         try:
             yield
         finally:
-            stream.idle = None
+            stream.on_wait = None
 
     def _method(self, answer: GenerateOptions, sampling: Sampling, witness: Witness) -> tuple[Method, str]:
         """The method for one answer, and why there is no speculation if there is none."""

@@ -57,7 +57,7 @@ def prepared(arguments: argparse.Namespace) -> None:
     from engine.cancellation import Cancellation  # noqa: PLC0415
     from engine.loading.store import cache_folder  # noqa: PLC0415
     from engine.weights.planning.machine import gib  # noqa: PLC0415
-    from engine.weights.store.prepared import delete_prepared, list_prepared, verify  # noqa: PLC0415
+    from engine.weights.store.prepared_model import delete_prepared, list_prepared, verify  # noqa: PLC0415
 
     cache = cache_folder(LoadOptions())
     models = {model.folder.name: model for model in list_prepared(cache)}

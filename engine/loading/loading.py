@@ -32,10 +32,9 @@ from engine.protocol.sentences import Amount, joined, say
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.planning.placement import Plan
-from engine.weights.store.layout import LayerLayout
-from engine.weights.store.prepared import open_prepared
-from engine.weights.store.shards import layout_of_shards
-from engine.weights.streaming.lane import CudaLane
+from engine.weights.store.layout import LayerLayout, layout_of_shards
+from engine.weights.store.prepared_model import open_prepared
+from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 
 Progress = Generator[Loading, None, "LoadedTarget"]
@@ -170,7 +169,7 @@ def _load_streamed(
         layouts,
         plan.arrangement.tiers,
         decoder=None if _are_weights(layouts, streamable) else codec_named(layouts[0].codec),
-        lane=CudaLane(device) if device.type == "cuda" else None,
+        copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
         options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache),
     )
     try:
@@ -240,7 +239,7 @@ def load_copies(
         layouts,
         ["device"] * len(own),
         decoder=codec_named(COPY),
-        lane=CudaLane(device) if device.type == "cuda" else None,
+        copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
     )
     try:
         for done, _ in enumerate(stream.load(), start=1):

@@ -18,8 +18,8 @@ from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.pace import Pace
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout, Segment
+from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.host_memory import HostArena
-from engine.weights.streaming.lane import Lane
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.4  # at once, and after which no further read begins
@@ -91,12 +91,12 @@ def copy_rate(timer: DeviceTimer) -> float:
     return 2 * COPY_BYTES / timer.seconds(lambda: target.copy_(source))
 
 
-def link_rate(lane: Lane, timer: DeviceTimer) -> float:
+def link_rate(copy_stream: CopyStream, timer: DeviceTimer) -> float:
     """Bytes a second from pinned host memory to the device, as the stream copies them."""
-    arena = HostArena(COPY_BYTES, pin=lane.device.type == "cuda")
-    source, target = arena.take(COPY_BYTES).fill_(1), lane.buffer(COPY_BYTES)
+    arena = HostArena(COPY_BYTES, pin=copy_stream.device.type == "cuda")
+    source, target = arena.take(COPY_BYTES).fill_(1), copy_stream.allocate(COPY_BYTES)
     try:
-        return COPY_BYTES / timer.seconds(lambda: lane.copy(source, target, None))
+        return COPY_BYTES / timer.seconds(lambda: copy_stream.copy(source, target, None))
     finally:
         arena.close()
 

@@ -13,10 +13,9 @@ from engine.model.layer_converter import open_layer_converter
 from engine.number_types import COMPUTED, computed_types
 from engine.protocol.sentences import say
 from engine.weights.codecs.codec import codec_named
-from engine.weights.store.fingerprint import fingerprint
-from engine.weights.store.manifest import Recipe
-from engine.weights.store.prepared import folder_name
-from engine.weights.store.preparing import PrepareProgress, Work, prepare
+from engine.weights.store.manifest import Recipe, fingerprint
+from engine.weights.store.prepare import PrepareProgress, Work, prepare
+from engine.weights.store.prepared_model import folder_name
 
 COMPRESSED = ("nf4", "int8")
 

@@ -41,7 +41,7 @@ from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.pace import Pace
 from engine.weights.planning.placement import Override
 from engine.weights.planning.volume import volume_of
-from engine.weights.streaming.lane import CudaLane
+from engine.weights.streaming.copy_stream import CudaCopyStream
 
 NAME = "rates.json"
 VERSION = 1
@@ -150,7 +150,7 @@ class Benchmark:
         products = product_pace(self.needs, timer)
         rows, seconds = products.points[-1]
         rates = Rates(
-            link=link_rate(CudaLane(self.device), timer) / GIGA if self.device.type == "cuda" else usual.link,
+            link=link_rate(CudaCopyStream(self.device), timer) / GIGA if self.device.type == "cuda" else usual.link,
             ssd=self._disk_rate(check) or usual.ssd,
             memory=copy_rate(timer) / GIGA,
             tflops=2 * rows * GIGA / seconds / TERA,

@@ -22,9 +22,10 @@ from torch import nn
 
 from engine.model.context import Context
 from engine.model.network import Network, find_layers, wrap
+from engine.weights.store.layer_file import write_layer
 from engine.weights.store.layout import LayerLayout
-from engine.weights.store.packing import write_layer
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
+from tests.engine.weights.reading import cache_use
 
 CPU, DTYPE = torch.device("cpu"), torch.bfloat16
 VOCABULARY = 8192
@@ -125,13 +126,14 @@ class Contender:
         """Pass upon pass; the first, whose layers may be there already, does not count."""
         seconds, moved, hits, used = [], [], 0, 0
         for number, (tokens, parents) in enumerate(trees):
-            before = self.stream.bytes_streamed, self.stream.expert_hits, self.stream.expert_misses
+            before = self.stream.bytes_streamed, *cache_use(self.stream)
             took, self.logits = _score(self.context, tokens, parents)
             if number:
                 seconds.append(took)
                 moved.append(self.stream.bytes_streamed - before[0])
-                hits += self.stream.expert_hits - before[1]
-                used += self.stream.expert_hits + self.stream.expert_misses - before[1] - before[2]
+                found, missed = cache_use(self.stream)
+                hits += found - before[1]
+                used += found + missed - before[1] - before[2]
         return {
             "seconds": statistics.median(seconds),
             "seconds_of_each": seconds,

@@ -23,8 +23,7 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.streamable_network import build_streamable
 from engine.weights.store.disk import PIECE_BYTES, DiskReader
-from engine.weights.store.layout import LayerLayout
-from engine.weights.store.shards import layout_of_shards
+from engine.weights.store.layout import LayerLayout, layout_of_shards
 from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.layer_stream import LayerStream
 from tests.bench.inflate import inflate

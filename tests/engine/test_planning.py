@@ -26,9 +26,8 @@ from engine.weights.planning import needs as needs_room
 from engine.weights.planning.machine import CPU_RATES
 from engine.weights.planning.needs import Workload
 from engine.weights.planning.placement import Override
-from engine.weights.store.layout import PAGE
-from engine.weights.store.prepared import open_prepared
-from engine.weights.store.shards import layout_of_shards
+from engine.weights.store.layout import PAGE, layout_of_shards
+from engine.weights.store.prepared_model import open_prepared
 from tests.campaigns.extent import choose
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model

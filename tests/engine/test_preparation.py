@@ -13,7 +13,7 @@ from engine.errors import Cancelled, InputError, ModelError
 from engine.loading.preparation import prepare_model, prepared_folder, source_fingerprint, storage
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.weights.codecs.codec import codec_named
-from engine.weights.store.prepared import open_prepared
+from engine.weights.store.prepared_model import open_prepared
 from tests.campaigns.extent import is_whole
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model

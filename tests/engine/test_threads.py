@@ -23,7 +23,7 @@ from engine.protocol.messages import Appraise, Appraised, Cancel, Count, Counted
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.watching import Inspect
 from engine.text.template_renderer import TemplateRenderer
-from engine.weights.streaming.stage import Stage
+from engine.weights.streaming.prefetch_ring import PrefetchRing
 from tests.engine.served import ERRORS, PATIENCE_SECONDS, Served, raises
 
 BEGINNERS = {"Thread", "Timer", "ThreadPoolExecutor", "ProcessPoolExecutor", "ThreadPool", "start_new_thread"}
@@ -128,7 +128,7 @@ def guard(error: BaseException, *_: Any) -> None:
     assert said == [Failed(2, "TimeoutError")], "an answer that comes too late is dropped"
 
 
-def stage(error: BaseException, *_: Any) -> None:
+def prefetch(error: BaseException, *_: Any) -> None:
     """Who acquires the layer gets the error, and the layer when it is asked for again."""
     filled: list[int] = []
 
@@ -137,7 +137,7 @@ def stage(error: BaseException, *_: Any) -> None:
         if layer == 1 and filled.count(1) == 1:
             raise error
 
-    ring = Stage("reader", range(3), 1, fill)
+    ring = PrefetchRing("reader", range(3), 1, fill)
     try:
         ring.acquire(0)
         ring.release(0)
@@ -150,22 +150,22 @@ def stage(error: BaseException, *_: Any) -> None:
         ring.close()
 
 
-def shelf(error: BaseException, *_: Any) -> None:
+def slots(error: BaseException, *_: Any) -> None:
     """Who waits for the experts gets the error; the next delivery comes."""
     import torch
 
-    from engine.weights.streaming.experts.layout import SlotShape
-    from engine.weights.streaming.experts.shelf import Shelf
+    from engine.weights.streaming.experts.slots import ExpertSlots
+    from engine.weights.streaming.experts.split_layout import SlotShape
 
     split: Any = SimpleNamespace(trunk=SimpleNamespace(index=0), expert_bytes=0, parts=())
     meter: Any = SimpleNamespace(fetched=lambda *_: None)
-    failing: Any = SimpleNamespace(bring=raises(error))
-    fine: Any = SimpleNamespace(bring=lambda *_: None)
-    experts = Shelf(torch.empty(4, dtype=torch.uint8), SlotShape((), 1), 4, meter, None)
+    failing: Any = SimpleNamespace(fetch=raises(error))
+    fine: Any = SimpleNamespace(fetch=lambda *_: None)
+    experts = ExpertSlots(torch.empty(4, dtype=torch.uint8), SlotShape((), 1), 4, meter, None)
     try:
         with pytest.raises(type(error), match="boom"):
-            list(experts.deliver(split, [0, 1], failing, None, False))
-        assert [each.expert for each in experts.deliver(split, [0, 1], fine, None, False)] == [0, 1]
+            list(experts.load(split, [0, 1], failing, None, False))
+        assert [each.expert for each in experts.load(split, [0, 1], fine, None, False)] == [0, 1]
     finally:
         experts.close()
 
@@ -174,7 +174,7 @@ def hasher(error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) 
     """The layer that is written is given up, with nothing left of it."""
     import torch
 
-    from engine.weights.store.packing import write_layer
+    from engine.weights.store.layer_file import write_layer
 
     monkeypatch.setattr(hashlib, "sha256", lambda: SimpleNamespace(update=raises(error)))
     with pytest.raises(type(error), match="boom"):
@@ -205,10 +205,10 @@ SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] 
     "process.py: _read_ahead": imports,
     "answerer.py: self._run": answers,
     "answerer.py: self._guard": guard,
-    "weights/stage.py: self._run": stage,
-    "weights/expert_shelf.py: ThreadPoolExecutor": shelf,
-    "weights/packing.py: ThreadPoolExecutor": hasher,
-    "text/template_renderer.py: self._run": template_watch,
+    "prefetch_ring.py: self._run": prefetch,
+    "slots.py: ThreadPoolExecutor": slots,
+    "layer_file.py: ThreadPoolExecutor": hasher,
+    "template_renderer.py: self._run": template_watch,
 }
 
 
@@ -225,7 +225,7 @@ def begun_threads() -> Iterator[str]:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if name in BEGINNERS:
                 targets = [ast.unparse(each.value) for each in node.keywords if each.arg == "target"]
-                yield f"{file.relative_to(root).as_posix()}: {targets[0] if targets else name}"
+                yield f"{file.name}: {targets[0] if targets else name}"
 
 
 def test_every_thread_has_a_scenario() -> None:

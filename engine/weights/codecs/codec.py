@@ -1,4 +1,4 @@
-"""Transport compression: how a weight is stored in fewer bits and written back into scratch just before use."""
+"""The codecs by name: how a weight is stored, in fewer bits perhaps, and decoded into scratch just before use."""
 
 from collections.abc import Mapping
 from typing import Protocol

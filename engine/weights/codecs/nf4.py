@@ -39,7 +39,7 @@ absmax, multiplied in float32 and rounded once to `out`'s number type."""
 class Nf4(Plain):
     """Stores [..., rows, columns] as codes, int16 [..., rows, columns / 4]: two bytes of two codes, the first one high.
 
-    The bytes are bitsandbytes'; as int16 they lie where they can be read by twos. Beside them the blocks' absmax in
+    The bytes are bitsandbytes'; as int16 they are aligned to be read two at a time. Beside them the blocks' absmax in
     8 bits, with its scales and its mean. Each matrix of a stack, such as each expert of [experts, rows, columns], is
     compressed on its own: its slice of all four tensors can be decoded alone.
     """
@@ -61,7 +61,7 @@ class Nf4(Plain):
         parts = zip(*(stored[part].view(len(matrices), -1) for part in outline), strict=True)
         for matrix, (codes, absmax, scales, offset) in zip(matrices, parts, strict=True):
             exact = _quantise(matrix.reshape(-1), codes.view(torch.uint8))
-            require_finite(name, exact.sum())  # as large as anything that is taken of them
+            require_finite(name, exact.sum())  # an upper bound of all that is computed from them
             for part, values in zip((absmax, scales, offset), compress_absmax(exact), strict=True):
                 part.copy_(values)
         return stored
@@ -170,7 +170,7 @@ def _four_levels(device: torch.device) -> Tensor:
 
 
 def kernel_agrees(device: torch.device) -> bool:
-    """Tell whether bitsandbytes is there and gives, on this device, the table's numbers for every pair of codes."""
+    """Whether bitsandbytes is there and gives, on this device, the table's numbers for every pair of codes."""
     codes = torch.arange(256, dtype=torch.uint8, device=device).view(torch.int16)
     absmax = torch.linspace(0.01, 3, 512 // BLOCK, device=device)
     found, expected = (torch.zeros(512, dtype=torch.bfloat16, device=device) for _ in range(2))

@@ -10,7 +10,7 @@ from engine.errors import ModelError
 from engine.number_types import computed_types
 from engine.protocol.sentences import say
 
-SMALLEST = 4096  # elements; below this, scales and alignment eat what compression saves
+SMALLEST = 4096  # elements; below this, scales and alignment take what compression saves
 ROUTERS = frozenset({"gate", "router", "shared_expert_gate"})
 CHUNK_WEIGHTS = 1 << 17  # per CPU thread: the temporaries of one chunk stay in the second-level cache
 CHUNK_WEIGHTS_CUDA = 1 << 24  # few launches, and still no more than 128 MiB of temporaries
@@ -35,7 +35,7 @@ class Plain:
         return {name: torch.empty(shape, dtype=dtype, device="meta")}
 
     def encode(self, name: str, tensor: Tensor) -> dict[str, Tensor]:
-        """See `Codec.encode`. What need not change comes back as it came, not as a copy."""
+        """See `Codec.encode`. A tensor that need not change is returned itself, not a copy."""
         stored = self.outline(name, tuple(tensor.shape), tensor.dtype)[name]
         narrowed = tensor.to(stored.dtype).contiguous()
         require_finite(name, narrowed)
@@ -58,7 +58,7 @@ class Cast(Plain):
 
 
 def is_compressible(name: str, shape: tuple[int, ...], block: int = 1) -> bool:
-    """Tell whether a weight is a matrix, or a stack of them, worth compressing in blocks along its last dimension.
+    """Whether a weight is a matrix, or a stack of them, worth compressing in blocks along its last dimension.
 
     Norms, biases and sinks are too small to matter; a router is left alone because rounding it would send tokens to
     other experts.
@@ -98,5 +98,5 @@ def stored_tensor(stored: Mapping[str, Tensor], name: str, shape: tuple[int, ...
 
 
 def chunk_weights(device: torch.device) -> int:
-    """How many weights are worked on at a time; results never depend on it."""
+    """How many weights are processed at a time; results never depend on it."""
     return CHUNK_WEIGHTS_CUDA if device.type == "cuda" else CHUNK_WEIGHTS * torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""One way to place a model's layers, and what it takes of each kind of memory."""
+"""One way to place a model's layers, and what it takes of each kind of memory: pure arithmetic."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -29,9 +29,9 @@ class Footprint:
     """Bytes at the peak, by purpose.
 
     On the device: `layers` of the target kept there, its `rest`, `kv` and the `buffers` of a pass, the whole `draft` or
-    the copies that draft, the `ring` that others pass through and the `scratch` layer they are decoded into; the
-    `expert_cache`, and the `expert_stack` that experts are lined up in (see `with_experts`). In RAM:
-    `ram_layers`, and `transit`, the ring behind the SSD (or, while loading, one layer on its way to the GPU). On SSD:
+    the copies that draft, the `ring` of streamed layers and the `scratch` layer they are decoded into; the
+    `expert_cache`, and the `expert_stack` that experts are bound in (see `with_experts`). In RAM: `ram_layers`, and
+    `transit`, the ring of layers from SSD (or, while loading, the staging buffer of one layer for the GPU). On SSD:
     `ssd`.
     """
 
@@ -56,7 +56,7 @@ class Footprint:
 
     @property
     def experts(self) -> int:
-        """What is given to single experts; it is there because nothing else needs it."""
+        """What single experts take, of memory that is left over."""
         return self.expert_cache + self.expert_stack
 
     @property
@@ -66,7 +66,7 @@ class Footprint:
 
 
 def spread(count: int, chosen: int) -> list[bool]:
-    """Which of `count` places are taken by `chosen` ones, as evenly as can be: gaps differ by at most one."""
+    """Which of `count` places `chosen` ones take when they are spread evenly: gaps differ by at most one."""
     return [(place + 1) * chosen // count > place * chosen // count for place in range(count)]
 
 
@@ -76,7 +76,7 @@ def all_in(tier: Tier, count: int, ready: bool = False) -> Arrangement:
 
 
 def arrange(count: int, on_device: int, in_ram: int) -> Arrangement:
-    """So many of `count` layers on the device and in RAM, each kind spread evenly, the others on SSD.
+    """`on_device` and `in_ram` of `count` layers in these places, each kind spread evenly, the others on SSD.
 
     Spread, because a resident layer's computation is what hides the arrival of the next streamed one.
     """
@@ -122,14 +122,11 @@ def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, m
 def with_experts(taken: Footprint, target: ModelNeeds, arrangement: Arrangement, room: Room) -> Footprint:
     """What an arrangement takes, with an expert cache in half of what it leaves free on the device.
 
-    Where experts run as they are stored, a stack as large as those of one layer stands beside the cache; elsewhere they
-    are decoded into the scratch layer, which is there anyway. The cache never outgrows the experts that stream.
+    Experts that run as they are stored need a stack as large as those of one layer beside the cache; others are decoded
+    into the scratch layer, which is counted already. The cache is never larger than the experts that stream.
     """
-    moving = [
-        layer.expert_bytes
-        for layer, tier in zip(target.layers, arrangement.tiers, strict=True)
-        if tier == "ssd" or (tier == "ram" and not room.shared)
-    ]
+    streamed = streamed_layers(arrangement.tiers, has_gpu=not room.shared)
+    moving = [target.layers[index].expert_bytes for index in streamed]
     largest = max(moving, default=0)
     if not largest or arrangement.ready:
         return taken

@@ -1,4 +1,4 @@
-"""What a machine offers: the memory that is free now, as the other programs leave it, and how fast it works."""
+"""What a machine offers: the memory that is free now, and how fast it moves and computes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,41 +11,41 @@ from engine.weights.planning.pace import Pace
 
 MIB, GIB = 1 << 20, 1 << 30
 
-# Left on a GPU for libraries' own workspaces, for pieces between allocations, and for the desktop's next window.
+# Left on a GPU for the workspaces of libraries, for fragmentation, and for the desktop's next window.
 VRAM_RESERVE = 3 * GIB // 4
-# Left in RAM: other programs grow, and a machine that swaps is slower than one that reads weights from SSD.
+# Left in RAM: other programs grow, and swapping is slower than reading weights from SSD.
 RAM_RESERVE = GIB
 RAM_RESERVE_PART = 16  # or this part of all RAM, if that is more
 
 MOUNT, MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
-# What each version of control groups calls its limit, its use, and the page cache in it that is given back first.
+# The files of each version of control groups: limit, use, and the name of the page cache that is reclaimed first.
 V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 V2 = ("memory.max", "memory.current", "inactive_file")
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Bytes that may be taken. `shared`: there is no GPU, so that what the device takes is taken from RAM."""
+    """Bytes that may be taken. `shared`: there is no GPU, and the device takes its bytes from RAM."""
 
     device: int
     ram: int
     shared: bool
 
     def holds(self, device: int, ram: int) -> bool:
-        """Whether so many bytes on the device and, besides, in RAM fit."""
+        """Whether `device` bytes on the device and `ram` bytes more in RAM fit."""
         return device <= self.device and self.ram_taken(device, ram) <= self.ram
 
     def ram_taken(self, device: int, ram: int) -> int:
-        """Bytes of RAM that go when so many are taken on the device and in RAM."""
+        """Bytes of RAM that are used when `device` and `ram` bytes are taken."""
         return ram + device if self.shared else ram
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Free bytes as they are now, and the part of them that is left to others.
+    """Free bytes as they are now, and the part of them that is left to other programs.
 
-    Without a GPU the device computes in RAM, and the two figures for VRAM mean nothing.
+    Without a GPU the device is the RAM, and the two figures for VRAM mean nothing.
     """
 
     ram_free: int
@@ -55,7 +55,7 @@ class Memory:
     has_gpu: bool = False
 
     def room(self, vram_limit: int | None = None, ram_limit: int | None = None) -> Room:
-        """What may be taken when a person sets limits too, in bytes."""
+        """What may be taken under a person's own limits, in bytes."""
         ram = _least(self.ram_free - self.ram_reserve, ram_limit)
         device = _least(self.vram_free - self.vram_reserve if self.has_gpu else ram, vram_limit)
         return Room(device, ram, shared=not self.has_gpu)
@@ -100,14 +100,14 @@ class Machine:
     rings: Rings = field(default_factory=Rings)
 
 
-# Careful figures, for a machine that nobody has measured yet: a desktop of some eight cores with two channels of
-# memory, and a gaming card of the middle class on PCIe 4.0 x16; both with a PCIe 3.0 SSD.
+# Conservative figures for a machine that was not measured yet: a desktop of some eight cores with two channels of
+# memory, and a mid-range gaming card on PCIe 4.0 x16; both with a PCIe 3.0 SSD.
 CPU_RATES = Rates(link=10.0, ssd=2.0, memory=30.0, tflops=0.5, decode=0.5)
 GPU_RATES = Rates(link=22.0, ssd=2.0, memory=400.0, tflops=40.0, decode=80.0)
 
 
 def memory_now(device: str) -> Memory:
-    """Free memory for a model that computes on `device`, `cpu` or `cuda`, and what of it is left to others.
+    """Free memory for a model that computes on `device`, `cpu` or `cuda`, and what of it is left to other programs.
 
     Memory that this process holds already counts as taken: unload a model first, then ask.
     """
@@ -121,12 +121,15 @@ def memory_now(device: str) -> Memory:
 
 
 def process_bytes() -> int:
-    """What this process has of RAM already: a plan's bytes come on top, in its peak."""
+    """The RAM that this process has already; at the peak, a plan's bytes are added to it."""
     return int(psutil.Process().memory_info().rss)
 
 
 def granted_bytes(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> int | None:
-    """Bytes that may still be taken, the least of this group and all above it; None where nothing limits them."""
+    """Bytes that this process's control groups still grant, the least of all levels; None without a limit.
+
+    Containers set such limits.
+    """
     rooms = [_room(group, *files) for group, files in _groups(mount, membership)]
     return min((room for room in rooms if room is not None), default=None)
 
@@ -141,15 +144,15 @@ def _least(free: int, limit: int | None) -> int:
 
 
 def _vram_free() -> int:
-    """Free for everybody, and what torch keeps for itself but does not use."""
-    import torch  # noqa: PLC0415  # whoever asks about a GPU has it loaded; nobody else should pay for it
+    """What is free on the GPU, and what torch's allocator holds without using it."""
+    import torch  # noqa: PLC0415  # with a GPU it is loaded already; others need not load it
 
     free, _total = torch.cuda.mem_get_info()
     return int(free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
 
 
 def _groups(mount: Path, membership: Path) -> Iterator[tuple[Path, tuple[str, str, str]]]:
-    """The folders of this process's groups and of those above; a container may see the lower part of the path only."""
+    """The folders of this process's groups and of their parents; a container may see only the lower part of a path."""
     for line in _lines(membership):
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -175,7 +178,7 @@ def _room(group: Path, limit_file: str, used_file: str, reclaimable: str) -> int
 
 
 def _number(path: Path) -> int | None:
-    """The number that the file holds; None where there is none, as in `max`."""
+    """The number that the file holds; None if it holds none, such as `max`."""
     text = "".join(_lines(path)).strip()
     return int(text) if text.isdecimal() else None
 

@@ -1,16 +1,17 @@
-"""What a model needs besides room for its layers: its cache, and what one pass over a tree writes down."""
+"""What a model needs besides its layers: its cache, and the buffers of one pass over a tree."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 Codec = Literal["plain", "cast", "nf4", "int8"]
 
-PREFILL_ROWS = 1024  # the most tokens of a prompt that are read in one pass
+PREFILL_ROWS = 1024  # the most tokens of a prompt in one pass
 TREE_SLOTS = 1025  # cache slots behind the context at least: for the largest tree that is ever chosen automatically
-DRAFT_REACH = 4  # the draft looks so many times farther than the tree while it waits
+DRAFT_REACH = 4  # nodes that the draft scores while it waits, as a multiple of the tree's
 DRAFT_BATCH = 128  # nodes the draft expands in one pass
 DRAFT_PASSES = 32  # the most passes of the draft for one tree
-LEFT_PER_NODE, LEFT_NODES = 1 << 19, 256  # bytes that drafting leaves on a CPU in 16 bits: a node's, up to so many
+# Measured growth of the CPU allocator by drafting in 16 bits: bytes a node, for at most that many nodes.
+GROWTH_PER_NODE, GROWTH_NODES = 1 << 19, 256
 EAGER_SCORE_BYTES = 12  # scores, their softmax in float32 and that in the weights' type; or three times float32
 
 
@@ -34,10 +35,10 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class PassShape:
-    """The widths, in numbers, that decide what one pass writes down; `value_bytes` per number.
+    """The widths, in numbers, that determine the buffers of one pass; `value_bytes` per number.
 
     `query_width` is that of all heads together, `widest` the most numbers a token becomes inside a layer. `eager`:
-    attention scores are written out.
+    attention scores are stored.
     """
 
     vocabulary: int
@@ -51,8 +52,8 @@ class PassShape:
     def pass_bytes(self, rows: int, slots: int, logit_rows: int, logit_copies: int = 1) -> int:
         """The most bytes that a pass over `rows` tokens, seeing `slots` cache slots, holds besides weights and cache.
 
-        Of what is written inside a layer and the logits behind all layers, only the larger is there at a time. Of the
-        logits there are `logit_copies` in float32.
+        The buffers inside a layer and the logits after all layers never exist together, so the larger counts. Logits
+        exist `logit_copies` times in float32.
         """
         value = self.value_bytes
         masks = rows * slots * (1 + value)
@@ -99,8 +100,8 @@ class ModelNeeds:
 class Workload:
     """What is to be done: `context_tokens` of prompt and answer, trees of `budget` drafted nodes (0: none drafted).
 
-    `tokens_per_pass`: how many tokens the answer is expected to grow by per pass of the target. `room`: drafted nodes
-    that memory is kept for, where trees may come to be larger than `budget`.
+    `tokens_per_pass`: how many tokens one pass of the target is expected to add. `room`: drafted nodes that memory is
+    kept for, where trees may become larger than `budget`.
     """
 
     context_tokens: int
@@ -120,12 +121,12 @@ class Workload:
 
     @property
     def slots(self) -> int:
-        """The target's cache: context and tree. Planned with and allocated by this rule alone."""
+        """The target's cache: context and tree. Both the plan and the allocation use this rule."""
         return self.context_tokens + max(TREE_SLOTS, self.largest + 1)
 
     @property
     def draft_slots(self) -> int:
-        """The draft's cache: context and all that it looks at. It grows beyond, should a search go astray."""
+        """The draft's cache: context and all nodes that it scores. A search that needs more makes it grow."""
         return self.context_tokens + max(TREE_SLOTS, DRAFT_REACH * self.largest + 1)
 
 
@@ -145,31 +146,31 @@ class FixedBytes:
 
 
 def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload, on_gpu: bool = True) -> FixedBytes:
-    """The target's rest, cache and pass, and all of the draft: it drafts while a pass of the target is under way."""
+    """The target's rest, cache and pass, and all of the draft, which works during a pass of the target."""
     slots = work.draft_slots if target.drafts_itself else work.slots
-    # Measured: kernels for every number of rows that a search comes to, and gaps between blocks, until an answer ends.
-    is_narrow = target.shape.value_bytes < 4  # only then kernels are made for a shape
-    left = 0 if on_gpu or not is_narrow else LEFT_PER_NODE * min(work.budget, LEFT_NODES)
+    # In 16 bits the CPU library makes a kernel for every number of rows, and blocks fragment, until an answer ends.
+    is_narrow = target.shape.value_bytes < 4
+    growth = 0 if on_gpu or not is_narrow else GROWTH_PER_NODE * min(work.budget, GROWTH_NODES)
     return FixedBytes(
         rest=target.rest_bytes,
         kv=target.kv_bytes * slots,
         buffers=max(
             target.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
-            target.shape.pass_bytes(work.largest + 1, slots, logit_rows=work.largest + 1) + left,
+            target.shape.pass_bytes(work.largest + 1, slots, logit_rows=work.largest + 1) + growth,
         ),
-        draft=_whole_bytes(draft, work) if draft else _guest_bytes(target, work),
+        draft=_draft_bytes(draft, work) if draft else _self_draft_bytes(target, work),
     )
 
 
-def _guest_bytes(target: ModelNeeds, work: Workload) -> int:
-    """What the target takes as its own draft, besides the copies: only its passes, as the cache is the target's."""
+def _self_draft_bytes(target: ModelNeeds, work: Workload) -> int:
+    """What the target takes as its own draft, besides the copies: its passes, as both share the cache."""
     batch = min(DRAFT_BATCH, work.largest + 1)
     if not target.drafts_itself:
         return 0
     return target.shape.pass_bytes(batch, work.draft_slots, logit_rows=batch, logit_copies=2)
 
 
-def _whole_bytes(model: ModelNeeds, work: Workload) -> int:
+def _draft_bytes(model: ModelNeeds, work: Workload) -> int:
     """A draft is never streamed; its logits become log-probabilities."""
     slots, batch = work.draft_slots, min(DRAFT_BATCH, work.largest + 1)
     passes = max(

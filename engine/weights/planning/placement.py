@@ -1,6 +1,4 @@
-"""Decides where every decoder layer is kept: pure arithmetic, from a model's and a machine's figures to a plan,
-which is also told in a word and in a sentence.
-"""
+"""Decides where every decoder layer is kept, by arithmetic on a model's and a machine's figures, and explains it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ from engine.weights.planning.needs import FixedBytes, ModelNeeds, Workload, fixe
 
 Verdict = Literal["device", "offload", "ssd", "no"]
 
-PARTS_TOLD = 3
+PARTS_TOLD = 3  # in the explanation of what does not fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class Override:
     """What a person decides instead of the planner.
 
     `place`: every layer there; `tiers`: each layer's own place, before `place`; the limits, in bytes, bound what is
-    taken. An override that does not fit is the verdict `no`, unless `force` insists.
+    taken. An override that does not fit is the verdict `no`, unless `force` is set.
     """
 
     place: Place = "auto"
@@ -47,7 +45,7 @@ class Override:
 class Plan:
     """Where every layer goes (`arrangement`), what each takes there, what that takes in all, and what it gives.
 
-    `fits` is False for the verdict `no` and for a forced override; the rest then tells what it would be.
+    `fits` is False for the verdict `no` and for a forced override; the other fields then tell what it would take.
     `largest_tree`: the drafted nodes that there is memory for.
     """
 
@@ -64,7 +62,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
-    """One question, and what every candidate answer is judged by."""
+    """One planning problem, and how every candidate is evaluated."""
 
     target: ModelNeeds
     draft: ModelNeeds | None
@@ -84,7 +82,7 @@ class _Planner:
         return self.room.holds(taken.device, taken.ram)
 
     def best(self) -> Arrangement:
-        """The fastest arrangement that fits; of equal ones, that with most layers on the device, then in RAM.
+        """The fastest arrangement that fits; of equally fast ones, that with most layers on the device, then in RAM.
 
         More memory only ever adds candidates, so it never makes the forecast slower. If nothing fits, everything is
         on SSD, which takes least.
@@ -106,7 +104,7 @@ class _Planner:
         return all_in("device", len(self.target.layers), ready=True)
 
     def _splits(self, on_device: int) -> Iterator[Arrangement]:
-        """What fits with so many layers on the device: the fewer in RAM, the later."""
+        """What fits with `on_device` layers there, those with more layers in RAM first."""
         others = len(self.target.layers) - on_device
         # Without a GPU, RAM is the device; it is a second place only where a person limits the first.
         most_in_ram = others if not self.room.shared or self.room.device < self.room.ram else 0
@@ -135,8 +133,9 @@ def plan(
 ) -> Plan:
     """Where each layer of the target goes.
 
-    On the device: first all of the draft, the caches and what a pass writes down, then as many of the target's layers
-    as pay, spread evenly; the next in RAM, the others on SSD. Raises `InputError` for an override of another model.
+    On the device: first all of the draft, the caches and the buffers of a pass, then as many of the target's layers as
+    make it faster, spread evenly; the next in RAM, the others on SSD. Raises `InputError` for an override of another
+    model.
     """
     room = machine.memory.room(override.vram_limit, override.ram_limit)
     planner = _Planner(target, draft, machine, work, room, fixed_bytes(target, draft, work, machine.memory.has_gpu))

@@ -1,4 +1,4 @@
-"""A name for the volume that a path lies on, which is the same after a restart; numbers of devices are not."""
+"""A name for the volume that a path lies on. It stays the same after a restart, unlike device numbers."""
 
 import os
 import re
@@ -46,7 +46,7 @@ def _existing(path: Path) -> Path:
 
 
 def _mount_of(path: Path, mounts: Path) -> Mount | None:
-    """The mount that is deepest above the path; of several at one place the last one, which hides the others."""
+    """The mount that is deepest above the path; of several at one place the last, which hides the others."""
     found: Mount | None = None
     for each in _mounts(mounts):
         if path.is_relative_to(each.point) and (found is None or len(each.point.parts) >= len(found.point.parts)):
@@ -69,7 +69,7 @@ def _mounts(mounts: Path) -> list[Mount]:
 
 
 def _plain(text: str) -> str:
-    """Blanks and the like are written as octal numbers."""
+    """Undo the octal numbers that blanks and the like are written as."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
 
 

@@ -11,11 +11,11 @@ from engine.errors import ModelError
 from engine.protocol.sentences import reason_of, say
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, round_up
 
-PIECE_BYTES = 64 << 20  # large enough for the full rate of a disk with a deep queue, small enough to end soon
+PIECE_BYTES = 64 << 20  # large enough for the full rate of a disk with a deep queue, small enough to stop soon
 
 
 class DiskReader:
-    """Open files of a model. Direct reads where the file system allows them, else buffered ones that leave no cache.
+    """Open files of a model: direct reads where the file system allows them, else buffered ones that leave no cache.
 
     Several threads may read at once.
     """

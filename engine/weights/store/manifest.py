@@ -1,7 +1,8 @@
-"""What a prepared model is made from and of: the file that says so, in the folder beside the layers."""
+"""The manifest of a prepared model: what it was made from, and which layers are finished."""
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +14,7 @@ from engine.protocol.sentences import reason_of, say
 NAME = "manifest.json"
 KIND, FORMAT = "coppice prepared layers", 1
 MAX_BYTES = 16 << 20
+HEAD_BYTES = 1 << 20  # the table of tensors, and the first of the weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class LayerFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A recipe and the layers that are finished, by index; `complete` is written last of all."""
+    """A recipe and the layers that are finished, by index; `complete` is set last of all."""
 
     recipe: Recipe
     layers: Mapping[int, LayerFile] = field(default_factory=dict)
@@ -96,6 +98,27 @@ def read_manifest(folder: Path) -> Manifest | None:
         raise ModelError(
             say("{file} is damaged.", file=path), say("Delete the folder, and prepare the model again.")
         ) from error
+
+
+def fingerprint(files: Sequence[Path]) -> str:
+    """A hash over every file's name, size, time of last change, and first bytes; raises `ModelError` if one is gone.
+
+    It tells cheaply whether a checkpoint has changed since something was made from it. A copy of the files with new
+    times counts as changed: preparing again is cheaper than wrong weights.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        try:
+            state = path.stat()
+            with path.open("rb") as file:
+                head = hashlib.sha256(file.read(HEAD_BYTES)).hexdigest()
+        except OSError as error:
+            raise ModelError(
+                say("{file} cannot be read: {reason}.", file=path, reason=reason_of(error)),
+                say("Check the folder of the model."),
+            ) from error
+        digest.update(f"{path.name}\0{state.st_size}\0{state.st_mtime_ns}\0{head}\n".encode())
+    return digest.hexdigest()
 
 
 def _parse(content: Mapping[str, Any]) -> Manifest:

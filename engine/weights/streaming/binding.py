@@ -17,7 +17,7 @@ class Decoder(Protocol):
 
 
 class Binding(Protocol):
-    """One layer's tie to its bytes."""
+    """Ties one layer to its bytes."""
 
     def bind(self, buffer: Tensor) -> None:
         """Make the layer run with what lies in `buffer`, uint8 of at least the layout's size."""
@@ -67,7 +67,7 @@ class Decoded:
     def __init__(
         self, layer: nn.Module, layout: LayerLayout, decoder: Decoder, scratch: Scratch, left_out: str | None = None
     ) -> None:
-        """Weights whose names begin with `left_out` are somebody else's to bind."""
+        """Weights whose names begin with `left_out` are bound elsewhere."""
         self._layout = layout
         self._decoder = decoder
         weights = scratch.weights_of(layer)

@@ -34,7 +34,7 @@ class HostArena:
     def take(self, nbytes: int) -> Tensor:
         """uint8 [nbytes], zeros, beginning on a page.
 
-        Every page is touched: the system finds memory for them now, not in the middle of somebody's first pass.
+        Every page is touched: the system finds memory for them now, not in the middle of the first pass.
         """
         begin = self._used
         self._used += round_up(nbytes)

@@ -7,24 +7,24 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from engine.weights.planning.arrangement import Tier
+from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import Binding, Decoded, Decoder, Scratch, Views
+from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.choice import single_is_faster
-from engine.weights.streaming.experts.shelving import Shelving, split_layers
+from engine.weights.streaming.experts.setup import ExpertSetup, split_layers
 from engine.weights.streaming.experts.stream import Choose, ExpertStream
-from engine.weights.streaming.lane import Lane
-from engine.weights.streaming.stage import Idle
-from engine.weights.streaming.stock import RingSlots, Stock
+from engine.weights.streaming.layer_store import LayerStore, RingSlots
+from engine.weights.streaming.prefetch_ring import OnWait
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
     """Slots of the ring between disk and host memory and of the ring on a device; `direct`: past the page cache.
 
-    `expert_cache_bytes`: on the compute device, for experts that are brought one by one (0: layers come whole);
-    `choose` decides for which passes they are.
+    `expert_cache_bytes`: on the compute device, for experts that are loaded one by one (0: layers stay whole);
+    `choose` decides which passes load them so.
     """
 
     disk_slots: int = 3
@@ -37,10 +37,8 @@ class StreamOptions:
 class LayerStream:
     """The weights of all decoder layers of one model; hooks on the layers fetch them.
 
-    Without a `lane` the host computes: layers in RAM are used where they are, layers on SSD through a ring of host
-    memory. With one, they come from pinned RAM or that ring through a second ring on the device. Layers whose bytes
-    are the weights and stay where they are computed have no hooks at all. Of a mixture's layers, the trunk comes that
-    way, and the experts as `ExpertStream` says.
+    Tiers and rings: see `LayerStore`. Layers whose bytes are the weights and stay where they are computed have no
+    hooks at all. Of a mixture's layers, the trunk is streamed that way, and the experts by `ExpertStream`.
     """
 
     def __init__(
@@ -49,42 +47,42 @@ class LayerStream:
         layouts: Sequence[LayerLayout],
         tiers: Sequence[Tier],
         decoder: Decoder | None = None,
-        lane: Lane | None = None,
+        copy_stream: CopyStream | None = None,
         options: StreamOptions | None = None,
     ) -> None:
         """Opens the files; `load` does the rest. `decoder` None: the stored bytes are the weights."""
-        self.idle: Idle | None = None
+        self.on_wait: OnWait | None = None
         options = options or StreamOptions()
         self._layers, self._layouts, self._tiers = list(layers), list(layouts), list(tiers)
-        self._lane, self._decoder, self._options = lane, decoder, options
+        self._copy_stream, self._decoder, self._options = copy_stream, decoder, options
         self._trunk_bytes = 0
         self._hooks: list[RemovableHandle] = []
         self._disk = DiskReader(layouts, options.direct)
-        moving = [index for index, tier in enumerate(tiers) if tier == "ssd" or (tier == "ram" and lane)]
+        moving = streamed_layers(tiers, copy_stream is not None)
         self._split = split_layers(layers, layouts, moving, decoder is not None, options.expert_cache_bytes)
         for index, part in self._split.items():
             self._layouts[index] = part.split.trunk
-        self._scratch = Scratch(lane.device if lane else torch.device("cpu"))
+        self._scratch = Scratch(copy_stream.device if copy_stream else torch.device("cpu"))
         self._bindings = [self._binding(index) for index in range(len(layers))]
-        self._stock = self._stock_of(dict(enumerate(self._layouts)))
-        self._bulks = self._stock_of({index: part.split.bulk for index, part in self._split.items()})
-        self._shelving: Shelving | None = None
+        self._store = self._store_of(dict(enumerate(self._layouts)))
+        self._bulks = self._store_of({index: part.split.bulk for index, part in self._split.items()})
+        self._expert_setup: ExpertSetup | None = None
         self._experts: ExpertStream | None = None
 
     def load(self) -> Iterator[int]:
-        """Fetch what stays, then start the rings; yields each layer's index once it is where it belongs.
+        """Read what is resident, then start the rings; yields each layer's index once it is in its tier.
 
         Raises `ModelError` for unreadable files and `MemoryError` when memory runs out; `close` is safe after both.
         """
-        yield from (index for index in self._stock.load() if index not in self._split)
+        yield from (index for index in self._store.load() if index not in self._split)
         if self._split:
             yield from self._bulks.load()
-            self._shelving = Shelving(
-                self._split, self._disk, self._lane, self._decoder, self._options.expert_cache_bytes
+            self._expert_setup = ExpertSetup(
+                self._split, self._disk, self._copy_stream, self._decoder, self._options.expert_cache_bytes
             )
-            layers = self._shelving.expert_layers(self._tiers, self._bulks, self._scratch)
-            self._experts = ExpertStream(layers, self._stock, self._bulks, self._options.choose)
-            self._experts.hook(lambda: self.idle)
+            layers = self._expert_setup.expert_layers(self._tiers, self._bulks, self._scratch)
+            self._experts = ExpertStream(layers, self._store, self._bulks, self._options.choose)
+            self._experts.hook(lambda: self.on_wait)
         self._hook()
 
     def close(self) -> None:
@@ -93,41 +91,31 @@ class LayerStream:
             hook.remove()
         if self._experts:
             self._experts.close()
-        self._stock.close()
+        self._store.close()
         self._bulks.close()
-        if self._shelving:
-            self._shelving.close()
+        if self._expert_setup:
+            self._expert_setup.close()
         self._disk.close()
 
     @property
     def bytes_streamed(self) -> int:
-        """Of weights that were brought to where they are used, since the start."""
+        """Bytes of weights that were moved to where they are used, since the start."""
         return self._trunk_bytes + (self._experts.bytes_streamed if self._experts else 0)
 
     @property
     def waited_seconds(self) -> float:
-        """Time that computation stood still for weights, since the start."""
-        return self._stock.waited_seconds + (self._experts.waited_seconds if self._experts else 0.0)
+        """Time that computation waited for weights, since the start."""
+        return self._store.waited_seconds + (self._experts.waited_seconds if self._experts else 0.0)
 
     @property
     def arriving(self) -> tuple[int, ...]:
-        """The layers of which something is on its way now, as far as one can tell; what is needed first ahead."""
-        return tuple(dict.fromkeys([*self._stock.arriving, *self._bulks.arriving]))
+        """The layers of which something is being copied now, as seen without a lock; what is needed first ahead."""
+        return tuple(dict.fromkeys([*self._store.arriving, *self._bulks.arriving]))
 
-    @property
-    def expert_hits(self) -> int:
-        """Experts that the cache held when a pass that takes them one by one needed them, since the start."""
-        return self._experts.hits if self._experts else 0
-
-    @property
-    def expert_misses(self) -> int:
-        """Experts that it did not hold."""
-        return self._experts.misses if self._experts else 0
-
-    def _stock_of(self, layouts: dict[int, LayerLayout]) -> Stock:
+    def _store_of(self, layouts: dict[int, LayerLayout]) -> LayerStore:
         tiers = {index: self._tiers[index] for index in layouts}
         slots = RingSlots(self._options.disk_slots, self._options.device_slots)
-        return Stock(layouts, tiers, self._disk, self._lane, slots)
+        return LayerStore(layouts, tiers, self._disk, self._copy_stream, slots)
 
     def _binding(self, index: int) -> Binding:
         layer, layout = self._layers[index], self._layouts[index]
@@ -138,16 +126,16 @@ class LayerStream:
 
     def _hook(self) -> None:
         for index, layer in enumerate(self._layers):
-            if self._stock.is_held(index) and self._decoder is None:
-                self._bindings[index].bind(self._stock.supplies[index].take(index))
+            if self._store.is_resident(index) and self._decoder is None:
+                self._bindings[index].bind(self._store.sources[index].acquire(index))
                 continue
-            # Ahead of every other hook: whoever looks at a layer before it runs finds its weights.
+            # First of all hooks: another one that looks at the layer before it runs finds its weights.
             self._hooks.append(layer.register_forward_pre_hook(self._before(index), prepend=True))
             self._hooks.append(layer.register_forward_hook(self._after(index)))
 
     def _before(self, index: int):  # type: ignore[no-untyped-def]  # torch's own hook type
         def fetch(_layer: nn.Module, _inputs: object) -> None:
-            trunk: Tensor = self._stock.supplies[index].take(index, self.idle)
+            trunk: Tensor = self._store.sources[index].acquire(index, self.on_wait)
             self._bindings[index].bind(trunk)
             if self._experts and index in self._split:
                 self._experts.enter(index, trunk)
@@ -155,9 +143,9 @@ class LayerStream:
         return fetch
 
     def _after(self, index: int):  # type: ignore[no-untyped-def]
-        def give_back(_layer: nn.Module, _inputs: object, _output: object) -> None:
-            self._stock.supplies[index].give_back(index)
-            if not self._stock.is_held(index):
+        def release(_layer: nn.Module, _inputs: object, _output: object) -> None:
+            self._store.sources[index].release(index)
+            if not self._store.is_resident(index):
                 self._trunk_bytes += self._layouts[index].nbytes
 
-        return give_back
+        return release

@@ -13,7 +13,7 @@ from engine.errors import ModelError
 from engine.panics import ENDING, Panic, no_panic
 from engine.text.tokenizer import Tokenizer
 from engine.text.tokenizer_files import load_tokenizer
-from engine.weights.store.packing import read_layout
+from engine.weights.store.layer_file import read_layout
 
 CATASTROPHIC = tokenizers.Regex("(a+)+$")
 FATAL = "a" * 40 + "b"
@@ -73,7 +73,7 @@ def test_a_panic_over_a_prepared_layer_refuses_the_layer(tmp_path: Path, monkeyp
     def panic(*_: Any) -> None:
         raise Cry("slice index out of range")
 
-    monkeypatch.setattr("engine.weights.store.packing.safe_open", panic)
+    monkeypatch.setattr("engine.weights.store.layer_file.safe_open", panic)
     with pytest.raises(ModelError, match="no layer that was prepared: slice index out of range"):
         read_layout(tmp_path / "layer")
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from engine.cancellation import Cancellation
 from engine.weights.store.manifest import NAME, Recipe
-from engine.weights.store.prepared import layer_path, open_prepared, verify
-from engine.weights.store.preparing import PrepareProgress, Work, prepare
+from engine.weights.store.prepare import PrepareProgress, Work, prepare
+from engine.weights.store.prepared_model import layer_path, open_prepared, verify
 
 LAYERS = 5
 

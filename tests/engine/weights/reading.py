@@ -9,6 +9,7 @@ from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.host_memory import HostArena
+from engine.weights.streaming.layer_stream import LayerStream
 
 
 def read(layout: LayerLayout, direct: bool = True) -> dict[str, Tensor]:
@@ -26,3 +27,9 @@ def assert_equal(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
         assert found[name].dtype == tensor.dtype, name
         assert found[name].shape == tensor.shape, name
         assert found[name].contiguous().view(-1).view(torch.uint8).equal(tensor.contiguous().view(-1).view(torch.uint8))
+
+
+def cache_use(stream: LayerStream) -> tuple[int, int]:
+    """How often a pass found an expert in the stream's caches, and how often not."""
+    caches = [slots.cache for slots in stream._experts._slots] if stream._experts else []
+    return sum(cache.hits for cache in caches), sum(cache.misses for cache in caches)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-class StandInLane:
+class StandInCopyStream:
     """Copies with a delay, checks that nobody copies into a slot that computation has not passed."""
 
     device = torch.device("cpu")
@@ -22,11 +22,11 @@ class StandInLane:
         self._computed = 0
         self._lock = threading.Lock()
 
-    def buffer(self, nbytes: int) -> Tensor:
+    def allocate(self, nbytes: int) -> Tensor:
         self.peak_bytes += nbytes
         return torch.full((nbytes,), 0xAA, dtype=torch.uint8)  # whoever reads too early reads nonsense
 
-    def computed(self) -> Any:
+    def record_event(self) -> Any:
         with self._lock:
             self._computed += 1
             return self._computed

@@ -6,26 +6,26 @@ import pytest
 
 from engine.observing.passing import layers_seen
 from engine.weights.planning.arrangement import Tier
-from engine.weights.streaming.lane import Lane
-from tests.engine.weights.stand_in import StandInLane
+from engine.weights.streaming.copy_stream import CopyStream
+from tests.engine.weights.stand_in import StandInCopyStream
 from tests.engine.weights.test_layer_stream import Streamed, assert_same, llama, pack, passes
 
 __all__ = ["llama"]
 
 
 @pytest.mark.parametrize(
-    ("tiers", "lane", "moving"),
+    ("tiers", "copy_stream", "moving"),
     [
-        (["device"] * 5, StandInLane(), set()),
+        (["device"] * 5, StandInCopyStream(), set()),
         (["device", "ram", "ssd", "ram", "ssd"], None, {2, 4}),
-        (["device", "ram", "ssd", "ram", "ssd"], StandInLane(), {1, 2, 3, 4}),
-        (["ram"] * 5, StandInLane(), {0, 1, 2, 3, 4}),
+        (["device", "ram", "ssd", "ram", "ssd"], StandInCopyStream(), {1, 2, 3, 4}),
+        (["ram"] * 5, StandInCopyStream(), {0, 1, 2, 3, 4}),
     ],
 )
 def test_only_layers_that_move_arrive_and_all_of_them_do(
-    tiers: list[Tier], lane: Lane | None, moving: set[int], llama: Streamed, tmp_path: Path
+    tiers: list[Tier], copy_stream: CopyStream | None, moving: set[int], llama: Streamed, tmp_path: Path
 ) -> None:
-    stream = llama.stream(pack(llama.streamable, tmp_path), tiers, lane, disk_slots=2, device_slots=2)  # type: ignore[arg-type]
+    stream = llama.stream(pack(llama.streamable, tmp_path), tiers, copy_stream, disk_slots=2, device_slots=2)  # type: ignore[arg-type]
     seen: set[int] = set()
     order: list[tuple[int, bool]] = []
 

@@ -6,15 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.weights.streaming.experts.cache import Expert, ExpertCache
 from engine.weights.streaming.experts.choice import (
+    ExpertMeter,
+    LayerTimer,
+    Mixture,
     Situation,
     expected_distinct,
     single_is_faster,
     single_seconds,
     whole_seconds,
 )
-from engine.weights.streaming.experts.meter import ExpertMeter, Mixture, Pace
+from engine.weights.streaming.experts.slots import Expert, ExpertCache
 
 EXPERTS = st.tuples(st.integers(0, 3), st.integers(0, 7))
 
@@ -129,9 +131,9 @@ def test_a_cache_smaller_than_one_pass_promises_no_hits() -> None:
 
 
 def test_the_pace_leaves_out_waiting_and_what_lies_between_passes() -> None:
-    pace = Pace()
-    assert pace.done(3, 0.0) is None
-    seconds = pace.done(5, 1000.0)
+    timer = LayerTimer()
+    assert timer.done(3, 0.0) is None
+    seconds = timer.done(5, 1000.0)
     assert seconds is not None
     assert -500 <= seconds < -499, "a thousand seconds were waited, for two layers"
-    assert pace.done(3, 1000.0) is None
+    assert timer.done(3, 1000.0) is None

@@ -15,15 +15,16 @@ from engine.model.context import Context
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.layout import LayerLayout
+from engine.weights.streaming.experts.binding import find_experts
 from engine.weights.streaming.experts.choice import Situation
-from engine.weights.streaming.experts.layout import slot_shape, split_layout
-from engine.weights.streaming.experts.modules import find_experts
+from engine.weights.streaming.experts.split_layout import slot_shape, split_layout
 from engine.weights.streaming.layer_stream import LayerStream
 from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX, random_tree
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import tiny_model
-from tests.engine.weights.stand_in import StandInLane
+from tests.engine.weights.reading import cache_use
+from tests.engine.weights.stand_in import StandInCopyStream
 from tests.engine.weights.test_layer_stream import CPU, TIERS, Streamed, assert_same, pack
 
 FAMILIES = ("mixtral", "qwen3_moe", "gpt_oss")
@@ -97,10 +98,11 @@ def test_every_family_and_codec_from_every_place(family: str, codec: str, tmp_pa
     model = mixture(family, tmp_path, codec)
     places: list[list[Tier]] = [["ssd"] * 4, ["device", "ram", "ssd", "ssd"]]
     for tiers in places:
-        for lane in (None, StandInLane()):
-            stream = model.stream(model.layouts, tiers, lane, expert_cache_bytes=PLENTY, choose=always)
+        for copy_stream in (None, StandInCopyStream()):
+            stream = model.stream(model.layouts, tiers, copy_stream, expert_cache_bytes=PLENTY, choose=always)
             assert_same(passes(model.context), model.expected)
-            assert stream.expert_hits > stream.expert_misses > 0, "nearly all experts were used, and used again"
+            hits, misses = cache_use(stream)
+            assert hits > misses > 0, "nearly all experts were used, and used again"
             stream.close()
             model.context.rewind(0)
 
@@ -112,7 +114,7 @@ def test_any_cache_any_mix_of_places_and_any_choice(seed: int, qwen: Mixture) ->
     stream = qwen.stream(
         qwen.layouts,
         [chance.choice(TIERS) for _ in range(3)] + ["ssd"],
-        StandInLane(seed) if chance.random() < 0.5 else None,
+        StandInCopyStream(seed) if chance.random() < 0.5 else None,
         expert_cache_bytes=chance.choice((1, 2, 3, 8, 9, 20, 32)) * 4 * qwen.slot_bytes(),
         choose=lambda _: chance.random() < 0.7,
         direct=chance.random() < 0.5,
@@ -131,8 +133,9 @@ def test_every_byte_is_counted_that_was_read_and_no_other(qwen: Mixture) -> None
     assert all(splits)
     trunks = sum(split.trunk.nbytes for split in splits if split) * (len(ROWS) + 1)
     single = splits[0].expert_bytes if splits[0] else 0
-    assert stream.expert_misses <= 4 * experts.count, "with room for all, none is read twice"
-    assert stream.bytes_streamed == trunks + stream.expert_misses * single
+    _, misses = cache_use(stream)
+    assert misses <= 4 * experts.count, "with room for all, none is read twice"
+    assert stream.bytes_streamed == trunks + misses * single
     stream.close()
 
 
@@ -166,17 +169,19 @@ def test_the_network_is_as_it_was_between_passes(qwen: Mixture) -> None:
 def test_a_model_without_experts_and_a_cache_without_room_stream_as_ever(tmp_path: Path, qwen: Mixture) -> None:
     stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=1, choose=always)
     assert_same(passes(qwen.context), qwen.expected)
-    assert (stream.expert_hits, stream.expert_misses) == (0, 0)
+    assert cache_use(stream) == (0, 0)
     assert stream.bytes_streamed == sum(layout.nbytes for layout in qwen.layouts) * (len(ROWS) + 1)
     stream.close()
     dense = tiny_model("llama")
     assert all(find_experts(layer) is None for layer in dense.model.layers)
 
 
-@pytest.mark.parametrize("lane", [None, StandInLane()])
-def test_a_file_that_is_cut_off_is_an_error_and_the_next_pass_is_right(lane: StandInLane | None, qwen: Mixture) -> None:
+@pytest.mark.parametrize("copy_stream", [None, StandInCopyStream()])
+def test_a_file_that_is_cut_off_is_an_error_and_the_next_pass_is_right(
+    copy_stream: StandInCopyStream | None, qwen: Mixture
+) -> None:
     stream = qwen.stream(
-        qwen.layouts, ["ssd"] * 4, lane, expert_cache_bytes=9 * qwen.slot_bytes(), choose=always, disk_slots=1
+        qwen.layouts, ["ssd"] * 4, copy_stream, expert_cache_bytes=9 * qwen.slot_bytes(), choose=always, disk_slots=1
     )
     passes(qwen.context)
     path, content = cut(qwen.layouts)
@@ -197,7 +202,9 @@ def cut(layouts: Sequence[LayerLayout]) -> tuple[Path, bytes]:
 
 
 def test_a_copy_that_fails_is_raised_and_the_next_pass_is_right(qwen: Mixture) -> None:
-    stream = qwen.stream(qwen.layouts, ["ram"] * 4, StandInLane(fail_at=31), expert_cache_bytes=PLENTY, choose=always)
+    stream = qwen.stream(
+        qwen.layouts, ["ram"] * 4, StandInCopyStream(fail_at=31), expert_cache_bytes=PLENTY, choose=always
+    )
     with pytest.raises(RuntimeError, match="copy engine failed"):
         passes(qwen.context)
     qwen.context.rewind(0)
@@ -207,7 +214,7 @@ def test_a_copy_that_fails_is_raised_and_the_next_pass_is_right(qwen: Mixture) -
 
 def test_idle_work_is_done_while_experts_are_awaited_and_may_be_cancelled(qwen: Mixture) -> None:
     stream = qwen.stream(
-        qwen.layouts, ["ssd"] * 4, StandInLane(), expert_cache_bytes=9 * qwen.slot_bytes(), choose=always
+        qwen.layouts, ["ssd"] * 4, StandInCopyStream(), expert_cache_bytes=9 * qwen.slot_bytes(), choose=always
     )
     calls = 0
 
@@ -218,10 +225,10 @@ def test_idle_work_is_done_while_experts_are_awaited_and_may_be_cancelled(qwen: 
             raise Cancelled
         return True
 
-    stream.idle = work
+    stream.on_wait = work
     with pytest.raises(Cancelled):
         pass_upon_pass(qwen.context)
-    stream.idle = None
+    stream.on_wait = None
     qwen.context.rewind(0)
     assert_same(passes(qwen.context), qwen.expected)
     stream.close()
@@ -243,10 +250,10 @@ def test_a_pass_cancelled_between_layers_does_not_harm_the_next(layer: int, qwen
 
 
 def test_the_cache_takes_no_more_of_the_device_than_it_may(qwen: Mixture) -> None:
-    lane, whole = StandInLane(), StandInLane()
+    copy_stream, whole = StandInCopyStream(), StandInCopyStream()
     qwen.stream(qwen.layouts, ["ram"] * 4, whole).close()
     allowed = 11 * qwen.slot_bytes() + 5
-    stream: LayerStream = qwen.stream(qwen.layouts, ["ram"] * 4, lane, expert_cache_bytes=allowed, choose=always)
+    stream: LayerStream = qwen.stream(qwen.layouts, ["ram"] * 4, copy_stream, expert_cache_bytes=allowed, choose=always)
     pages = 2 * 2 * 4096  # trunk and experts, each in whole pages, in each of two slots
-    assert lane.peak_bytes <= whole.peak_bytes + pages + allowed
+    assert copy_stream.peak_bytes <= whole.peak_bytes + pages + allowed
     stream.close()

@@ -16,15 +16,14 @@ from engine.model.context import Context
 from engine.model.streamable_network import StreamableNetwork, build_streamable
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
-from engine.weights.store.layout import LayerLayout
-from engine.weights.store.packing import write_layer
-from engine.weights.store.shards import layout_of_shards
+from engine.weights.store.layer_file import write_layer
+from engine.weights.store.layout import LayerLayout, layout_of_shards
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX, random_tree
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
-from tests.engine.weights.stand_in import StandInLane
+from tests.engine.weights.stand_in import StandInCopyStream
 
 CPU = torch.device("cpu")
 PASSES = 3
@@ -64,14 +63,18 @@ class Streamed:
         self.context = Context(self.streamable.network, 96)
 
     def stream(
-        self, layouts: Sequence[LayerLayout], tiers: Sequence[Tier], lane: StandInLane | None = None, **options: Any
+        self,
+        layouts: Sequence[LayerLayout],
+        tiers: Sequence[Tier],
+        copy_stream: StandInCopyStream | None = None,
+        **options: Any,
     ) -> LayerStream:
         stream = LayerStream(
             list(self.streamable.network.layers),
             layouts,
             tiers,
             decoder=None if layouts[0].codec == "plain" else codec_named(layouts[0].codec),
-            lane=lane,
+            copy_stream=copy_stream,
             options=StreamOptions(**options),
         )
         assert sorted(stream.load()) == list(range(len(layouts)))
@@ -95,8 +98,8 @@ def test_every_family_from_every_place(family: str, tmp_path: Path) -> None:
     streamed = Streamed(tmp_path / "model")
     layouts = pack(streamed.streamable, tmp_path)
     for tiers in (["ssd"] * 4, ["device", "ram", "ssd", "ssd"]):
-        for lane in (None, StandInLane()):
-            stream = streamed.stream(layouts, tiers, lane)  # type: ignore[arg-type]
+        for copy_stream in (None, StandInCopyStream()):
+            stream = streamed.stream(layouts, tiers, copy_stream)  # type: ignore[arg-type]
             assert_same(passes(streamed.context), streamed.expected)
             stream.close()
             streamed.context.rewind(0)
@@ -106,13 +109,15 @@ def test_every_family_from_every_place(family: str, tmp_path: Path) -> None:
 def test_any_mix_of_places_through_rings_of_any_size(seed: int, llama: Streamed, tmp_path: Path) -> None:
     chance = random.Random(seed)
     tiers = [chance.choice(TIERS) for _ in range(5)]
-    lane = StandInLane(seed) if chance.random() < 0.6 else None
+    copy_stream = StandInCopyStream(seed) if chance.random() < 0.6 else None
     layouts = pack(llama.streamable, tmp_path)
     slots = {"disk_slots": chance.randint(1, 6), "device_slots": chance.randint(1, 6), "direct": chance.random() < 0.5}
-    stream = llama.stream(layouts, tiers, lane, **slots)
+    stream = llama.stream(layouts, tiers, copy_stream, **slots)
     assert_same(passes(llama.context), llama.expected)
     moved = [
-        layout.nbytes for layout, tier in zip(layouts, tiers, strict=True) if tier == "ssd" or (tier == "ram" and lane)
+        layout.nbytes
+        for layout, tier in zip(layouts, tiers, strict=True)
+        if tier == "ssd" or (tier == "ram" and copy_stream)
     ]
     assert stream.bytes_streamed == sum(moved) * (PASSES + 1)
     stream.close()
@@ -141,15 +146,15 @@ def test_compressed_and_streamed_equals_compressed_and_resident(codec: str, fami
             coder.decode(coder.encode(name, dict(streamed.streamable.converter.weights(index))[name]), name, weight)
     expected = passes(Context(resident, 96))
     assert not torch.equal(expected[0], streamed.expected[0]), "nothing was compressed"
-    for tiers, lane in ((["ssd"] * 4, None), (["ram", "device", "ssd", "ram"], StandInLane())):
-        stream = streamed.stream(layouts, tiers, lane)  # type: ignore[arg-type]
+    for tiers, copy_stream in ((["ssd"] * 4, None), (["ram", "device", "ssd", "ram"], StandInCopyStream())):
+        stream = streamed.stream(layouts, tiers, copy_stream)  # type: ignore[arg-type]
         assert_same(passes(streamed.context), expected)
         stream.close()
         streamed.context.rewind(0)
 
 
 def test_idle_work_is_called_while_layers_are_on_their_way(llama: Streamed, tmp_path: Path) -> None:
-    stream = llama.stream(pack(llama.streamable, tmp_path), ["ram"] * 5, StandInLane())
+    stream = llama.stream(pack(llama.streamable, tmp_path), ["ram"] * 5, StandInCopyStream())
     calls = 0
 
     def work() -> bool:
@@ -157,7 +162,7 @@ def test_idle_work_is_called_while_layers_are_on_their_way(llama: Streamed, tmp_
         calls += 1
         return True
 
-    stream.idle = work
+    stream.on_wait = work
     assert_same(passes(llama.context), llama.expected)
     assert calls > 0
     stream.close()
@@ -167,7 +172,7 @@ def test_idle_work_is_called_while_layers_are_on_their_way(llama: Streamed, tmp_
 def test_a_pass_stopped_in_the_middle_does_not_put_the_next_one_out_of_step(
     layer: int, llama: Streamed, tmp_path: Path
 ) -> None:
-    stream = llama.stream(pack(llama.streamable, tmp_path), ["ssd", "ram", "ssd", "device", "ssd"], StandInLane())
+    stream = llama.stream(pack(llama.streamable, tmp_path), ["ssd", "ram", "ssd", "device", "ssd"], StandInCopyStream())
 
     def stop(_layer: object, _inputs: object) -> None:
         raise Cancelled
@@ -223,7 +228,7 @@ def test_a_disk_that_fails_is_an_error_with_the_file_s_name(
 
 
 def test_a_copy_that_fails_is_raised(llama: Streamed, tmp_path: Path) -> None:
-    stream = llama.stream(pack(llama.streamable, tmp_path), ["ram"] * 5, StandInLane(fail_at=7))
+    stream = llama.stream(pack(llama.streamable, tmp_path), ["ram"] * 5, StandInCopyStream(fail_at=7))
     with pytest.raises(RuntimeError, match="copy engine failed"):
         passes(llama.context)
     llama.context.rewind(0)
@@ -232,9 +237,9 @@ def test_a_copy_that_fails_is_raised(llama: Streamed, tmp_path: Path) -> None:
 
 
 def test_the_rings_take_what_was_planned_and_no_more(llama: Streamed, tmp_path: Path) -> None:
-    lane = StandInLane()
+    copy_stream = StandInCopyStream()
     layouts = pack(llama.streamable, tmp_path)
-    stream = llama.stream(layouts, ["device", "ram", "ssd", "ram", "ssd"], lane, device_slots=2)
+    stream = llama.stream(layouts, ["device", "ram", "ssd", "ram", "ssd"], copy_stream, device_slots=2)
     passes(llama.context)
-    assert lane.peak_bytes == layouts[0].nbytes + 2 * max(layout.nbytes for layout in layouts)
+    assert copy_stream.peak_bytes == layouts[0].nbytes + 2 * max(layout.nbytes for layout in layouts)
     stream.close()

@@ -14,9 +14,9 @@ from engine.model.context import Context
 from engine.model.streamable_network import build_streamable
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
-from engine.weights.store.shards import layout_of_shards
+from engine.weights.store.layout import layout_of_shards
+from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.host_memory import HostArena
-from engine.weights.streaming.lane import CudaLane
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
@@ -54,7 +54,7 @@ def streamed_passes(
     folder.mkdir()
     layouts = pack(streamable, folder, codec)
     decoder = None if codec == "plain" else codec_named(codec)
-    stream = LayerStream(list(streamable.network.layers), layouts, tiers, decoder, CudaLane(device), options)
+    stream = LayerStream(list(streamable.network.layers), layouts, tiers, decoder, CudaCopyStream(device), options)
     try:
         assert sorted(stream.load()) == list(range(len(layouts)))
         return passes(Context(streamable.network, 96)), stream.bytes_streamed
@@ -111,7 +111,7 @@ def test_straight_from_the_shards_of_a_checkpoint(tmp_path: Path, device: torch.
     layouts = [layout_of_shards(index, streamable.converter.one_to_one(index) or {}) for index in range(4)]
     places: list[Tier] = ["ssd", "ram", "device", "ssd"]
     complete = [layout for layout in layouts if layout]
-    stream = LayerStream(list(streamable.network.layers), complete, places, lane=CudaLane(device))
+    stream = LayerStream(list(streamable.network.layers), complete, places, copy_stream=CudaCopyStream(device))
     assert sorted(stream.load()) == [0, 1, 2, 3]
     for found, one in zip(passes(Context(streamable.network, 96)), expected, strict=True):
         torch.testing.assert_close(found, one, atol=1e-2, rtol=1e-2)  # TF32 may be on
@@ -146,13 +146,13 @@ def test_after_memory_ran_out_a_smaller_placement_loads(
 ) -> None:
     checkpoint = saved(tmp_path / "model")
     expected = passes(Context(load_resident(checkpoint, torch.bfloat16, device), 96))
-    buffer, asked = CudaLane.buffer, []
+    allocate, asked = CudaCopyStream.allocate, []
 
-    def third_fails(lane: CudaLane, nbytes: int) -> torch.Tensor:
+    def third_fails(copy_stream: CudaCopyStream, nbytes: int) -> torch.Tensor:
         asked.append(nbytes)
-        return buffer(lane, nbytes if len(asked) != 3 else 1 << 50)
+        return allocate(copy_stream, nbytes if len(asked) != 3 else 1 << 50)
 
-    monkeypatch.setattr(CudaLane, "buffer", third_fails)
+    monkeypatch.setattr(CudaCopyStream, "allocate", third_fails)
     with pytest.raises(torch.OutOfMemoryError):
         streamed_passes(checkpoint, tmp_path / "first", ["device"] * 4, device)
     assert_same(streamed_passes(checkpoint, tmp_path / "second", ["ram"] * 4, device)[0], expected)
@@ -169,28 +169,28 @@ def long_work(square: torch.Tensor) -> Any:
 
 
 def test_a_copy_waits_for_the_computation_that_still_reads_its_slot(device: torch.device) -> None:
-    lane = CudaLane(device)
-    slot = lane.buffer(4 * MIB).fill_(1)
+    copy_stream = CudaCopyStream(device)
+    slot = copy_stream.allocate(4 * MIB).fill_(1)
     arena = HostArena(4 * MIB, pin=True)
     source = arena.take(4 * MIB).fill_(9)
     square = torch.eye(4096, device=device)
     torch.cuda.synchronize(device)
     long_work(square)
     total = slot.sum(dtype=torch.int64)  # queued behind the long work
-    lane.copy(source, slot, lane.computed())
+    copy_stream.copy(source, slot, copy_stream.record_event())
     assert int(total) == 4 * MIB, "the copy overtook the computation"
     assert int(slot.sum(dtype=torch.int64)) == 9 * 4 * MIB
     arena.close()
 
 
 def test_a_copy_without_a_mark_goes_on_beside_the_computation(device: torch.device) -> None:
-    lane = CudaLane(device)
-    slot, arena = lane.buffer(MIB), HostArena(MIB, pin=True)
+    copy_stream = CudaCopyStream(device)
+    slot, arena = copy_stream.allocate(MIB), HostArena(MIB, pin=True)
     square = torch.eye(8192, device=device)
     torch.cuda.synchronize(device)
     long_work(square)
-    behind = lane.computed()
-    lane.copy(arena.take(MIB).fill_(3), slot, None)
+    behind = copy_stream.record_event()
+    copy_stream.copy(arena.take(MIB).fill_(3), slot, None)
     overlapped = not behind.query()  # type: ignore[no-untyped-call]
     torch.cuda.synchronize(device)
     assert overlapped, "the copy was there only after the computation was"

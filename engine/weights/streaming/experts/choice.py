@@ -1,8 +1,13 @@
-"""Whether a pass takes whole layers or only the experts that its rows are routed to: pure, from measured figures."""
+"""Whether a pass takes whole layers or only the experts that its rows are routed to, from what passes have shown."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
-CLEARLY = 0.9  # of the time of whole layers: what is read ahead arrives as foreseen, what a router chooses may not
+from engine.weights.streaming.copy_stream import Throughput
+
+MARGIN = 0.9  # of the time of whole layers: that is predictable, what a router chooses is not
+NEWEST = 0.25  # how much the newest figure counts in a running mean
+UNKNOWN_RATE = 2e9  # bytes a second, until something was read; both ways then differ by their bytes alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +69,108 @@ def single_is_faster(at: Situation) -> bool:
     A few rows use few experts. Hundreds, as of a prompt, use nearly all, and then reading ahead wins, unless the cache
     holds most of them. The bits of the result are the same either way.
     """
-    return at.distinct <= at.slots and single_seconds(at) < CLEARLY * whole_seconds(at)
+    return at.distinct <= at.slots and single_seconds(at) < MARGIN * whole_seconds(at)
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """What is fixed: `layers` that share a cache of `slots`, each with `experts` experts; see `Situation`."""
+
+    layers: int
+    experts: int
+    slots: int
+    expert_bytes: int
+    trunk_bytes: int
+    decodes: bool
+
+
+class ExpertMeter:
+    """Running means. Times of computation are kept by the power of two below the number of rows."""
+
+    def __init__(self, mixture: Mixture) -> None:
+        self._mixture = mixture
+        self._compute: dict[int, float] = {}
+        self._single = Throughput()
+        self._bind: float | None = None
+        self._correlation = 1.0
+        self._hit_share: float | None = None
+
+    def computed(self, rows: int, seconds: float) -> None:
+        """One layer was computed in this time, without waiting."""
+        size = rows.bit_length()
+        self._compute[size] = _mean(self._compute.get(size), seconds)
+
+    def fetched(self, nbytes: int, seconds: float) -> None:
+        """Experts of a layer were read one by one, while no whole layers were read."""
+        self._single.add(nbytes, seconds)
+
+    def bound(self, experts: int, seconds: float) -> None:
+        """Stored bytes became weights."""
+        self._bind = _mean(self._bind, seconds / experts)
+
+    def routed(self, rows: int, chosen: int, distinct: int, hits: int | None) -> None:
+        """A layer used `distinct` experts; `hits` were in the cache, None as long as it is being filled."""
+        self._correlation = _mean(self._correlation, distinct / expected_distinct(self._mixture.experts, chosen, rows))
+        if hits is not None:
+            self._hit_share = _mean(self._hit_share, hits / distinct)
+
+    def situation(self, rows: int, chosen: int, whole_rate: float) -> Situation:
+        """The figures for a pass that is about to begin; `whole_rate` 0 if nothing was read yet.
+
+        Whole layers are read at least as fast as single experts: a lower measured rate comes from other work at that
+        time. As long as no single experts were read, the same rate is assumed for them.
+        """
+        mixture = self._mixture
+        single_rate = self._single.bytes_per_second
+        known = max(whole_rate, single_rate) or UNKNOWN_RATE
+        at = Situation(
+            rows=rows,
+            experts=mixture.experts,
+            chosen=chosen,
+            slots=mixture.slots,
+            expert_bytes=mixture.expert_bytes,
+            trunk_bytes=mixture.trunk_bytes,
+            whole_rate=known,
+            single_rate=single_rate or known,
+            compute_seconds=self._compute_seconds(rows),
+            bind_seconds=self._bind or 0.0,
+            decodes=mixture.decodes,
+            correlation=self._correlation,
+        )
+        hit_share = self._expected_hits(at) if self._hit_share is None else self._hit_share
+        return replace(at, hit_share=hit_share)
+
+    def _compute_seconds(self, rows: int) -> float:
+        """Of the nearest number of rows that was measured, the smaller of two: prompts say little about trees."""
+        size = rows.bit_length()
+        nearest = min(self._compute, key=lambda seen: (abs(seen - size), seen), default=None)
+        return 0.0 if nearest is None else self._compute[nearest]
+
+    def _expected_hits(self, at: Situation) -> float:
+        """Before the cache was ever full: the share of all experts that fits, as if all were equally likely.
+
+        0 if one pass through all layers needs more slots: each expert is then evicted before it is used again.
+        """
+        mixture = self._mixture
+        if mixture.slots < mixture.layers * at.distinct:
+            return 0.0
+        return min(1.0, mixture.slots / (mixture.layers * mixture.experts))
+
+
+class LayerTimer:
+    """How long layers compute, from the moments at which they end."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, float] | None = None
+
+    def done(self, layer: int, waited_seconds: float) -> float | None:
+        """Seconds that each layer took since the last one that was done, of the same pass, less the time in which all
+        of them `waited_seconds` in total; None for the first of a pass.
+        """
+        now = time.perf_counter() - waited_seconds
+        last, self._last = self._last, (layer, now)
+        return (now - last[1]) / (layer - last[0]) if last and last[0] < layer else None
+
+
+def _mean(before: float | None, newest: float) -> float:
+    return newest if before is None else before + NEWEST * (newest - before)

@@ -11,15 +11,12 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from engine.weights.streaming.binding import stored_views
-from engine.weights.streaming.experts.binding import ExpertBinding
-from engine.weights.streaming.experts.choice import Situation
-from engine.weights.streaming.experts.layout import SplitLayout
-from engine.weights.streaming.experts.meter import Pace
-from engine.weights.streaming.experts.modules import Experts
-from engine.weights.streaming.experts.shelf import Delivery, Shelf
-from engine.weights.streaming.experts.source import ExpertSource
-from engine.weights.streaming.stage import Idle
-from engine.weights.streaming.stock import Stock
+from engine.weights.streaming.experts.binding import ExpertBinding, Experts
+from engine.weights.streaming.experts.choice import LayerTimer, Situation
+from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, LoadedExpert
+from engine.weights.streaming.experts.split_layout import SplitLayout
+from engine.weights.streaming.layer_store import LayerStore
+from engine.weights.streaming.prefetch_ring import OnWait
 
 Choose = Callable[[Situation], bool]
 """Whether a pass takes single experts."""
@@ -27,12 +24,12 @@ Choose = Callable[[Situation], bool]
 
 @dataclass(frozen=True, slots=True)
 class ExpertLayer:
-    """One layer with experts, which `source` brings to the `shelf`; None: they stay on the device, to be decoded."""
+    """One layer with experts. `source` loads them into `slots`; both are None if they stay on the device, encoded."""
 
     experts: Experts
     split: SplitLayout
     binding: ExpertBinding
-    shelf: Shelf | None
+    slots: ExpertSlots | None
     source: ExpertSource | None
 
     @property
@@ -42,36 +39,36 @@ class ExpertLayer:
 
     @property
     def most_single(self) -> int:
-        """How many experts can be brought one by one; decoding all of them is one piece of work."""
-        return self.shelf.cache.slots if self.shelf else self.experts.count - 1
+        """How many experts can be loaded one by one; all of them are decoded at once."""
+        return self.slots.cache.slots if self.slots else self.experts.count - 1
 
 
 class ExpertStream:
     """Hooks on the experts of all layers that are split into trunk and experts.
 
-    All experts of a layer come through the rings of `bulks`, read ahead. Single ones come when the router has run,
-    through a shelf's cache. Which of both is settled for a pass when it reaches the first layer of a shelf.
+    All experts of a layer come through the rings of `bulks`, read ahead. Single ones are read once the router has run,
+    into slots that layers of the same shape share. A pass decides between the two at the first layer of such a group.
     """
 
-    def __init__(self, layers: Sequence[ExpertLayer], trunks: Stock, bulks: Stock, choose: Choose) -> None:
-        """Both stocks are loaded; `bulks` holds the experts of each layer together."""
+    def __init__(self, layers: Sequence[ExpertLayer], trunks: LayerStore, bulks: LayerStore, choose: Choose) -> None:
+        """Both stores are loaded; `bulks` holds the experts of each layer together."""
         self._layers = {layer.index: layer for layer in layers}
         self._trunks, self._bulks, self._choose = trunks, bulks, choose
-        self._shelves = list(dict.fromkeys(layer.shelf for layer in layers if layer.shelf))
-        self._takes_single: dict[Shelf, bool] = {}
+        self._slots = list(dict.fromkeys(layer.slots for layer in layers if layer.slots))
+        self._takes_single: dict[ExpertSlots, bool] = {}
         self._companions: Mapping[str, Tensor] = {}  # of the layer that is running
-        self._taken_in_bulk: int | None = None  # the layer that must be given back
+        self._taken_in_bulk: int | None = None  # the layer that must be released
         self._bytes_in_bulk = 0
         self._bind_seconds = 0.0
         self._last = -1
-        self._pace = Pace()
+        self._timer = LayerTimer()
         self._hooks: list[RemovableHandle] = []
 
-    def hook(self, idle: Callable[[], Idle | None]) -> None:
-        """Attach to the layers' experts; `idle` tells what to do while they are awaited."""
+    def hook(self, on_wait: Callable[[], OnWait | None]) -> None:
+        """Attach to the layers' experts; `on_wait` tells what to do while they are waited for."""
         for layer in self._layers.values():
             module = layer.experts.module
-            self._hooks.append(module.register_forward_pre_hook(self._before(layer, idle)))
+            self._hooks.append(module.register_forward_pre_hook(self._before(layer, on_wait)))
             self._hooks.append(module.register_forward_hook(self._after(layer)))
             self._hooks.append(module.register_forward_hook(_release(layer), always_call=True))
 
@@ -80,99 +77,89 @@ class ExpertStream:
         self._companions = stored_views(self._layers[index].split.companions, trunk)
 
     def close(self) -> None:
-        """Detach, and end the threads. The stocks are left to their owner."""
+        """Detach, and end the threads. The stores are left to their owner."""
         for hook in self._hooks:
             hook.remove()
-        for shelf in self._shelves:
-            shelf.close()
-
-    @property
-    def hits(self) -> int:
-        """Experts that were in a cache when a pass needed them."""
-        return sum(shelf.cache.hits for shelf in self._shelves)
-
-    @property
-    def misses(self) -> int:
-        """Experts that were not."""
-        return sum(shelf.cache.misses for shelf in self._shelves)
+        for slots in self._slots:
+            slots.close()
 
     @property
     def bytes_streamed(self) -> int:
-        """Of experts, in bulk or one by one, that were brought to where they are used."""
-        return self._bytes_in_bulk + sum(shelf.bytes_fetched for shelf in self._shelves)
+        """Bytes of experts, in bulk or one by one, that were moved to where they are used."""
+        return self._bytes_in_bulk + sum(slots.bytes_fetched for slots in self._slots)
 
     @property
     def waited_seconds(self) -> float:
-        """Time that computation stood still for experts."""
-        return self._bulks.waited_seconds + sum(shelf.waited_seconds for shelf in self._shelves)
+        """Time that computation waited for experts."""
+        return self._bulks.waited_seconds + sum(slots.waited_seconds for slots in self._slots)
 
-    def _before(self, layer: ExpertLayer, idle: Callable[[], Idle | None]) -> Callable[[nn.Module, Any], Any]:
+    def _before(self, layer: ExpertLayer, on_wait: Callable[[], OnWait | None]) -> Callable[[nn.Module, Any], Any]:
         def fetch(_module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
             hidden, choice, *rest = inputs
             if self._wants_single(layer, choice):
                 used, renumbered = torch.unique(choice, return_inverse=True)  # ascending, and so are the new numbers
                 experts: list[int] = used.tolist()
                 if len(experts) <= layer.most_single:
-                    self._bind_some(layer, experts, choice, idle())
+                    self._bind_some(layer, experts, choice, on_wait())
                     return hidden, renumbered, *rest
-            self._bind_all(layer, idle())
+            self._bind_all(layer, on_wait())
             return None
 
         return fetch
 
     def _after(self, layer: ExpertLayer) -> Callable[[nn.Module, Any, Any], None]:
-        def give_back(_module: nn.Module, inputs: tuple[Tensor, ...], _output: object) -> None:
+        def release(_module: nn.Module, inputs: tuple[Tensor, ...], _output: object) -> None:
             if self._taken_in_bulk == layer.index:
                 self._taken_in_bulk = None
-                self._bulks.supplies[layer.index].give_back(layer.index)
-                self._bytes_in_bulk += 0 if layer.shelf is None else layer.split.bulk.nbytes
+                self._bulks.sources[layer.index].release(layer.index)
+                self._bytes_in_bulk += 0 if layer.slots is None else layer.split.bulk.nbytes
             waited = self._trunks.waited_seconds + self.waited_seconds + self._bind_seconds
-            seconds = self._pace.done(layer.index, waited)
-            if seconds is not None and layer.shelf:
-                layer.shelf.meter.computed(len(inputs[0]), seconds)
+            seconds = self._timer.done(layer.index, waited)
+            if seconds is not None and layer.slots:
+                layer.slots.meter.computed(len(inputs[0]), seconds)
 
-        return give_back
+        return release
 
     def _wants_single(self, layer: ExpertLayer, choice: Tensor) -> bool:
         begins, self._last = layer.index <= self._last, layer.index
         if begins:
             self._takes_single.clear()
-        if layer.shelf is None:
+        if layer.slots is None:
             return True  # nothing is read, and nothing decoded that is not used
-        if layer.shelf not in self._takes_single:
+        if layer.slots not in self._takes_single:
             rows, chosen = choice.shape
-            situation = layer.shelf.meter.situation(rows, chosen, self._bulks.bytes_per_second)
-            self._takes_single[layer.shelf] = self._choose(situation)
-        return self._takes_single[layer.shelf]
+            situation = layer.slots.meter.situation(rows, chosen, self._bulks.bytes_per_second)
+            self._takes_single[layer.slots] = self._choose(situation)
+        return self._takes_single[layer.slots]
 
-    def _bind_all(self, layer: ExpertLayer, idle: Idle | None) -> None:
-        buffer = self._bulks.supplies[layer.index].take(layer.index, idle)
+    def _bind_all(self, layer: ExpertLayer, on_wait: OnWait | None) -> None:
+        buffer = self._bulks.sources[layer.index].acquire(layer.index, on_wait)
         self._taken_in_bulk = layer.index
         with self._binding(layer, layer.experts.count if layer.binding.decodes else 0):
             layer.binding.bind_all(buffer, {**stored_views(layer.split.bulk, buffer), **self._companions})
 
-    def _bind_some(self, layer: ExpertLayer, experts: Sequence[int], choice: Tensor, idle: Idle | None) -> None:
+    def _bind_some(self, layer: ExpertLayer, experts: Sequence[int], choice: Tensor, on_wait: OnWait | None) -> None:
         place = {expert: place for place, expert in enumerate(experts)}
-        hits_before = layer.shelf.cache.hits if layer.shelf else 0
-        was_full = layer.shelf is None or layer.shelf.cache.is_full
-        with closing(self._deliveries(layer, experts, idle)) as deliveries:
-            for delivery in deliveries:
+        hits_before = layer.slots.cache.hits if layer.slots else 0
+        was_full = layer.slots is None or layer.slots.cache.is_full
+        with closing(self._load(layer, experts, on_wait)) as loaded:
+            for each in loaded:
                 with self._binding(layer, 1):
-                    own = {name: stack[delivery.expert] for name, stack in self._companions.items()}
-                    layer.binding.bind_one(place[delivery.expert], {**delivery.parts, **own})
+                    own = {name: stack[each.expert] for name, stack in self._companions.items()}
+                    layer.binding.bind_one(place[each.expert], {**each.parts, **own})
         layer.binding.show(len(experts))
-        if layer.shelf:
-            hits = layer.shelf.cache.hits - hits_before if was_full else None
+        if layer.slots:
+            hits = layer.slots.cache.hits - hits_before if was_full else None
             rows, chosen = choice.shape
-            layer.shelf.meter.routed(rows, chosen, len(experts), hits)
+            layer.slots.meter.routed(rows, chosen, len(experts), hits)
 
-    def _deliveries(self, layer: ExpertLayer, experts: Sequence[int], idle: Idle | None) -> Generator[Delivery]:
-        if layer.shelf and layer.source:
+    def _load(self, layer: ExpertLayer, experts: Sequence[int], on_wait: OnWait | None) -> Generator[LoadedExpert]:
+        if layer.slots and layer.source:
             is_timed = not self._bulks.is_filling  # right behind a pass of whole layers, the next ones are read ahead
-            return layer.shelf.deliver(layer.split, experts, layer.source, idle, is_timed)
-        buffer = self._bulks.homes[layer.index]
+            return layer.slots.load(layer.split, experts, layer.source, on_wait, is_timed)
+        buffer = self._bulks.resident[layer.index]
         return (
-            Delivery(expert, {part.name: part.view(buffer[part.in_bulk(expert)]) for part in layer.split.parts})
+            LoadedExpert(expert, {part.name: part.view(buffer[part.in_bulk(expert)]) for part in layer.split.parts})
             for expert in experts
         )
 
@@ -182,8 +169,8 @@ class ExpertStream:
         yield
         seconds = time.perf_counter() - begin
         self._bind_seconds += seconds
-        if layer.shelf and experts:
-            layer.shelf.meter.bound(experts, seconds)
+        if layer.slots and experts:
+            layer.slots.meter.bound(experts, seconds)
 
 
 def _release(layer: ExpertLayer) -> Callable[[nn.Module, Any, Any], None]:

@@ -8,9 +8,9 @@ from engine.cancellation import Cancellation
 from engine.errors import ModelError
 from engine.files import SUFFIX
 from engine.protocol.sentences import say
+from engine.weights.store.layer_file import digest_of, read_layout
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.manifest import NAME, LayerFile, Manifest, Recipe, read_manifest
-from engine.weights.store.packing import digest_of, read_layout
 
 AGAIN = say("Prepare the model again: what is whole is kept.")
 
@@ -87,7 +87,7 @@ def open_prepared(folder: Path, source_fingerprint: str | None = None) -> Prepar
 
 
 def list_prepared(cache: Path) -> tuple[PreparedModel, ...]:
-    """The prepared models in the folder `cache`, incomplete ones too, by name; whatever else lies there is left out."""
+    """The prepared models in the folder `cache`, incomplete ones too, by name; other folders are left out."""
     found = []
     for folder in sorted(cache.iterdir()) if cache.is_dir() else []:
         try:
@@ -109,15 +109,15 @@ def delete_prepared(folder: Path) -> None:
     for pattern in ("layer-*.safetensors", f"layer-*{SUFFIX}", f"{NAME}.*{SUFFIX}"):
         for path in folder.glob(pattern):
             path.unlink()
-    (folder / NAME).unlink()  # last: until then the folder can be seen to be ours, and deleted again
+    (folder / NAME).unlink()  # last: until then the folder is known as ours, and can be deleted again
     if not any(folder.iterdir()):
         folder.rmdir()
 
 
 def verify(prepared: PreparedModel, cancellation: Cancellation) -> Iterator[int]:
-    """Read everything and compare; yields each layer that is as it was written, raises `ModelError` at one that is not.
+    """Read all layers and compare digests; yields each layer that is intact, raises `ModelError` at one that is not.
 
-    That one is struck from the manifest, so that preparing again makes it anew. Raises `Cancelled` between two layers.
+    That one is removed from the manifest, so that preparing makes it again. Raises `Cancelled` between two layers.
     """
     for index, layer in sorted(prepared.manifest.layers.items()):
         cancellation.check()

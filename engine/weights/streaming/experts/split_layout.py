@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from engine.number_types import safetensors_names
-from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
-from engine.weights.store.shards import layout_of_shards
+from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, layout_of_shards, round_up
 
 ExpertShape = tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]
 """Names, types and shapes of an expert's parts: layers with the same one can share slots."""

@@ -7,7 +7,7 @@ import torch
 
 from engine.weights.codecs import nf4
 from engine.weights.codecs.codec import codec_named
-from tests.engine.weights.quantise_cases import TYPES, random_weight
+from tests.engine.weights.codec_cases import TYPES, random_weight
 
 pytestmark = pytest.mark.gpu
 SHAPES = [(512, 1024), (33, 192), (5, 40, 128), (3, 128, 256)]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import Cancelled
-from engine.weights.streaming.stage import Stage
+from engine.weights.streaming.prefetch_ring import PrefetchRing
 from tests.campaigns.extent import choose
 
 PATIENCE_SECONDS = 60
@@ -21,11 +21,11 @@ class Recorder:
         self.content: list[int | None] = [None] * slots
         self.filled: list[int] = []
         self.gate = threading.Semaphore(0)
-        self.is_held = False
+        self.is_resident = False
         self.failing: set[int] = set()
 
     def __call__(self, layer: int, slot: int) -> None:
-        if self.is_held:
+        if self.is_resident:
             assert self.gate.acquire(timeout=PATIENCE_SECONDS)
         if layer in self.failing:
             self.failing.discard(layer)
@@ -35,8 +35,8 @@ class Recorder:
 
 
 @pytest.fixture
-def stages() -> Iterator[list[Stage]]:
-    made: list[Stage] = []
+def stages() -> Iterator[list[PrefetchRing]]:
+    made: list[PrefetchRing] = []
     yield made
     for stage in made:
         stage.close()
@@ -51,7 +51,7 @@ def stages() -> Iterator[list[Stage]]:
 def test_every_layer_is_in_its_slot_however_passes_end(layers: int, slots: int, stops: list[int]) -> None:
     """Each pass runs up to a layer and is then abandoned, once before and once after giving that layer back."""
     recorder = Recorder(slots)
-    stage = Stage("test", range(layers), slots, recorder)
+    stage = PrefetchRing("test", range(layers), slots, recorder)
     try:
         for number, stop in enumerate(stops):
             for layer in range(min(stop + 1, layers)):
@@ -63,9 +63,9 @@ def test_every_layer_is_in_its_slot_however_passes_end(layers: int, slots: int, 
         stage.close()
 
 
-def test_it_fills_ahead_past_the_end_of_a_pass(stages: list[Stage]) -> None:
+def test_it_fills_ahead_past_the_end_of_a_pass(stages: list[PrefetchRing]) -> None:
     recorder = Recorder(2)
-    stages.append(stage := Stage("test", [0, 1, 2], 2, recorder))
+    stages.append(stage := PrefetchRing("test", [0, 1, 2], 2, recorder))
     for layer in (0, 1, 2):
         stage.acquire(layer)
         stage.release(layer)
@@ -75,9 +75,9 @@ def test_it_fills_ahead_past_the_end_of_a_pass(stages: list[Stage]) -> None:
     assert recorder.filled[:5] == [0, 1, 2, 0, 1]
 
 
-def test_a_slot_in_use_is_never_filled(stages: list[Stage]) -> None:
+def test_a_slot_in_use_is_never_filled(stages: list[PrefetchRing]) -> None:
     recorder = Recorder(1)
-    stages.append(stage := Stage("test", [0, 1], 1, recorder))
+    stages.append(stage := PrefetchRing("test", [0, 1], 1, recorder))
     slot = stage.acquire(0)
     for _ in range(1000):
         assert recorder.content[slot] == 0
@@ -85,10 +85,10 @@ def test_a_slot_in_use_is_never_filled(stages: list[Stage]) -> None:
     assert recorder.content[stage.acquire(1)] == 1
 
 
-def test_idle_work_is_done_while_a_layer_is_on_its_way_and_no_longer(stages: list[Stage]) -> None:
+def test_idle_work_is_done_while_a_layer_is_on_its_way_and_no_longer(stages: list[PrefetchRing]) -> None:
     recorder = Recorder(2)
-    recorder.is_held = True
-    stages.append(stage := Stage("test", [0, 1], 2, recorder))
+    recorder.is_resident = True
+    stages.append(stage := PrefetchRing("test", [0, 1], 2, recorder))
     done: list[int] = []
 
     def idle() -> bool:
@@ -108,10 +108,10 @@ def test_idle_work_is_done_while_a_layer_is_on_its_way_and_no_longer(stages: lis
     recorder.gate.release(9)  # let the thread end
 
 
-def test_a_failed_fill_raises_and_the_next_try_succeeds(stages: list[Stage]) -> None:
+def test_a_failed_fill_raises_and_the_next_try_succeeds(stages: list[PrefetchRing]) -> None:
     recorder = Recorder(2)
     recorder.failing = {2}
-    stages.append(stage := Stage("test", range(4), 2, recorder))
+    stages.append(stage := PrefetchRing("test", range(4), 2, recorder))
     for layer in (0, 1):
         stage.acquire(layer)
         stage.release(layer)
@@ -122,10 +122,10 @@ def test_a_failed_fill_raises_and_the_next_try_succeeds(stages: list[Stage]) -> 
         stage.release(layer)
 
 
-def test_closing_frees_whoever_waits(stages: list[Stage]) -> None:
+def test_closing_frees_whoever_waits(stages: list[PrefetchRing]) -> None:
     recorder = Recorder(1)
-    recorder.is_held = True
-    stage = Stage("test", [0], 1, recorder)
+    recorder.is_resident = True
+    stage = PrefetchRing("test", [0], 1, recorder)
     outcome: list[Cancelled] = []
 
     def wait() -> None:

@@ -1,4 +1,4 @@
-"""Parts layers into trunk and experts, and builds the shelves that single experts are kept on."""
+"""Splits layers into trunk and experts, and makes the slots and sources for single experts."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,16 +10,14 @@ from engine.weights.planning.arrangement import Tier
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import Decoder, Scratch
-from engine.weights.streaming.experts.binding import ExpertBinding
-from engine.weights.streaming.experts.layout import ExpertShape, SplitLayout, slot_shape, split_layout
-from engine.weights.streaming.experts.meter import ExpertMeter, Mixture
-from engine.weights.streaming.experts.modules import Experts, find_experts
-from engine.weights.streaming.experts.shelf import Shelf
-from engine.weights.streaming.experts.source import ExpertSource, FromDisk, FromRam, ThroughRam
+from engine.weights.streaming.copy_stream import CopyStream
+from engine.weights.streaming.experts.binding import ExpertBinding, Experts, find_experts
+from engine.weights.streaming.experts.choice import ExpertMeter, Mixture
+from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, FromDisk, FromRam, ThroughRam
+from engine.weights.streaming.experts.split_layout import ExpertShape, SplitLayout, slot_shape, split_layout
 from engine.weights.streaming.experts.stream import ExpertLayer
 from engine.weights.streaming.host_memory import HostArena
-from engine.weights.streaming.lane import Lane
-from engine.weights.streaming.stock import Stock
+from engine.weights.streaming.layer_store import LayerStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +37,9 @@ def split_layers(
     decodes: bool,
     cache_bytes: int,
 ) -> dict[int, SplitLayer]:
-    """The layers whose experts are to be brought, or only decoded, one by one; by number.
+    """The layers whose experts are loaded, or only decoded, one by one; by number.
 
-    Those that move are left whole if the cache has not a slot for them, the others if they run as they are stored.
+    Layers that move stay whole if the cache has no slot for them, the others if they run as they are stored.
     """
     moving = set(moving)
     found = {}
@@ -55,7 +53,7 @@ def split_layers(
 
 
 def cache_slots(layers: Iterable[SplitLayer], cache_bytes: int) -> dict[ExpertShape, int]:
-    """How many slots the experts of each shape have: bytes are shared out as the experts themselves take them."""
+    """How many slots the experts of each shape have: in proportion to the bytes that all of them take."""
     experts: dict[ExpertShape, int] = defaultdict(int)
     slot_bytes: dict[ExpertShape, int] = {}
     for part in layers:
@@ -66,42 +64,42 @@ def cache_slots(layers: Iterable[SplitLayer], cache_bytes: int) -> dict[ExpertSh
     return {shape: min(count, cache_bytes * count // total) for shape, count in experts.items()}
 
 
-class Shelving:
-    """All shelves of a stream, and the memory they take."""
+class ExpertSetup:
+    """The slots of all experts of a stream, and the memory they take."""
 
     def __init__(
         self,
         layers: Mapping[int, SplitLayer],
         disk: DiskReader,
-        lane: Lane | None,
+        copy_stream: CopyStream | None,
         decoder: Decoder | None,
         cache_bytes: int,
     ) -> None:
         """Takes the memory; raises `MemoryError` if there is no room for it."""
-        self._layers, self._disk, self._lane, self._decoder = layers, disk, lane, decoder
-        self._shelves: dict[ExpertShape, Shelf] = {}
+        self._layers, self._disk, self._copy_stream, self._decoder = layers, disk, copy_stream, decoder
+        self._expert_slots: dict[ExpertShape, ExpertSlots] = {}
         for shape, slots in cache_slots(layers.values(), cache_bytes).items():
             alike = [part.split for part in layers.values() if part.moves and part.split.shape == shape]
-            self._shelves[shape] = self._shelf(alike, slots)
-        pin = lane is not None and lane.device.type == "cuda"
-        self._passage = HostArena(max((slot_shape(part.split).nbytes for part in layers.values()), default=0), pin)
+            self._expert_slots[shape] = self._make_slots(alike, slots)
+        pin = copy_stream is not None and copy_stream.device.type == "cuda"
+        self._staging = HostArena(max((slot_shape(part.split).nbytes for part in layers.values()), default=0), pin)
 
-    def expert_layers(self, tiers: Sequence[Tier], bulks: Stock, scratch: Scratch) -> list[ExpertLayer]:
+    def expert_layers(self, tiers: Sequence[Tier], bulks: LayerStore, scratch: Scratch) -> list[ExpertLayer]:
         """The layers as the stream needs them; `bulks`, loaded, holds the experts of each together."""
-        passage = self._passage.take(self._passage.nbytes)
+        staging = self._staging.take(self._staging.nbytes)
         found = []
         for index, part in self._layers.items():
             binding = ExpertBinding(part.layer, part.experts, part.split, self._decoder, scratch)
-            shelf = self._shelves[part.split.shape] if part.moves else None
-            source = self._source(part.split, tiers[index], bulks, passage) if part.moves else None
-            found.append(ExpertLayer(part.experts, part.split, binding, shelf, source))
+            expert_slots = self._expert_slots[part.split.shape] if part.moves else None
+            source = self._source(part.split, tiers[index], bulks, staging) if part.moves else None
+            found.append(ExpertLayer(part.experts, part.split, binding, expert_slots, source))
         return found
 
     def close(self) -> None:
-        """Give pinned memory back, once nothing is on its way any more."""
-        self._passage.close()
+        """Give pinned memory back, once no copy from it is running."""
+        self._staging.close()
 
-    def _shelf(self, alike: Sequence[SplitLayout], slots: int) -> Shelf:
+    def _make_slots(self, alike: Sequence[SplitLayout], slots: int) -> ExpertSlots:
         split, shape = alike[0], slot_shape(alike[0])
         mixture = Mixture(
             layers=len(alike),
@@ -112,12 +110,12 @@ class Shelving:
             decodes=self._decoder is not None,
         )
         nbytes = slots * shape.nbytes
-        memory = self._lane.buffer(nbytes) if self._lane else HostArena(nbytes).take(nbytes)
-        return Shelf(memory, shape, slots, ExpertMeter(mixture), self._lane)
+        memory = self._copy_stream.allocate(nbytes) if self._copy_stream else HostArena(nbytes).take(nbytes)
+        return ExpertSlots(memory, shape, slots, ExpertMeter(mixture), self._copy_stream)
 
-    def _source(self, split: SplitLayout, tier: Tier, bulks: Stock, passage: Tensor) -> ExpertSource:
+    def _source(self, split: SplitLayout, tier: Tier, bulks: LayerStore, staging: Tensor) -> ExpertSource:
         shape = slot_shape(split)
-        if self._lane and tier == "ram":
-            return FromRam(split, shape, bulks.homes[split.trunk.index], self._lane)
+        if self._copy_stream and tier == "ram":
+            return FromRam(split, shape, bulks.resident[split.trunk.index], self._copy_stream)
         from_disk = FromDisk(split, shape, self._disk)
-        return ThroughRam(from_disk, passage[: shape.nbytes], self._lane) if self._lane else from_disk
+        return ThroughRam(from_disk, staging[: shape.nbytes], self._copy_stream) if self._copy_stream else from_disk

@@ -10,9 +10,15 @@ import pytest
 
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, ModelError
-from engine.weights.store.fingerprint import fingerprint
-from engine.weights.store.manifest import NAME, read_manifest
-from engine.weights.store.prepared import delete_prepared, folder_name, layer_path, list_prepared, open_prepared, verify
+from engine.weights.store.manifest import NAME, fingerprint, read_manifest
+from engine.weights.store.prepared_model import (
+    delete_prepared,
+    folder_name,
+    layer_path,
+    list_prepared,
+    open_prepared,
+    verify,
+)
 from tests.engine.weights.five_layers import Maker, assert_whole, finish, flip, link, run, truncate
 
 

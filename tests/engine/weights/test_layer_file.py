@@ -14,9 +14,9 @@ from safetensors.torch import load_file, save_file
 
 from engine.errors import ModelError
 from engine.number_types import torch_types
-from engine.weights.store import packing
+from engine.weights.store import layer_file
+from engine.weights.store.layer_file import ALIGNMENT, digest_of, read_layout, write_layer
 from engine.weights.store.layout import PAGE, StoredTensor
-from engine.weights.store.packing import ALIGNMENT, digest_of, read_layout, write_layer
 from tests.campaigns.extent import choose
 from tests.engine.weights.reading import assert_equal, read
 
@@ -95,13 +95,13 @@ def by_place(entry: StoredTensor) -> tuple[int, str]:
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = write_layer(tmp_path / "layer", 0, {"weight": torch.ones(5)})
-    original = packing._pieces
+    original = layer_file._pieces
 
     def full_disk(*args: Any) -> Any:
         yield from list(original(*args))[:2]
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(packing, "_pieces", full_disk)
+    monkeypatch.setattr(layer_file, "_pieces", full_disk)
     with pytest.raises(OSError, match="No space"):
         write_layer(tmp_path / "layer", 0, SAMPLE)
     assert [path.name for path in tmp_path.iterdir()] == ["layer"]

@@ -8,7 +8,7 @@ import torch
 from engine.errors import InputError
 from engine.weights.codecs.codec import CODECS, codec_named, stored_bytes
 from engine.weights.codecs.plain import SMALLEST
-from tests.engine.weights.quantise_cases import (
+from tests.engine.weights.codec_cases import (
     COMPRESSING,
     TYPES,
     WEIGHT,

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from engine.cancellation import Cancellation
 from engine.errors import Cancelled, CoppiceError, ModelError
-from engine.weights.store import packing
-from engine.weights.store.prepared import delete_prepared, layer_path, open_prepared
-from engine.weights.store.preparing import prepare
+from engine.weights.store import layer_file
+from engine.weights.store.prepare import prepare
+from engine.weights.store.prepared_model import delete_prepared, layer_path, open_prepared
 from tests.engine.weights.five_layers import LAYERS, Maker, assert_whole, finish, flip, run, truncate
 
 Usage = namedtuple("Usage", "total used free")
@@ -73,7 +73,7 @@ def test_a_complete_model_is_not_made_nor_read_again(
 ) -> None:
     finish(folder, maker.work())
     maker.made.clear()
-    monkeypatch.setattr("engine.weights.store.prepared.digest_of", lambda path: pytest.fail("read a whole layer"))
+    monkeypatch.setattr("engine.weights.store.prepared_model.digest_of", lambda path: pytest.fail("read a whole layer"))
     assert all(step.kept for step in finish(folder, maker.work()))
     assert not maker.made
 
@@ -81,12 +81,12 @@ def test_a_complete_model_is_not_made_nor_read_again(
 KILLED = """
 import sys, threading
 from pathlib import Path
-from engine.weights.store import packing
+from engine.weights.store import layer_file
 from engine.cancellation import Cancellation
-from engine.weights.store.preparing import prepare
+from engine.weights.store.prepare import prepare
 from tests.engine.weights.five_layers import Maker
 
-original = packing._pieces
+original = layer_file._pieces
 
 def pieces(head, tensors):
     for number, piece in enumerate(original(head, tensors)):
@@ -95,7 +95,7 @@ def pieces(head, tensors):
             print("in the middle of layer 2", flush=True)
             threading.Event().wait()
 
-packing._pieces = pieces
+layer_file._pieces = pieces
 maker = Maker()
 for _ in prepare(Path(sys.argv[1]), maker.work(), Cancellation()):
     pass
@@ -151,7 +151,7 @@ def test_space_for_what_is_there_already_is_not_asked_again(
 def test_a_disk_that_fails_midway_is_one_sentence_and_what_is_done_stays(
     folder: Path, maker: Maker, monkeypatch: pytest.MonkeyPatch, number: int, words: str
 ) -> None:
-    original = packing._pieces
+    original = layer_file._pieces
 
     def pieces(head: bytes, tensors: list[Tensor]) -> Any:
         yield memoryview(head)
@@ -160,7 +160,7 @@ def test_a_disk_that_fails_midway_is_one_sentence_and_what_is_done_stays(
         yield from list(original(head, tensors))[1:]
 
     with monkeypatch.context() as patch:
-        patch.setattr(packing, "_pieces", pieces)
+        patch.setattr(layer_file, "_pieces", pieces)
         with pytest.raises(CoppiceError, match=words) as failure:
             finish(folder, maker.work())
     assert str(folder) in failure.value.message

@@ -12,7 +12,7 @@ from engine.errors import ModelError
 from engine.weights.codecs import plain
 from engine.weights.codecs.codec import CODECS, codec_named
 from engine.weights.codecs.nf4 import compress_absmax
-from tests.engine.weights.quantise_cases import COMPRESSING, WEIGHT, random_weight, relative_error, there_and_back
+from tests.engine.weights.codec_cases import COMPRESSING, WEIGHT, random_weight, relative_error, there_and_back
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def write_layer(path: Path, index: int, tensors: Mapping[str, Tensor], codec: st
     digest = hashlib.sha256()
     with replaced_atomically(path) as file, ThreadPoolExecutor(1) as hasher:
         for piece in _pieces(head, [tensors[entry.name] for entry in stored]):
-            hashed = hasher.submit(digest.update, piece)  # hashing and writing take about as long, and both let go
+            hashed = hasher.submit(digest.update, piece)  # both take about as long, and both release the GIL
             file.write(piece)
             hashed.result()
         nbytes = file.tell()
@@ -84,7 +84,7 @@ def read_layout(path: Path) -> LayerLayout:
 
 
 def digest_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal. Raises `OSError` if it cannot be read."""
+    """The SHA-256 of a file, in hexadecimal, which leaves no page cache. Raises `OSError` if it cannot be read."""
     with path.open("rb", buffering=0) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         drop_from_cache(file.fileno())

@@ -1,4 +1,4 @@
-"""One stage of the weights' way to the compute device: a ring of slots, filled ahead of time by one thread."""
+"""A ring of slots that one thread fills ahead of the reader: weights from disk, or on to the compute device."""
 
 import threading
 import time
@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 from engine.errors import Cancelled
 
 Fill = Callable[[int, int], None]
-"""(layer, slot): bring the layer's bytes into the slot; runs on the stage's thread, may take long, may raise."""
+"""(layer, slot): bring the layer's bytes into the slot; runs on the ring's thread, may take long, may raise."""
 
-Idle = Callable[[], bool]
-"""Do a little other work while a layer is not there; False if there is none left."""
+OnWait = Callable[[], bool]
+"""Do a little other work while a layer is waited for; False if there is none left."""
 
 
-class Stage:
-    """Layers come in a fixed cyclic order; whoever uses them acquires and releases them in that order.
+class PrefetchRing:
+    """Layers in a fixed cyclic order, which are acquired and released in that order.
 
     The thread fills slots ahead of the reader, past the end of a pass, until the ring is full. Loads are numbered
     from 0 and load n lives in slot n % slots. A pass that ends early leaves the head at some layer in the middle:
-    acquiring another one starts the ring anew there. A fill that raises makes the next acquire raise, never skips.
+    acquiring another one restarts the ring there. A fill that raises makes the next acquire raise, never skips.
     """
 
     def __init__(self, name: str, order: Sequence[int], slots: int, fill: Fill) -> None:
@@ -30,49 +30,44 @@ class Stage:
         self._fill = fill
         self._changed = threading.Condition()
         self._shift = 0  # load n holds layer order[(n + shift) % len(order)]
-        self._released = 0  # loads given back; the head is the load of this number
+        self._released = 0  # loads released; the head is the load of this number
         self._loaded = 0  # loads that are complete
-        self._epoch = 0  # grows when the ring starts anew: a fill begun before that counts for nothing
+        self._epoch = 0  # grows when the ring restarts: a fill that began before is discarded
         self._error: BaseException | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def acquire(self, layer: int, idle: Idle | None = None) -> int:
+    def acquire(self, layer: int, on_wait: OnWait | None = None) -> int:
         """Wait until the layer is there; returns its slot, which stays untouched until `release`.
 
-        While it waits, `idle` is called as long as it finds work. Raises what the fill raised.
+        While it waits, `on_wait` is called as long as it finds work. Raises what the fill raised.
         """
         begin = time.perf_counter()
         with self._changed:
             if self._order[(self._released + self._shift) % len(self._order)] != layer:
-                self._start_anew(layer)
-        while idle is not None and not self._is_settled() and idle():
+                self._restart(layer)
+        while on_wait is not None and not self._is_settled() and on_wait():
             pass
         with self._changed:
             self._changed.wait_for(self._is_settled)
             self.waited_seconds += time.perf_counter() - begin
             if self._loaded <= self._released:
                 error = self._error or Cancelled()  # no error: closed while somebody waited
-                self._start_anew(layer)
+                self._restart(layer)
                 raise error
             return self._released % self._slots
 
     def release(self, layer: int) -> None:
-        """Give the acquired layer's slot back."""
+        """The acquired layer's slot may be filled again."""
         with self._changed:
             assert self._order[(self._released + self._shift) % len(self._order)] == layer, "released out of order"
             self._released += 1
             self._changed.notify_all()
 
     @property
-    def is_filling(self) -> bool:
-        """Whether the thread has something to do, as far as one can tell from outside."""
-        return self._has_room()
-
-    @property
     def filling(self) -> int | None:
-        """The layer that is on its way, as far as one can tell from outside; None if there is none."""
+        """The layer that is being filled in, as seen without a lock; None if there is none."""
         return self._order[(self._loaded + self._shift) % len(self._order)] if self._has_room() else None
 
     def close(self) -> None:
@@ -85,7 +80,7 @@ class Stage:
     def _is_settled(self) -> bool:
         return self._loaded > self._released or self._error is not None or self._closed
 
-    def _start_anew(self, layer: int) -> None:
+    def _restart(self, layer: int) -> None:
         self._shift = self._place[layer] - self._released
         self._loaded = self._released
         self._epoch += 1

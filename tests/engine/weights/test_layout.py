@@ -9,8 +9,7 @@ from safetensors.torch import save_file
 
 from engine.model.checkpoint import open_checkpoint
 from engine.model.layer_converter import open_layer_converter
-from engine.weights.store.layout import PAGE
-from engine.weights.store.shards import layout_of_shards
+from engine.weights.store.layout import PAGE, layout_of_shards
 from tests.engine.tiny_models import FAMILIES, tiny_model
 from tests.engine.weights.reading import assert_equal, read
 

@@ -1,4 +1,4 @@
-"""Makes a prepared model layer by layer: can be stopped at any time, and goes on where it stopped."""
+"""Makes a prepared model layer by layer; a run that was stopped is continued by the next."""
 
 import errno
 import shutil
@@ -14,9 +14,9 @@ from engine.cancellation import Cancellation
 from engine.errors import CoppiceError, ModelError
 from engine.files import remove_leftovers
 from engine.protocol.sentences import Amount, reason_of, say
+from engine.weights.store.layer_file import write_layer
 from engine.weights.store.manifest import LayerFile, Manifest, Recipe, read_manifest
-from engine.weights.store.packing import write_layer
-from engine.weights.store.prepared import is_intact, is_there, layer_path
+from engine.weights.store.prepared_model import is_intact, is_there, layer_path
 
 RESERVE_BYTES = 256 << 20  # left free on the disk: a full disk harms more than us
 TABLE_BYTES = 64 << 10  # a layer's table of tensors, padding included; only far larger mixtures need more
@@ -25,9 +25,9 @@ NO_SPACE = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 @dataclass(frozen=True, slots=True)
 class PrepareProgress:
-    """`layers` of `total` are done, `nbytes` of `total_bytes`. `seconds_left` is None until it can be told.
+    """`layers` of `total` are done, `nbytes` of `total_bytes`. `seconds_left` is None until it can be estimated.
 
-    `kept` says that the last layer was there already, and whole.
+    `kept`: the last layer was there already, and intact.
     """
 
     layers: int
@@ -42,7 +42,7 @@ class PrepareProgress:
 class Work:
     """What to prepare. `layer_bytes`: what each layer will take when stored; `make` gives its stored tensors.
 
-    `source_fingerprint` tells the state of the source's files at the moment.
+    `source_fingerprint` gives the state of the source's files now.
     """
 
     recipe: Recipe
@@ -52,7 +52,7 @@ class Work:
 
 
 def prepare(folder: Path, work: Work, cancellation: Cancellation) -> Iterator[PrepareProgress]:
-    """Write all layers into `folder`, but for those that a run before has finished; yields after each layer.
+    """Write all layers into `folder`, except those that an earlier run has finished; yields after each layer.
 
     Layers of a run that was stopped are kept if they are whole, those of a complete one if their sizes are right.
     Raises `Cancelled` between two layers, what is done stays; `ModelError` for a folder that holds something else or
@@ -60,13 +60,13 @@ def prepare(folder: Path, work: Work, cancellation: Cancellation) -> Iterator[Pr
     """
     with _disk_errors(folder):
         manifest = _claim(folder, work.recipe)
-        pace = _Pace(work.layer_bytes)
-        # A complete model is opened often, and was whole when it was made; after a run that was stopped, look closely.
+        progress = _Progress(work.layer_bytes)
+        # A complete model was intact when it was made, and is opened often; after a run that was stopped, read it all.
         is_kept = is_there if manifest.complete else is_intact
         for index, layer in sorted(manifest.layers.items()):
             cancellation.check()
             if is_kept(layer_path(folder, index), layer):
-                yield pace.kept(index)
+                yield progress.kept(index)
             else:
                 manifest = manifest.without_layer(index)
         if manifest.complete:
@@ -79,14 +79,14 @@ def prepare(folder: Path, work: Work, cancellation: Cancellation) -> Iterator[Pr
             packed = write_layer(layer_path(folder, index), index, work.make(index), work.recipe.codec)
             manifest = manifest.with_layer(index, LayerFile(packed.nbytes, packed.digest))
             manifest.write(folder)
-            yield pace.made(index)
+            yield progress.made(index)
         if work.source_fingerprint() != work.recipe.fingerprint:
             raise _changed(work.recipe)
         replace(manifest, complete=True).write(folder)
 
 
-class _Pace:
-    """How far we are, and how long it will take; only layers that were made say anything about that."""
+class _Progress:
+    """How much is done, and how long the rest takes, by the layers that this run made."""
 
     def __init__(self, layer_bytes: Sequence[int]) -> None:
         self._layer_bytes = layer_bytes
@@ -112,7 +112,7 @@ class _Pace:
 
 
 def _claim(folder: Path, recipe: Recipe) -> Manifest:
-    """Make the folder ours, or see that it is ours already and for the same layers."""
+    """The folder's manifest, new or of the same layers; raises `ModelError` if the folder holds anything else."""
     folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder)
     manifest = read_manifest(folder)
@@ -122,7 +122,7 @@ def _claim(folder: Path, recipe: Recipe) -> Manifest:
                 say("{folder} holds other files.", folder=folder), say("Choose a new folder, or an empty one.")
             )
         manifest = Manifest(recipe)
-        manifest.write(folder)  # before any layer: a folder of layers alone could not be told from somebody else's
+        manifest.write(folder)  # before any layer: only the manifest marks the folder as ours
     if manifest.recipe == recipe:
         return manifest
     if replace(manifest.recipe, fingerprint=recipe.fingerprint) == recipe:
@@ -158,7 +158,7 @@ def _changed(recipe: Recipe) -> ModelError:
 
 @contextmanager
 def _disk_errors(folder: Path) -> Iterator[None]:
-    """Say in a sentence what the disk has to say; nothing half written is left when it does."""
+    """Turn errors of the disk into sentences; nothing half written is left by then."""
     try:
         yield
     except OSError as error:

@@ -1,0 +1,216 @@
+"""Slots for single experts on the compute device: which expert is in which, where it comes from, and who fills them."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from engine.weights.store.disk import DiskReader
+from engine.weights.streaming.copy_stream import CopyStream
+from engine.weights.streaming.experts.choice import ExpertMeter
+from engine.weights.streaming.experts.split_layout import SlotShape, SplitLayout
+from engine.weights.streaming.prefetch_ring import OnWait
+
+READERS = 2  # of single experts: a disk would be idle between two small reads of one thread
+
+Expert = tuple[int, int]
+"""(layer, number in the layer)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The slots of the requested experts, in their order, and those experts that must be fetched."""
+
+    slots: tuple[int, ...]
+    missing: tuple[Expert, ...]
+
+
+class ExpertCache:
+    """Which expert is in which slot. The caller of `take` fetches what is missing, or calls `forget`."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.hits = 0
+        self.misses = 0
+        self._slot_of: OrderedDict[Expert, int] = OrderedDict()  # the least recently used first
+        self._free = list(range(slots - 1, -1, -1))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next missing expert evicts another."""
+        return not self._free
+
+    def take(self, experts: Sequence[Expert]) -> Taken:
+        """Slots for these experts, all different and no more than there are slots; none of them evicts another."""
+        assert len(set(experts)) == len(experts) <= self.slots, "more experts than slots, or one twice"
+        missing = tuple(expert for expert in experts if expert not in self._slot_of)
+        for expert in experts:
+            if expert in self._slot_of:
+                self._slot_of.move_to_end(expert)
+        for expert in missing:  # what was asked for is the most recently used by now, and not evicted
+            slot = self._free.pop() if self._free else self._slot_of.popitem(last=False)[1]
+            self._slot_of[expert] = slot
+        self.misses += len(missing)
+        self.hits += len(experts) - len(missing)
+        return Taken(tuple(self._slot_of[expert] for expert in experts), missing)
+
+    def forget(self, experts: Iterable[Expert]) -> None:
+        """They were not fetched: their slots are free."""
+        for expert in experts:
+            slot = self._slot_of.pop(expert, None)
+            if slot is not None:
+                self._free.append(slot)
+
+    def __contains__(self, expert: Expert) -> bool:
+        return expert in self._slot_of
+
+
+class ExpertSource(Protocol):
+    """Where the experts of one layer come from."""
+
+    def fetch(self, expert: int, slot: Tensor, after: Any) -> None:
+        """Fill a slot, uint8, once the device has passed the event `after`; raises `ModelError` if reading fails."""
+
+
+class FromDisk:
+    """Into slots that are host memory and begin on a page."""
+
+    def __init__(self, split: SplitLayout, shape: SlotShape, disk: DiskReader) -> None:
+        self._split, self._shape, self._disk = split, shape, disk
+
+    def fetch(self, expert: int, slot: Tensor, after: Any) -> None:
+        """See `ExpertSource.fetch`; the host computes in order, so there is no event to wait for."""
+        del after
+        self._disk.read(self._split.pages_of(expert, self._shape), slot)
+
+
+class FromRam:
+    """From a buffer of all the layer's experts, which stays in pinned RAM, to the device."""
+
+    def __init__(self, split: SplitLayout, shape: SlotShape, home: Tensor, copy_stream: CopyStream) -> None:
+        self._split, self._shape, self._home, self._copy_stream = split, shape, home, copy_stream
+
+    def fetch(self, expert: int, slot: Tensor, after: Any) -> None:
+        """See `ExpertSource.fetch`."""
+        for part, span in self._shape.spans(self._split, expert):
+            self._copy_stream.copy(self._home[part.in_bulk(expert)], slot[span], after)
+
+
+class ThroughRam:
+    """From disk into a staging buffer in pinned RAM, as large as a slot, and on to the device."""
+
+    def __init__(self, disk: FromDisk, staging: Tensor, copy_stream: CopyStream) -> None:
+        self._disk, self._staging, self._copy_stream = disk, staging, copy_stream
+
+    def fetch(self, expert: int, slot: Tensor, after: Any) -> None:
+        """See `ExpertSource.fetch`. One expert at a time: the disk is slower than the copy by far."""
+        self._disk.fetch(expert, self._staging, None)
+        self._copy_stream.copy(self._staging, slot, after)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedExpert:
+    """An expert whose bytes are in their slot: its number in the layer, and its stored tensors by name."""
+
+    expert: int
+    parts: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """When the transfer of an expert began and ended, by `time.perf_counter`."""
+
+    begin: float
+    end: float
+
+
+class ExpertSlots:
+    """Slots of one expert each, on the compute device."""
+
+    def __init__(
+        self, memory: Tensor, shape: SlotShape, slots: int, meter: ExpertMeter, copy_stream: CopyStream | None
+    ) -> None:
+        """`memory`: uint8, at least `slots` times as large as one slot; page-aligned if it is the host's."""
+        self.cache = ExpertCache(slots)
+        self.meter = meter
+        self.waited_seconds = 0.0
+        self.bytes_fetched = 0
+        self._memory, self._shape, self._copy_stream = memory, shape, copy_stream
+        self._events: dict[int, Any] = {}  # by slot: behind the last computation that read it
+        # The staging buffer on the way to a device holds one at a time.
+        self._threads = ThreadPoolExecutor(1 if copy_stream else READERS, "experts to their slots")
+
+    def load(
+        self, split: SplitLayout, experts: Sequence[int], source: ExpertSource, on_wait: OnWait | None, is_timed: bool
+    ) -> Generator[LoadedExpert]:
+        """The experts of one layer: first those in the cache, then the others as they arrive, in the file's order.
+
+        While it waits for one, `on_wait` is called as long as it finds work. `is_timed`: the meter counts the time.
+        Raises what fetching one raised; experts that were not yielded by then are not in the cache.
+        """
+        layer = split.trunk.index
+        taken = self.cache.take([(layer, expert) for expert in experts])
+        slot_of = dict(zip(experts, taken.slots, strict=True))
+        transfers: list[Transfer] = []
+        coming = {expert: self._request(expert, slot_of[expert], source) for _, expert in taken.missing}
+        try:
+            for expert in experts:
+                if expert not in coming:
+                    yield self._loaded(split, expert, slot_of[expert])
+            for expert in list(coming):
+                transfers.append(self._await(coming[expert], on_wait))
+                del coming[expert]
+                self.bytes_fetched += split.expert_bytes
+                yield self._loaded(split, expert, slot_of[expert])
+            if transfers and is_timed:
+                seconds = max(transfer.end for transfer in transfers) - min(transfer.begin for transfer in transfers)
+                self.meter.fetched(len(transfers) * split.expert_bytes, seconds)
+        finally:
+            self._abandon(layer, coming)
+            self._record(taken.slots)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(cancel_futures=True)
+
+    def _request(self, expert: int, slot: int, source: ExpertSource) -> "Future[Transfer]":
+        memory, event = self._slot(slot), self._events.get(slot)
+
+        def fetch() -> Transfer:
+            begin = time.perf_counter()
+            source.fetch(expert, memory, event)
+            return Transfer(begin, time.perf_counter())
+
+        return self._threads.submit(fetch)
+
+    def _await(self, arrival: "Future[Transfer]", on_wait: OnWait | None) -> Transfer:
+        begin = time.perf_counter()
+        while on_wait is not None and not arrival.done() and on_wait():
+            pass
+        try:
+            return arrival.result()
+        finally:
+            self.waited_seconds += time.perf_counter() - begin
+
+    def _abandon(self, layer: int, coming: Mapping[int, "Future[Transfer]"]) -> None:
+        """A running transfer must not write into a slot that belongs to another expert by then."""
+        for arrival in coming.values():
+            arrival.cancel()
+        wait(arrival for arrival in coming.values() if not arrival.cancelled())
+        self.cache.forget((layer, expert) for expert in coming)
+
+    def _record(self, slots: Iterable[int]) -> None:
+        if self._copy_stream:
+            self._events |= dict.fromkeys(slots, self._copy_stream.record_event())
+
+    def _slot(self, number: int) -> Tensor:
+        return self._memory[number * self._shape.nbytes : (number + 1) * self._shape.nbytes]
+
+    def _loaded(self, split: SplitLayout, expert: int, slot: int) -> LoadedExpert:
+        memory = self._slot(slot)
+        spans = self._shape.spans(split, expert)
+        return LoadedExpert(expert, {part.name: part.view(memory[span]) for part, span in spans})
