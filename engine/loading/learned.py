@@ -17,7 +17,7 @@ import torch
 from engine.errors import InputError
 from engine.loading.pair import Pair
 from engine.loading.planning import AUTO_BUDGET
-from engine.loading.store import CacheFile, NewerError, OlderError, UnusableError, cache_root
+from engine.loading.store import CacheFile, UnusableError, cache_root
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.speculation.method import Method, Sampling
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
@@ -34,6 +34,11 @@ from engine.speculation.tuning.tree_size import PassTimes
 
 VERSION = 4
 ANEW = "It is learnt anew."
+REFUSALS = {
+    "newer": "was written by a newer version, and stays as it is",
+    "older": "was written by an older version",
+    "other": "is about another pair, place or way of sampling",
+}
 
 SAME_TEXT = ("specexec", "lookup")
 """Methods whose text is the target's own for the same seed, so that one can take over from another unnoticed."""
@@ -97,13 +102,15 @@ class LearnedFiles:
             return (None, "") if document is None else (self._parsed(document, options), "")
         except OSError as error:
             return None, f"What this pair taught before cannot be read: {path}: {error.strerror}. {ANEW}"
-        except UnusableError as reason:
-            return None, f"What this pair taught before is not used: {path} {reason}. {ANEW}"
+        except (_RefusedError, UnusableError) as error:
+            if reason := REFUSALS.get(error.args[0]):
+                return None, f"What this pair taught before is not used: {path} {reason}. {ANEW}"
+            return None, f"What this pair taught before is not used: {path} is damaged. {ANEW}"
 
     def _parsed(self, document: Mapping[str, Any], options: GenerateOptions) -> LearnedState:
         about = {**self._about, "settings": settings_of(options)}
         if any(document.get(name, None) != value for name, value in about.items()):
-            raise UnusableError("is about another pair, place or way of sampling")
+            raise _RefusedError("other")
         try:
             learnt = document["learnt"]
             return LearnedState(
@@ -112,7 +119,11 @@ class LearnedFiles:
                 Prospects.restored(learnt["prospects"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise UnusableError("is damaged") from error
+            raise _RefusedError("damaged") from error
+
+
+class _RefusedError(Exception):
+    """A file of our version that is not to be used."""
 
 
 def settings_of(options: GenerateOptions) -> dict[str, Any]:
@@ -230,10 +241,10 @@ class PairMeasurements:
             document = CacheFile(path, MEASUREMENT_VERSION).read()
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from error
-        except (OlderError, NewerError) as error:
-            raise InputError(f"{path} holds no measured acceptance.", AGAIN) from error
         except UnusableError as error:
-            raise InputError(f"{path} is damaged: what it holds are no measurements.", AGAIN) from error
+            if error.why == "not JSON":
+                raise InputError(f"{path} is damaged: it is not valid JSON.", AGAIN) from error
+            raise InputError(f"{path} holds no measured acceptance.", AGAIN) from error
         if document is None:
             raise InputError(f"{path} cannot be read: {os.strerror(errno.ENOENT)}.", "Check the path.")
         if not document.get("acceptance"):
