@@ -66,8 +66,6 @@ WRITTEN: tuple[str, ...] = (
     mark("'{name}' ({kind}) is not a text-generation model."),
     mark("Models that bring their own code are not run."),
     mark("'{name}' has the architecture '{kind}', which this version of transformers does not know."),
-    mark("'{name}' is stored already quantised ({method})."),
-    mark("Choose its 16-bit version."),
     mark("There is no CUDA device that torch can use."),
     mark("Choose device 'cpu', or install an NVIDIA driver and a CUDA build of torch."),
     mark("There is no model folder {folder}."),

@@ -14,7 +14,7 @@ from engine.cancellation import Cancellation
 from engine.errors import InputError
 from engine.loading.pair import PairIdentity
 from engine.loading.planning import plan_pair
-from engine.loading.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
+from engine.loading.preparation import COMPRESSED, dtype_for, prepare_model, prepared_folder, source_fingerprint
 from engine.loading.rates import Measured, benchmark_of, question_for
 from engine.loading.store import cache_folder, cache_root
 from engine.model.checkpoint import Checkpoint
@@ -154,10 +154,7 @@ def _load_streamed(
     device: torch.device,
     cancellation: Cancellation,
 ) -> Progress:
-    if options.weights in COMPRESSED:
-        dtype = storage(options.weights, checkpoint)[1]
-    else:
-        dtype = choose_dtype(options.weights, checkpoint, device)
+    dtype = dtype_for(options.weights, checkpoint, device)
     yield Loading(request, f"Reading {checkpoint.name}", 0, 1)
     streamable = build_streamable(checkpoint, dtype, device)
     layouts = None if options.weights in COMPRESSED else _in_shards(streamable)

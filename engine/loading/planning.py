@@ -11,9 +11,9 @@ from itertools import pairwise
 import torch
 
 from engine.errors import InputError
-from engine.loading.preparation import COMPRESSED, storage
+from engine.loading.preparation import COMPRESSED, dtype_for
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import choose_dtype
+from engine.model.device import DTYPES, STORED_DTYPES, own_dtype
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.protocol.options import AUTO_ROOM
 from engine.weights.codecs.quantise import stored_bytes
@@ -29,7 +29,6 @@ AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
 AUTO_WIDE_ROOM = 1024  # the same as AUTO_ROOM, where that promises more
 EXPERTS = ".experts."
 SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
-NUMBERS = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 
 # Tokens per pass against budget, of Llama 2 7B and 70B on MTBench at temperature .6, as SpecExec publishes them (arXiv
 # 2406.02532). A guess for other pairs, until their own figure is known.
@@ -139,7 +138,7 @@ def expected_tokens_per_pass(budget: int) -> float:
 
 def needs_of(checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: torch.device) -> ModelNeeds:
     """A checkpoint's figures for the planner, with its weights held in this way."""
-    dtype = storage(weights, checkpoint)[1] if weights in COMPRESSED else choose_dtype(weights, checkpoint, device)
+    dtype = dtype_for(weights, checkpoint, device)
     codec = _codec(sizes, weights, dtype)
     return ModelNeeds(
         codec=codec,
@@ -160,7 +159,7 @@ def needs_of(checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: to
 
 def with_copies(needs: ModelNeeds, sizes: ModelSizes, checkpoint: Checkpoint) -> ModelNeeds:
     """The same, with what a copy of each layer in 4 bits takes, should it stream."""
-    dtype = storage("nf4", checkpoint)[1]
+    dtype = own_dtype(checkpoint)
     copies = (_layer(layer, "nf4", dtype).stored_bytes for layer in sizes.layers)
     layers = (replace(layer, copy_bytes=copy) for layer, copy in zip(needs.layers, copies, strict=True))
     return replace(needs, layers=tuple(layers))
@@ -178,7 +177,7 @@ def _codec(sizes: ModelSizes, weights: str, dtype: torch.dtype) -> Codec:
     stored = [weight for layer in sizes.layers for weight in layer.weights]
     if not lies_in_shards(sizes):
         return "plain"  # read once, written anew in the number type that computes
-    return "plain" if all(_own_type(weight) == dtype for weight in stored) else "cast"
+    return "plain" if all(STORED_DTYPES[weight.dtype] == dtype for weight in stored) else "cast"
 
 
 def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
@@ -196,7 +195,7 @@ def _kept_bytes(weights: Sequence[StoredWeight], codec: Codec, dtype: torch.dtyp
     if codec == "plain":
         return sum(weight.elements for weight in weights) * dtype.itemsize
     if codec == "cast":
-        return sum(weight.elements * _own_type(weight).itemsize for weight in weights)
+        return sum(weight.elements * STORED_DTYPES[weight.dtype].itemsize for weight in weights)
     return sum(stored_bytes(shape, codec, name, dtype) for name, shape in _stacked(weights))
 
 
@@ -209,8 +208,4 @@ def _stacked(weights: Iterable[StoredWeight]) -> Iterator[tuple[str, tuple[int, 
 
 def _is_converted(weight: StoredWeight) -> bool:
     """Whether the network holds it in another form: packed numbers unpacked, single experts stacked."""
-    return weight.dtype not in NUMBERS or SINGLE_EXPERT.search(weight.name) is not None
-
-
-def _own_type(weight: StoredWeight) -> torch.dtype:
-    return NUMBERS.get(weight.dtype, torch.bfloat16)
+    return STORED_DTYPES.get(weight.dtype) not in DTYPES.values() or SINGLE_EXPERT.search(weight.name) is not None

@@ -9,7 +9,7 @@ from torch import Tensor
 from engine.cancellation import Cancellation
 from engine.errors import InputError
 from engine.model.checkpoint import CONFIG, Checkpoint
-from engine.model.device import DTYPES
+from engine.model.device import DTYPES, choose_dtype, own_dtype
 from engine.model.layer_converter import open_layer_converter
 from engine.weights.codecs.quantise import codec_named
 from engine.weights.store.fingerprint import fingerprint
@@ -38,9 +38,13 @@ def storage(weights: str, checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
     if weights in DTYPES:
         return "plain", DTYPES[weights]
     if weights in COMPRESSED:
-        own = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
-        return weights, DTYPES.get(own, torch.bfloat16)
+        return weights, own_dtype(checkpoint)
     raise InputError(f"Weights '{weights}' cannot be prepared.", "Choose one of " + ", ".join((*COMPRESSED, *DTYPES)))
+
+
+def dtype_for(weights: str, checkpoint: Checkpoint, device: torch.device) -> torch.dtype:
+    """The number type that a target computes in, with its weights held in this way on this device."""
+    return own_dtype(checkpoint) if weights in COMPRESSED else choose_dtype(weights, checkpoint, device)
 
 
 def prepare_model(
