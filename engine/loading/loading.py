@@ -44,7 +44,7 @@ COPY = "nf4"
 
 @dataclass(frozen=True, slots=True)
 class LayerCopies:
-    """A draft that is the target, but for copies of some layers, which take `nbytes` and which `stream` decodes."""
+    """The target as its own draft: `network` has copies of some layers, of `nbytes`, which `stream` decodes."""
 
     network: Network
     stream: LayerStream
@@ -53,7 +53,7 @@ class LayerCopies:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTarget:
-    """A target that is ready to run. `stream` is None when all its weights are resident; `copies` draft for it."""
+    """A target that is ready to run. `stream` is None when all weights are resident; `copies` is its self-draft."""
 
     network: Network
     stream: LayerStream | None
@@ -112,7 +112,7 @@ def load_planned(
 def load_ready(
     request: int, checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, cancellation: Cancellation
 ) -> Generator[Loading, None, Network]:
-    """All weights on the device for good, decoded; beside them, host memory holds a layer. A draft is always ready."""
+    """Load all weights onto the device, decoded; host memory holds one layer beside them. Drafts are loaded so."""
     yield Loading(request, f"Loading {checkpoint.name}", 0, 1)
     steps = load_layerwise(checkpoint, dtype, device)
     while True:
@@ -180,7 +180,7 @@ def _load_streamed(
 
 
 def _in_shards(streamable: StreamableNetwork) -> list[LayerLayout] | None:
-    """The layers where they lie in the checkpoint's own files; None if they must be converted first."""
+    """The layouts of the layers inside the checkpoint's own files; None if they must be converted first."""
     layouts = []
     for index in range(len(streamable.network.layers)):
         places = streamable.converter.one_to_one(index)
@@ -194,7 +194,7 @@ def _in_shards(streamable: StreamableNetwork) -> list[LayerLayout] | None:
 def prepared_layers(
     request: int, checkpoint: Checkpoint, weights: str, options: LoadOptions, cancellation: Cancellation
 ) -> Generator[Loading, None, list[LayerLayout]]:
-    """The layers as they were prepared, now if not before."""
+    """The prepared layers; prepares them first where that was not done."""
     folder = prepared_folder(cache_folder(options), checkpoint, weights)
     for step in prepare_model(checkpoint, weights, folder, cancellation):
         left = "" if step.seconds_left is None else f", {step.seconds_left:.0f} s left"
@@ -203,7 +203,7 @@ def prepared_layers(
 
 
 def _are_weights(layouts: Sequence[LayerLayout], streamable: StreamableNetwork) -> bool:
-    """Whether every stored tensor is a weight as it is used, in its own number type, and where it may be used."""
+    """Whether every stored tensor can be used as a weight in place: same number type, and aligned."""
     for layout in layouts:
         shapes = streamable.converter.shapes(layout.index)
         for entry in layout.tensors:

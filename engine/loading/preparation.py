@@ -69,7 +69,7 @@ def prepare_model(
         stored: dict[str, Tensor] = {}
         for weight, tensor in converter.weights(index):
             stored |= codec.encode(weight, tensor)
-            del tensor  # or the next one would be made beside it
+            del tensor  # else it would stay in memory beside the next one
         return stored
 
     number = str(dtype).removeprefix("torch.")

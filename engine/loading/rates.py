@@ -159,7 +159,7 @@ class Benchmark:
             attention=attention_pace(self.needs, timer),
         )
         if self.device.type == "cuda":
-            torch.cuda.empty_cache()  # what was measured with must not lie between the layers that come
+            torch.cuda.empty_cache()  # the buffers must not fragment the memory of the layers
         return RatesFile(self.cache).remember(self.key, rates)
 
     def _disk_rate(self, check: Callable[[], None]) -> float | None:

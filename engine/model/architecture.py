@@ -115,7 +115,7 @@ def require_complete(
 
 
 def unloadable(name: str, error: BaseException) -> ModelError:
-    """The one sentence for whatever a library had to say."""
+    """The error for a failure inside a library, with its own words."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     words = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
     said = "".join(filter(str.isprintable, words))[:300].rstrip(" .:") + "."
