@@ -13,7 +13,7 @@ import torch
 from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, dtype_for
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import DTYPES, STORED_DTYPES, own_dtype
+from engine.model.device import own_dtype
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.protocol.options import AUTO_ROOM
 from engine.weights.codecs.quantise import stored_bytes
@@ -29,6 +29,7 @@ AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
 AUTO_WIDE_ROOM = 1024  # the same as AUTO_ROOM, where that promises more
 EXPERTS = ".experts."
 SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
+NUMBERS = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 
 # Tokens per pass against budget, of Llama 2 7B and 70B on MTBench at temperature .6, as SpecExec publishes them (arXiv
 # 2406.02532). A guess for other pairs, until their own figure is known.
@@ -177,7 +178,7 @@ def _codec(sizes: ModelSizes, weights: str, dtype: torch.dtype) -> Codec:
     stored = [weight for layer in sizes.layers for weight in layer.weights]
     if not lies_in_shards(sizes):
         return "plain"  # read once, written anew in the number type that computes
-    return "plain" if all(STORED_DTYPES[weight.dtype] == dtype for weight in stored) else "cast"
+    return "plain" if all(_own_type(weight) == dtype for weight in stored) else "cast"
 
 
 def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
@@ -195,7 +196,7 @@ def _kept_bytes(weights: Sequence[StoredWeight], codec: Codec, dtype: torch.dtyp
     if codec == "plain":
         return sum(weight.elements for weight in weights) * dtype.itemsize
     if codec == "cast":
-        return sum(weight.elements * STORED_DTYPES[weight.dtype].itemsize for weight in weights)
+        return sum(weight.elements * _own_type(weight).itemsize for weight in weights)
     return sum(stored_bytes(shape, codec, name, dtype) for name, shape in _stacked(weights))
 
 
@@ -208,4 +209,8 @@ def _stacked(weights: Iterable[StoredWeight]) -> Iterator[tuple[str, tuple[int, 
 
 def _is_converted(weight: StoredWeight) -> bool:
     """Whether the network holds it in another form: packed numbers unpacked, single experts stacked."""
-    return STORED_DTYPES.get(weight.dtype) not in DTYPES.values() or SINGLE_EXPERT.search(weight.name) is not None
+    return weight.dtype not in NUMBERS or SINGLE_EXPERT.search(weight.name) is not None
+
+
+def _own_type(weight: StoredWeight) -> torch.dtype:
+    return NUMBERS.get(weight.dtype, torch.bfloat16)

@@ -2,19 +2,10 @@
 
 import torch
 
-from engine.errors import InputError, ModelError
+from engine.errors import InputError
 from engine.model.checkpoint import Checkpoint
-from engine.model.safetensors_header import TensorInfo
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-# As safetensors calls them.
-STORED_DTYPES = {
-    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "U16": torch.uint16, "I16": torch.int16,
-    "U32": torch.uint32, "I32": torch.int32, "U64": torch.uint64, "I64": torch.int64,
-    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "F8_E8M0": torch.float8_e8m0fnu,
-    "F8_E4M3FNUZ": torch.float8_e4m3fnuz, "F8_E5M2FNUZ": torch.float8_e5m2fnuz,
-    "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64, "C64": torch.complex64,
-}  # fmt: skip
 FLOAT32_ON_CPU_BYTES = 2 << 30  # up to this size a CPU runs float32, exact and as fast as bfloat16
 
 
@@ -43,12 +34,3 @@ def own_dtype(checkpoint: Checkpoint) -> torch.dtype:
     """The number type that config.json names, of those that are computed in; else bfloat16."""
     own = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
     return DTYPES.get(own, torch.bfloat16)
-
-
-def stored_dtype(info: TensorInfo) -> torch.dtype:
-    """The torch type of the numbers as they are stored; raises `ModelError` for one that torch does not have."""
-    if info.dtype not in STORED_DTYPES:
-        raise ModelError(
-            f"{info.shard} holds numbers of the type {info.dtype}, which cannot be used.", "Choose another."
-        )
-    return STORED_DTYPES[info.dtype]

@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from engine.model.architecture import Architecture, open_architecture, require_complete
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import stored_dtype
 from engine.model.network import find_layers
 from engine.model.safetensors_header import TensorInfo
-from engine.model.weight_loader import Destination, LazyTensor, LoadReport, WeightLoader
+from engine.model.weight_loader import Destination, LazyTensor, LoadReport, WeightLoader, stored_dtype
 
 EXPERT = re.compile(r"\.experts\.(?:(\d+)\.)?")
 

@@ -23,13 +23,29 @@ from transformers.quantizers.quantizer_mxfp4 import Mxfp4HfQuantizer
 
 from engine.errors import ModelError
 from engine.model.architecture import CONFIG_FAULTS, UNPACK_MXFP4, unloadable
-from engine.model.device import stored_dtype
 from engine.model.json_file import reason
 from engine.model.safetensors_header import TensorInfo
 
 PIECE_BYTES = 16 << 20  # read and converted at once: bounds the memory beside the tensor itself
 
+NUMBERS = {
+    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "U16": torch.uint16, "I16": torch.int16,
+    "U32": torch.uint32, "I32": torch.int32, "U64": torch.uint64, "I64": torch.int64,
+    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "F8_E8M0": torch.float8_e8m0fnu,
+    "F8_E4M3FNUZ": torch.float8_e4m3fnuz, "F8_E5M2FNUZ": torch.float8_e5m2fnuz,
+    "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64, "C64": torch.complex64,
+}  # fmt: skip
+
 MOST_BUFFER_BYTES = 64 << 20  # frequencies take kilobytes; some families keep tables of sines
+
+
+def stored_dtype(info: TensorInfo) -> torch.dtype:
+    """The torch type of the numbers as they are stored; raises `ModelError` for one that torch does not have."""
+    if info.dtype not in NUMBERS:
+        raise ModelError(
+            f"{info.shard} holds numbers of the type {info.dtype}, which cannot be used.", "Choose another."
+        )
+    return NUMBERS[info.dtype]
 
 
 @dataclass(frozen=True, slots=True)
