@@ -14,7 +14,14 @@ from engine.cancellation import Cancellation
 from engine.errors import InputError
 from engine.loading.pair import PairIdentity
 from engine.loading.planning import plan_pair
-from engine.loading.preparation import COMPRESSED, dtype_for, prepare_model, prepared_folder, source_fingerprint
+from engine.loading.preparation import (
+    COMPRESSED,
+    draft_weights,
+    dtype_for,
+    prepare_model,
+    prepared_folder,
+    source_fingerprint,
+)
 from engine.loading.rates import Measured, benchmark_of, question_for
 from engine.loading.store import cache_folder, cache_root
 from engine.model.checkpoint import Checkpoint
@@ -126,8 +133,8 @@ def load_ready(
 
 
 def draft_dtype(draft: Checkpoint, options: LoadOptions, device: torch.device) -> torch.dtype:
-    """The number type of a draft's weights, which are never compressed."""
-    return choose_dtype("auto" if options.weights in COMPRESSED else options.weights, draft, device)
+    """The number type of a draft's weights."""
+    return choose_dtype(draft_weights(options.weights), draft, device)
 
 
 def _plan(
@@ -169,14 +176,21 @@ def _load_streamed(
         lane=CudaLane(device) if device.type == "cuda" else None,
         options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache),
     )
+    yield from _filled(stream, request, f"Loading {checkpoint.name}", len(layouts), cancellation)
+    return LoadedTarget(streamable.network, stream, plan)
+
+
+def _filled(
+    stream: LayerStream, request: int, stage: str, total: int, cancellation: Cancellation
+) -> Generator[Loading, None, None]:
+    """Load a stream's layers, with progress; a stream that cannot be loaded is closed."""
     try:
         for done, _ in enumerate(stream.load(), start=1):
             cancellation.check()
-            yield Loading(request, f"Loading {checkpoint.name}", done, len(layouts))
+            yield Loading(request, stage, done, total)
     except BaseException:
         stream.close()
         raise
-    return LoadedTarget(streamable.network, stream, plan)
 
 
 def _in_shards(streamable: StreamableNetwork) -> list[LayerLayout] | None:
@@ -231,11 +245,5 @@ def load_copies(
         decoder=codec_named(COPY),
         lane=CudaLane(device) if device.type == "cuda" else None,
     )
-    try:
-        for done, _ in enumerate(stream.load(), start=1):
-            cancellation.check()
-            yield Loading(request, f"Copying {checkpoint.name} in 4 bits", done, len(own))
-    except BaseException:
-        stream.close()
-        raise
+    yield from _filled(stream, request, f"Copying {checkpoint.name} in 4 bits", len(own), cancellation)
     return LayerCopies(network, stream, sum(layout.nbytes for layout in layouts))

@@ -11,7 +11,7 @@ from itertools import pairwise
 import torch
 
 from engine.errors import InputError
-from engine.loading.preparation import COMPRESSED, dtype_for
+from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import own_dtype
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
@@ -79,13 +79,12 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
         tokens_per_pass=question.tokens_per_pass or expected_tokens_per_pass(budget),
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
-    draft_weights = "auto" if question.weights in COMPRESSED else question.weights
     needs = needs_of(target, sizes, question.weights, device)
     machine = Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device))
     plan_for = partial(
         plan,
         with_copies(needs, sizes, target) if question.drafts_itself else needs,
-        needs_of(draft, model_sizes(draft), draft_weights, device) if draft else None,
+        needs_of(draft, model_sizes(draft), draft_weights(question.weights), device) if draft else None,
         machine,
         override=question.override,
     )

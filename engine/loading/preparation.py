@@ -47,6 +47,11 @@ def dtype_for(weights: str, checkpoint: Checkpoint, device: torch.device) -> tor
     return own_dtype(checkpoint) if weights in COMPRESSED else choose_dtype(weights, checkpoint, device)
 
 
+def draft_weights(weights: str) -> str:
+    """How a draft's weights are held beside a target's `weights`: a draft is never compressed."""
+    return "auto" if weights in COMPRESSED else weights
+
+
 def prepare_model(
     checkpoint: Checkpoint, weights: str, folder: Path, cancellation: Cancellation
 ) -> Iterator[PrepareProgress]:
