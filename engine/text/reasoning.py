@@ -1,14 +1,13 @@
 """Where a model reasons: found in its tokens, its template and its prompt, and marked in the text of its answers."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
 
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import CHANNELS, COMMON, MARKS, THOUGHT_CHANNEL, Marks
-from engine.text.text_stream import TextStream
+from engine.text.text_stream import Decoder, TextStream
 
 _CONTROL = re.compile(r"<\|[^<>|]+\|?>|<[^<>|]+\|>|\[/?THINK\]|◁/?think▷|</?[a-z:]+>")
 
@@ -105,13 +104,6 @@ class Sign(Enum):
     ANSWER = auto()
     HEADER = auto()  # whom a message is by, and which channel it belongs to
     MESSAGE = auto()
-
-
-class Decoder(Protocol):
-    """What is needed of a tokenizer."""
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of the tokens."""
 
 
 def signs_of(marks: Marks, vocabulary: Mapping[str, int]) -> dict[int, Sign]:
