@@ -64,7 +64,9 @@ def _check(arguments: argparse.Namespace) -> None:
             raise InputError(f"There is no {what} '{unknown[0]}'.", f"Choose among {', '.join(allowed)}.")
     if arguments.prompt_count < 1:
         raise InputError(f"{arguments.prompt_count} prompts are too few.", "Give at least 1.")
-    if arguments.save and not Path(arguments.save).absolute().parent.is_dir():  # known before the hours, not after them
+    if (
+        arguments.save and not Path(arguments.save).absolute().parent.is_dir()
+    ):  # fail before the hours of measuring, not after them
         raise InputError(f"{arguments.save} lies in no folder that exists.", "Choose another path for --save.")
     generate_options(arguments, "none", 0, arguments.seed).check()
 
@@ -129,19 +131,19 @@ def read_prompts(path: str, count: int) -> list[list[ChatMessage]]:
 
 def rows(runs: Mapping[Contender, Sequence[Run]]) -> list[dict[str, Any]]:
     """One row per contender; speed-ups are against the reference at the same temperature."""
-    references = {who.temperature: done for who, done in runs.items() if who.method == REFERENCE}
-    return [_row(who, done, references[who.temperature]) for who, done in runs.items()]
+    references = {contender.temperature: done for contender, done in runs.items() if contender.method == REFERENCE}
+    return [_row(contender, done, references[contender.temperature]) for contender, done in runs.items()]
 
 
-def _row(who: Contender, runs: Sequence[Run], reference: Sequence[Run]) -> dict[str, Any]:
+def _row(contender: Contender, runs: Sequence[Run], reference: Sequence[Run]) -> dict[str, Any]:
     decode = sum(run.decode_seconds for run in runs)
     passes = sum(run.passes for run in runs)
     tokens = sum(len(run.token_ids) for run in runs)
     split = {part: sum(asdict(run.seconds)[part] for run in runs) for part in PARTS}
     return {
-        "method": who.name,
-        "budget": who.budget or None,
-        "temperature": who.temperature,
+        "method": contender.name,
+        "budget": contender.budget or None,
+        "temperature": contender.temperature,
         "tokens_per_second": _rate(runs),
         "tokens_per_pass": tokens / passes if passes else None,
         "speedup": _rate(runs) / _rate(reference),
@@ -157,7 +159,7 @@ def _row(who: Contender, runs: Sequence[Run], reference: Sequence[Run]) -> dict[
 
 
 def _prompt(run: Run, reference: Run) -> dict[str, Any]:
-    """One prompt's share of a row, so that means of means can be made."""
+    """One prompt's share of a row, for means over prompts."""
     return {
         "new_tokens": len(run.token_ids),
         "passes": run.passes or None,

@@ -70,7 +70,7 @@ def pass_times(context: Context, text: Sequence[int], sizes: Sequence[int] = SIZ
 
 
 def _timed(context: Context, token: int, nodes: int) -> float:
-    """Of a tree of different tokens: copies of one would be sent to the same few experts of a mixture."""
+    """Seconds of a pass over a tree of different tokens: equal ones would be routed to the same few experts."""
     vocabulary = context.network.vocabulary
     stride = max(1, vocabulary // nodes)
     tokens = [(token + node * stride) % vocabulary for node in range(nodes)]
@@ -82,7 +82,7 @@ def _timed(context: Context, token: int, nodes: int) -> float:
 
 
 def _options(arguments: argparse.Namespace) -> Iterator[GenerateOptions]:
-    """An answer by Sequoia's widest usual tree, at every temperature that is asked for."""
+    """The options of an answer by Sequoia's widest usual tree, for every temperature that is asked for."""
     options = generate_options(arguments, "sequoia", WIDE_BUDGET, arguments.seed)
     options = replace(options, speculation=replace(options.speculation, acceptance=UNMEASURED))
     for temperature in arguments.temperatures or [arguments.temperature]:

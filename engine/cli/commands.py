@@ -19,7 +19,7 @@ def run(arguments: Sequence[str]) -> int:
     except CoppiceError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201  # a terminal's job
         return EXIT_BAD_INPUT
-    except BrokenPipeError:  # whoever read our output has had enough
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_READER_GONE
     except MemoryError:

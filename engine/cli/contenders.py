@@ -1,4 +1,4 @@
-"""Who takes part in a benchmark: our methods at several budgets, and what a user would otherwise run."""
+"""What a benchmark compares: our methods at several budgets, and what a user would otherwise run."""
 
 import argparse
 import atexit
@@ -96,7 +96,7 @@ def _loaded_again(engine: Engine) -> Any:
 
 
 def forget(folder: Path) -> None:
-    """Drop a folder's files from the page cache, as far as nobody has them mapped."""
+    """Drop a folder's files from the page cache, but for those that are mapped."""
     for path in folder.iterdir():
         file = os.open(path, os.O_RDONLY)
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -145,7 +145,7 @@ BASELINES: dict[str, Callable[[Engine, GenerateOptions], Baseline]] = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One answer by one contender, of at most `limit` tokens. `passes` 0: the contender does not tell."""
+    """One answer by one contender, of at most `limit` tokens. `passes` is 0 for baselines, which do not report it."""
 
     limit: int
     token_ids: tuple[int, ...]
@@ -156,7 +156,7 @@ class Run:
     bytes_streamed: int = 0
 
     def agrees_with(self, other: "Run") -> bool:
-        """Whether both wrote the same, as far as both were let."""
+        """Whether both wrote the same tokens up to the lower limit."""
         limit = min(self.limit, other.limit)
         return self.token_ids[:limit] == other.token_ids[:limit]
 
@@ -190,7 +190,7 @@ def contenders(arguments: argparse.Namespace, session: Session) -> list[Contende
 
 
 def _methods(names: Sequence[str]) -> Sequence[str]:
-    """With `all` put into words; `auto` has no size of its own then, as with one it is another of them."""
+    """The methods, with `all` replaced by every method."""
     return METHODS if EVERY in names else names
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from engine.cli.arguments import generate_options, load_options
-from engine.cli.session import Answer, Session, read_json, read_messages, say
+from engine.cli.session import CollectedAnswer, Session, read_json, read_messages, say
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Round
 from engine.protocol.options import GenerateOptions
@@ -41,7 +41,7 @@ def generate(arguments: argparse.Namespace) -> None:
 def _answer(
     session: Session, prompt: Prompt, options: GenerateOptions, trace: TextIO | None, live: bool
 ) -> dict[str, Any]:
-    answer = Answer()
+    answer = CollectedAnswer()
     for text, so_far in session.answer(prompt, options):
         answer = so_far
         if live:
@@ -55,7 +55,7 @@ def _answer(
     return _document(session, answer)
 
 
-def _document(session: Session, answer: Answer) -> dict[str, Any]:
+def _document(session: Session, answer: CollectedAnswer) -> dict[str, Any]:
     """The fields of one answer; a pass is a target forward after prefill."""
     statistics = answer.statistics
     assert session.loaded
@@ -102,7 +102,7 @@ def _trace_line(event: Round) -> dict[str, Any]:
     }
 
 
-def _summary(answer: Answer) -> str:
+def _summary(answer: CollectedAnswer) -> str:
     statistics = answer.statistics
     note = f" ({statistics.note})" if statistics.note else ""
     return (

@@ -19,7 +19,7 @@ from engine.weights.planning.machine import process_bytes
 
 
 @dataclass(slots=True)
-class Answer:
+class CollectedAnswer:
     """One answer, collected. `rounds` holds every round's event, in order."""
 
     rounds: list[Round] = field(default_factory=list)
@@ -72,9 +72,9 @@ class Session:
             if isinstance(event, Loaded):
                 self.loaded = event
 
-    def answer(self, prompt: Prompt, options: GenerateOptions) -> Iterator[tuple[str, Answer]]:
+    def answer(self, prompt: Prompt, options: GenerateOptions) -> Iterator[tuple[str, CollectedAnswer]]:
         """Yields each piece of text with the answer so far; the last one is complete."""
-        answer = Answer()
+        answer = CollectedAnswer()
         for event in self.engine.generate(0, prompt, options):
             if isinstance(event, Round):
                 answer.rounds.append(event)
@@ -86,14 +86,14 @@ class Session:
                 answer.reason, answer.statistics = event.reason, event.statistics
                 yield event.text, answer
 
-    def collect(self, prompt: Prompt, options: GenerateOptions) -> Answer:
+    def collect(self, prompt: Prompt, options: GenerateOptions) -> CollectedAnswer:
         """The complete answer."""
         *_, (_, answer) = self.answer(prompt, options)
         return answer
 
 
 def say(line: str) -> None:
-    """A line of progress for the person, out of the way of what a program reads."""
+    """Print a line of progress to stderr; stdout is for programs."""
     print(line, file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job
 
 

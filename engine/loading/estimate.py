@@ -1,4 +1,4 @@
-"""What a pair would take and give on this machine, told without loading it and whatever is loaded now."""
+"""What a pair would take and give on this machine, estimated without loading it, whatever else is loaded."""
 
 import time
 from dataclasses import replace
@@ -21,7 +21,7 @@ from engine.protocol.messages import Appraise, Appraised, LayersAt
 from engine.weights.planning.machine import Memory, memory_now
 from engine.weights.planning.placement import Plan
 
-LIBRARY_BYTES = 450 << 20  # torch and transformers, where they could not be weighed alone
+LIBRARY_BYTES = 450 << 20  # torch and transformers, where their memory could not be measured alone
 KNOWN = 256  # checkpoints whose tables are kept
 SECONDS_FRESH = 2.0
 
@@ -64,14 +64,14 @@ class Estimator:
         if known and known[0] == _stamp(known[1]):
             return known[1]
         checkpoint = open_header_only(folder) if is_header_only(folder) else open_checkpoint(source, role=role)
-        open_architecture(checkpoint)  # only for its refusals: what cannot be loaded needs no price
+        open_architecture(checkpoint)  # only for its refusals: what cannot be loaded is not planned for
         if len(self._known) >= KNOWN:
             self._known.pop(next(iter(self._known)))
         self._known[folder] = (_stamp(checkpoint), checkpoint, model_sizes(checkpoint))
         return checkpoint
 
     def _memory(self, device: torch.device) -> Memory:
-        """As it will be when the loaded pair has gone, which it does before another one comes."""
+        """Memory as it is once the loaded pair is unloaded, which happens before another one is loaded."""
         now = memory_now(device.type)
         if time.monotonic() - self._held[0] > SECONDS_FRESH:
             self._held = (time.monotonic(), max(0, _own_bytes() - self._library_bytes))

@@ -1,4 +1,4 @@
-"""What a pair's answers and measurements have taught, kept in the cache folder, so that the next start is warm."""
+"""What is learned from a pair's answers and measurements, kept in the cache folder for the next start."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ import torch
 from engine.errors import InputError
 from engine.loading.pair import Pair
 from engine.loading.planning import AUTO_BUDGET
-from engine.loading.store import CacheFile, NewerError, OlderError, UnusableError, cache_root
+from engine.loading.store import CacheFile, UnusableError, cache_root
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.sentences import joined, reason_of, say
 from engine.speculation.method import Method, Sampling
@@ -33,6 +33,11 @@ from engine.speculation.tuning.tree_size import PassTimes
 
 VERSION = 4
 ANEW = say("It is learnt anew.")
+REFUSALS = {
+    "newer": say("was written by a newer version, and stays as it is"),
+    "older": say("was written by an older version"),
+    "other": say("is about another pair, place or way of sampling"),
+}
 
 SAME_TEXT = ("specexec", "lookup")
 """Methods whose text is the target's own for the same seed, so that one can take over from another unnoticed."""
@@ -58,7 +63,7 @@ class LearnedState:
 
 
 class LearnedFiles:
-    """The files of one pair where it is now: one for every way of sampling and of speculating.
+    """What one pair has learned with its layers where they are now: a file for each set of options.
 
     Of the settings all count but the seed, the method and the budget.
     """
@@ -100,15 +105,16 @@ class LearnedFiles:
                 "What this pair taught before cannot be read: {file}: {reason}.", file=path, reason=reason_of(error)
             )
             return None, joined((why, ANEW))
-        except UnusableError as reason:
-            return None, joined(
-                (say("What this pair taught before is not used: {file} {reason}.", file=path, reason=reason), ANEW)
-            )
+        except (_RefusedError, UnusableError) as error:
+            if reason := REFUSALS.get(error.args[0]):
+                why = say("What this pair taught before is not used: {file} {reason}.", file=path, reason=reason)
+                return None, joined((why, ANEW))
+            return None, joined((say("What this pair taught before is not used: {file} is damaged.", file=path), ANEW))
 
     def _parsed(self, document: Mapping[str, Any], options: GenerateOptions) -> LearnedState:
         about = {**self._about, "settings": settings_of(options)}
         if any(document.get(name, None) != value for name, value in about.items()):
-            raise UnusableError(say("is about another pair, place or way of sampling"))
+            raise _RefusedError("other")
         try:
             learnt = document["learnt"]
             return LearnedState(
@@ -117,7 +123,11 @@ class LearnedFiles:
                 Prospects.restored(learnt["prospects"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise UnusableError("is damaged") from error
+            raise _RefusedError("damaged") from error
+
+
+class _RefusedError(Exception):
+    """A file of our version that is not to be used."""
 
 
 def settings_of(options: GenerateOptions) -> dict[str, Any]:
@@ -158,13 +168,13 @@ class Learned:
     def acceptance(self, options: GenerateOptions) -> AcceptanceCounts:
         """How the draft's children are accepted, for Sequoia's shapes.
 
-        Kept from answer to answer when greedy. Where tokens are drawn, other shapes draw other text: there every
-        answer begins with the prior, so that the same seed gives the same text again.
+        Kept from answer to answer when greedy. When sampling, another tree shape gives another text: every answer then
+        begins with the prior, so that the same seed gives the same text.
         """
         return AcceptanceCounts() if options.sampling.temperature else self.state(options).acceptance
 
     def keep(self) -> None:
-        """Write down what was learnt since the last time, for the next start."""
+        """Write what was learned since the last call, for the next start."""
         self.complaint = ""
         for key, (options, state) in self._states.items():
             if self._files and state.size > self._kept[key]:
@@ -172,9 +182,9 @@ class Learned:
                 self._kept[key] = state.size
 
     def strategy(self, method: Method, options: GenerateOptions, sampling: Sampling) -> Strategy:
-        """`Auto` where nothing is prescribed that it would choose, else the method with the budget that was asked for.
+        """`Auto` where the options leave the size to it, else the method with the budget that was asked for.
 
-        `method`: the one for these options. Only `method="auto"` may end in another one, or in no tree.
+        `method`: the one for these options. Only with `method="auto"` may `Auto` switch to another one, or to none.
         """
         speculation = options.speculation
         if speculation.budget or method.name not in SAME_TEXT:
@@ -189,7 +199,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class PairMeasurement:
-    """`placement` tells where the layers were; the times are worth something only there."""
+    """Acceptance by rank of the child, and seconds per pass with the layers placed as `placement` says."""
 
     acceptance: AcceptanceVector
     placement: str
@@ -198,7 +208,7 @@ class PairMeasurement:
 
 
 class PairMeasurements:
-    """The files of one pair, one for every way of sampling; of the settings all count but the seed."""
+    """The measurements of one pair: a file for each set of sampling options, of which all count but the seed."""
 
     def __init__(self, pair: Pair, tiers: Sequence[str], device: str) -> None:
         """`tiers`: where each layer of the target is now. Raises `InputError` for a pair without a draft."""
@@ -213,14 +223,14 @@ class PairMeasurements:
         return self._folder / _file_name(json.dumps([self._about, _settings(sampling)]))
 
     def remember(self, sampling: SamplingOptions, measured: PairMeasurement) -> Path:
-        """Keep it, whole or not at all; returns where. Raises `OSError` if the folder cannot be written."""
+        """Keep the measurement; returns where. Raises `OSError` if the folder cannot be written."""
         path = self.path(sampling)
         document = {**self._about, "sampling": _settings(sampling), **asdict(measured)}
         CacheFile(path, MEASUREMENT_VERSION).write(document)
         return path
 
     def recall(self, sampling: SamplingOptions) -> tuple[PairMeasurement | None, str]:
-        """What was measured under these settings, and why there is nothing if there is nothing."""
+        """The measurement under these settings, or None with the reason."""
         path = self.path(sampling)
         if not path.exists():
             return None, joined((NEVER_MEASURED, AGAIN))
@@ -230,17 +240,17 @@ class PairMeasurements:
             return None, joined((error.message, error.hint))
 
     def read(self, path: Path) -> PairMeasurement:
-        """A file that somebody named. Raises `InputError` if it is none of this pair's."""
+        """The measurement in a file. Raises `InputError` if it is not of this pair."""
         try:
             document = CacheFile(path, MEASUREMENT_VERSION).read()
         except OSError as error:
             raise InputError(
                 say("{file} cannot be read: {reason}.", file=path, reason=reason_of(error)), say("Check the path.")
             ) from error
-        except (OlderError, NewerError) as error:
-            raise InputError(say("{file} holds no measured acceptance.", file=path), AGAIN) from error
         except UnusableError as error:
-            raise InputError(say("{file} is damaged: what it holds are no measurements.", file=path), AGAIN) from error
+            if error.why == "not JSON":
+                raise InputError(say("{file} is damaged: it is not valid JSON.", file=path), AGAIN) from error
+            raise InputError(say("{file} holds no measured acceptance.", file=path), AGAIN) from error
         if document is None:
             missing = say("{file} cannot be read: {reason}.", file=path, reason=say("No such file or directory"))
             raise InputError(missing, say("Check the path."))
@@ -261,7 +271,7 @@ def _file_name(identity: str) -> str:
 
 
 def placement_of(tiers: Sequence[str], device: str) -> str:
-    """Where a target's layers are, in words."""
+    """How many of a target's layers are in each tier, as text."""
     return f"{device}, layers " + " ".join(f"{tier} {tiers.count(tier)}" for tier in sorted(set(tiers)))
 
 

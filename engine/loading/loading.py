@@ -14,7 +14,14 @@ from engine.cancellation import Cancellation
 from engine.errors import InputError
 from engine.loading.pair import PairIdentity
 from engine.loading.planning import plan_pair
-from engine.loading.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
+from engine.loading.preparation import (
+    COMPRESSED,
+    draft_weights,
+    dtype_for,
+    prepare_model,
+    prepared_folder,
+    source_fingerprint,
+)
 from engine.loading.rates import Measured, benchmark_of, question_for
 from engine.loading.store import cache_folder, cache_root
 from engine.model.checkpoint import Checkpoint
@@ -44,7 +51,7 @@ COPY = "nf4"
 
 @dataclass(frozen=True, slots=True)
 class LayerCopies:
-    """A draft that is the target, but for copies of some layers, which take `nbytes` and which `stream` decodes."""
+    """The target as its own draft: `network` has copies of some layers, of `nbytes`, which `stream` decodes."""
 
     network: Network
     stream: LayerStream
@@ -53,7 +60,7 @@ class LayerCopies:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTarget:
-    """A target that is ready to run. `stream` is None when all its weights are resident; `copies` draft for it."""
+    """A target that is ready to run. `stream` is None when all weights are resident; `copies` is its self-draft."""
 
     network: Network
     stream: LayerStream | None
@@ -112,7 +119,7 @@ def load_planned(
 def load_ready(
     request: int, checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, cancellation: Cancellation
 ) -> Generator[Loading, None, Network]:
-    """All weights on the device for good, decoded; beside them, host memory holds a layer. A draft is always ready."""
+    """Load all weights onto the device, decoded; host memory holds one layer beside them. Drafts are loaded so."""
     yield Loading(request, say("Loading {name}", name=checkpoint.name), 0, 1)
     steps = load_layerwise(checkpoint, dtype, device)
     while True:
@@ -126,8 +133,8 @@ def load_ready(
 
 
 def draft_dtype(draft: Checkpoint, options: LoadOptions, device: torch.device) -> torch.dtype:
-    """The number type of a draft's weights, which are never compressed."""
-    return choose_dtype("auto" if options.weights in COMPRESSED else options.weights, draft, device)
+    """The number type of a draft's weights."""
+    return choose_dtype(draft_weights(options.weights), draft, device)
 
 
 def _plan(
@@ -154,10 +161,7 @@ def _load_streamed(
     device: torch.device,
     cancellation: Cancellation,
 ) -> Progress:
-    if options.weights in COMPRESSED:
-        dtype = storage(options.weights, checkpoint)[1]
-    else:
-        dtype = choose_dtype(options.weights, checkpoint, device)
+    dtype = dtype_for(options.weights, checkpoint, device)
     yield Loading(request, say("Reading {name}", name=checkpoint.name), 0, 1)
     streamable = build_streamable(checkpoint, dtype, device)
     layouts = None if options.weights in COMPRESSED else _in_shards(streamable)
@@ -172,18 +176,25 @@ def _load_streamed(
         copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
         options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache),
     )
-    try:
-        for done, _ in enumerate(stream.load(), start=1):
-            cancellation.check()
-            yield Loading(request, say("Loading {name}", name=checkpoint.name), done, len(layouts))
-    except BaseException:
-        stream.close()
-        raise
+    yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(layouts), cancellation)
     return LoadedTarget(streamable.network, stream, plan)
 
 
+def _filled(
+    stream: LayerStream, request: int, stage: str, total: int, cancellation: Cancellation
+) -> Generator[Loading, None, None]:
+    """Load a stream's layers, with progress; a stream that cannot be loaded is closed."""
+    try:
+        for done, _ in enumerate(stream.load(), start=1):
+            cancellation.check()
+            yield Loading(request, stage, done, total)
+    except BaseException:
+        stream.close()
+        raise
+
+
 def _in_shards(streamable: StreamableNetwork) -> list[LayerLayout] | None:
-    """The layers where they lie in the checkpoint's own files; None if they must be converted first."""
+    """The layouts of the layers inside the checkpoint's own files; None if they must be converted first."""
     layouts = []
     for index in range(len(streamable.network.layers)):
         places = streamable.converter.one_to_one(index)
@@ -197,7 +208,7 @@ def _in_shards(streamable: StreamableNetwork) -> list[LayerLayout] | None:
 def prepared_layers(
     request: int, checkpoint: Checkpoint, weights: str, options: LoadOptions, cancellation: Cancellation
 ) -> Generator[Loading, None, list[LayerLayout]]:
-    """The layers as they were prepared, now if not before."""
+    """The prepared layers; prepares them first where that was not done."""
     folder = prepared_folder(cache_folder(options), checkpoint, weights)
     for step in prepare_model(checkpoint, weights, folder, cancellation):
         stage = say("Preparing {name} in {weights}", name=checkpoint.name, weights=weights)
@@ -213,7 +224,7 @@ def prepared_layers(
 
 
 def _are_weights(layouts: Sequence[LayerLayout], streamable: StreamableNetwork) -> bool:
-    """Whether every stored tensor is a weight as it is used, in its own number type, and where it may be used."""
+    """Whether every stored tensor can be used as a weight in place: same number type, and aligned."""
     for layout in layouts:
         shapes = streamable.converter.shapes(layout.index)
         for entry in layout.tensors:
@@ -241,11 +252,5 @@ def load_copies(
         decoder=codec_named(COPY),
         copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
     )
-    try:
-        for done, _ in enumerate(stream.load(), start=1):
-            cancellation.check()
-            yield Loading(request, say("Copying {name} in 4 bits", name=checkpoint.name), done, len(own))
-    except BaseException:
-        stream.close()
-        raise
+    yield from _filled(stream, request, say("Copying {name} in 4 bits", name=checkpoint.name), len(own), cancellation)
     return LayerCopies(network, stream, sum(layout.nbytes for layout in layouts))

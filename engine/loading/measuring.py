@@ -36,14 +36,14 @@ REPEATS = 12
 
 @dataclass(frozen=True, slots=True)
 class DeviceTimer:
-    """On which device, in which number type, and between which calls somebody may stop it by raising."""
+    """Times calls on a device; `check` runs before each and may raise. `dtype` is the number type to compute in."""
 
     device: torch.device
     dtype: torch.dtype
     check: Callable[[], None]
 
     def seconds(self, run: Callable[[], object]) -> float:
-        """The median time of `run`, after once for nothing; what takes long is run less often."""
+        """The median time of `run` after one warm-up; fewer repeats where it takes long."""
         self._timed(run)
         times = [self._timed(run)]
         while len(times) < REPEATS and sum(times) < LONG_SECONDS:
@@ -102,9 +102,9 @@ def link_rate(copy_stream: CopyStream, timer: DeviceTimer) -> float:
 
 
 def product_pace(needs: ModelNeeds, timer: DeviceTimer) -> Pace:
-    """What an MLP takes, of the model's own width as far as that is sensible.
+    """Seconds of an MLP of the model's own width, up to a limit, against rows.
 
-    With what lies between its products: where a model is wide for its depth, that counts for many rows.
+    Includes the activation between the products, which counts with many rows where a model is wide for its depth.
     """
     hidden = needs.shape.hidden
     wide = max(1, min(needs.shape.widest, MATRIX_ELEMENTS // hidden))
@@ -125,7 +125,7 @@ def product_pace(needs: ModelNeeds, timer: DeviceTimer) -> Pace:
 
 
 def attention_pace(needs: ModelNeeds, timer: DeviceTimer) -> Pace:
-    """What looking at the cache takes, with as many heads as the model has."""
+    """Seconds of attention over the cache against rows, with as many heads as the model has."""
     shape = needs.shape
     keys = torch.ones(
         1, shape.heads, ATTENTION_SLOTS, shape.query_width // shape.heads, dtype=timer.dtype, device=timer.device
@@ -143,7 +143,7 @@ def attention_pace(needs: ModelNeeds, timer: DeviceTimer) -> Pace:
 
 
 def unpacking_rate(codec_name: str, timer: DeviceTimer) -> float:
-    """Weights a second that a codec makes of its packed ones, written to more memory than a cache holds."""
+    """Weights per second that a codec unpacks, written to more memory than a processor's cache holds."""
     codec, name = codec_named(codec_name), "mlp.up_proj.weight"
     shape = (MATRIX_ELEMENTS // PACKED_ELEMENTS, PACKED_ELEMENTS // 1024, 1024)
     weights = torch.ones(shape, dtype=timer.dtype, device=timer.device)

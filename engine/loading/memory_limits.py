@@ -25,12 +25,12 @@ VERSION = 1
 DAY = 86_400.0
 MOST_DAYS = 64
 MOST_TIMES = 1000
-FAR_MORE = 1.25  # times the memory that was free then: what went wrong then may go well now
+FAR_MORE = 1.25  # times the memory that was free then: the limits are void
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most bytes planned with, 0: as many as are free; and the most nodes of a tree, None: as many as pay.
+    """The most bytes to plan with (0: all that are free), and the most nodes of a tree (None: no limit).
 
     `tree_patience`: rounds without a shortage before bigger trees are tried.
     """
@@ -42,20 +42,20 @@ class Limits:
 
     @property
     def words(self) -> str:
-        """What it holds a pair to; empty if nothing."""
+        """The limits of memory as text; empty if there are none."""
         gpu = say("{gib} of GPU memory", gib=gib(self.vram_bytes)) if self.vram_bytes else ""
         ram = say("{gib} of RAM", gib=gib(self.ram_bytes)) if self.ram_bytes else ""
         return say("{gpu} and {ram}", gpu=gpu, ram=ram) if gpu and ram else gpu or ram
 
     def is_tighter_than(self, other: "Limits") -> bool:
-        """Whether it holds a pair to less in any way."""
+        """Whether any of its limits is lower than the other's."""
         limits = ((self.vram_bytes, other.vram_bytes), (self.ram_bytes, other.ram_bytes))
         if any(own and (not others or own < others) for own, others in limits):
             return True
         return self.tree_nodes is not None and (other.tree_nodes is None or self.tree_nodes < other.tree_nodes)
 
     def applied_to(self, options: LoadOptions) -> LoadOptions:
-        """The same options, with no more memory to plan with than this."""
+        """The options with their memory limits lowered to these."""
         return replace(
             options,
             vram_limit_bytes=_smaller(options.vram_limit_bytes, self.vram_bytes),
@@ -65,7 +65,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What was kept: the limits, the memory that was free then, when that was, and how often it was needed."""
+    """What is stored: the limits, the memory that was free then, the time, and how many times in a row it happened."""
 
     limits: Limits
     memory: Memory
@@ -78,7 +78,7 @@ class _Entry:
         return DAY * min(MOST_DAYS, 1 << min(self.times - 1, MOST_DAYS))
 
     def age(self, now: float) -> float:
-        """In seconds; one from the future is as old as can be: somebody has set the clock."""
+        """Seconds since it was written; infinite for a time in the future: the clock was changed."""
         return now - self.at if now >= self.at else float("inf")
 
 
@@ -101,7 +101,7 @@ class MemoryLimits:
         self.limits = self._recall()
 
     def remember(self, limits: Limits) -> None:
-        """Keep what works; a folder that cannot be written means finding out again next time."""
+        """Store limits that work."""
         if limits == self.limits:
             return
         if limits.is_tighter_than(self.limits):
@@ -115,7 +115,7 @@ class MemoryLimits:
         self._file.put("pairs", self._key(), entry)
 
     def _recall(self) -> Limits:
-        """What worked last; nothing if memory never ran out, if that is long ago, or if far more of it is free now."""
+        """The stored limits; none if memory never ran out, if that is too long ago, or if far more is free now."""
         if not self._file.path.is_file():
             return Limits()
         key = self._key()
@@ -135,7 +135,7 @@ class MemoryLimits:
         return limits
 
     def _key(self) -> str:
-        """All that memory depends on: both models' files, the options, the device."""
+        """What memory use depends on: both models' files, the options, the device."""
         device = torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else self._device.type
         options = replace(self._pair.options, target="", draft="", cache_dir="")
         files = self._pair.identity.by_files()
@@ -144,14 +144,14 @@ class MemoryLimits:
 
 
 def _smaller(one: int, other: int) -> int:
-    """Of two limits the one that holds; 0 is none."""
+    """The lower of two limits; 0 is none."""
     return min(one, other) if one and other else one or other
 
 
 def _parsed(entry: Mapping[str, Any]) -> _Entry:
-    """What anybody may have written, checked; raises `KeyError`, `TypeError` or `ValueError`.
+    """A stored entry, checked; raises `KeyError`, `TypeError` or `ValueError`.
 
-    What earlier versions wrote has no time: it is taken for old.
+    Entries of earlier versions have no time: they count as old.
     """
     nodes = entry["tree_nodes"]
     numbers = [entry[name] for name in ("vram_bytes", "ram_bytes", "ram_free", "vram_free")]

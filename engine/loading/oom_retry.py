@@ -36,10 +36,10 @@ def load_with_retries(
     cancellation: Cancellation,
     attempt: Attempt[Result],
 ) -> Generator[Event, None, Result]:
-    """Plan and attempt; after a shortage plan with less and attempt again, once for every one of `SHARES_KEPT`.
+    """Plan and attempt; after memory ran out plan with less and attempt again, once for each of `SHARES_KEPT`.
 
-    Begins with what worked last, and remembers what works now. A placement that a person has chosen is never changed
-    behind their back: it is attempted once. Raises `OutOfMemory` when nothing smaller is left, and whatever else
+    Begins with the limits that worked last, and stores those that work now. A placement that was chosen by hand is
+    attempted once and never changed. Raises `OutOfMemory` when nothing smaller is left, and whatever else
     `attempt` raises, which must leave nothing behind then.
     """
     limits = good.limits
@@ -74,9 +74,9 @@ def load_with_retries(
 
 
 def lowered_limits(limits: Limits, plan: Plan, of_gpu: bool, share: float) -> Limits | None:
-    """A limit under which at least a layer less than in `plan` stays in the memory that ran out.
+    """Limits under which at least one layer fewer than in `plan` stays in the memory that ran out.
 
-    About `share` of what was resident there may stay; None if all of it may, or if none was.
+    About `share` of what was resident there stays; None for a share of 1, or if nothing was resident.
     """
     taken = plan.bytes
     if plan.room.shared:
@@ -94,7 +94,7 @@ def lowered_limits(limits: Limits, plan: Plan, of_gpu: bool, share: float) -> Li
 
 
 def _attempted(steps: Generator[Event, None, Result], hint: str) -> Generator[Event, None, Result | OutOfMemory]:
-    """The result, or how memory ran out; by then nothing holds on to what the attempt had built up."""
+    """The result, or the error that says how memory ran out, once what the attempt had built up is released."""
     doing = say("loading")
     try:
         while True:
@@ -124,7 +124,7 @@ class GuardedContext:
     """Scores as its context does. Raises `OutOfMemory`, once the memory of the failed pass is free again."""
 
     def __init__(self, context: Context, name: str) -> None:
-        """`name`: whose passes they are, for messages."""
+        """`name`: the model, for messages."""
         self._context = context
         self._name = name
 
@@ -134,7 +134,7 @@ class GuardedContext:
         return self._context.length
 
     def prefill(self, tokens: Sequence[int]) -> int:
-        """As `Context.prefill`. Smaller passes, where they were needed, stay for as long as the context."""
+        """As `Context.prefill`. Where smaller passes were needed, the context keeps to them."""
         context = self._context
         common = context.common(tokens)
         rows = min(context.prefill_rows, len(tokens) - common)

@@ -1,4 +1,4 @@
-"""Tells, of any error, whether memory ran out, and says so in words; gives back memory that nobody uses any more.
+"""Recognises errors that mean that memory ran out, and words them; returns unused memory to the system.
 
 Imports no torch: the process that answers commands needs it before torch is there.
 """
@@ -33,7 +33,7 @@ _M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
 
 
 def out_of_memory_of(error: BaseException, doing: str, hint: str = HINT) -> OutOfMemory | None:
-    """The error in words if it says that memory ran out, else None; one that is in words already stays as it is.
+    """An `OutOfMemory` if the error means that memory ran out, else None; an `OutOfMemory` is returned as it is.
 
     `doing` completes "Memory ran out during". The error's traceback holds the memory of whatever failed: leave the
     `except` block, and raise the result only behind it, before anything is tried again.
@@ -63,7 +63,7 @@ def out_of_memory_of(error: BaseException, doing: str, hint: str = HINT) -> OutO
 
 
 def give_back_memory() -> None:
-    """Free what only cycles hold, and what torch's allocator keeps of the GPU's memory without using it."""
+    """Collect reference cycles, and return GPU memory that torch's allocator caches."""
     gc.collect()
     if _uses_cuda():
         sys.modules["torch"].cuda.empty_cache()

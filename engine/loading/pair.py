@@ -12,10 +12,10 @@ from engine.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class PairIdentity:
-    """What everything that is kept about a pair is kept under.
+    """What a pair is stored under. A target that drafts for itself is a pair of its own.
 
-    A target that drafts for itself is a pair of its own. By its folders a pair is told at no cost, which is enough for
-    a guess; by the state of its files, of which the heads are read, where a change of them makes void what is kept.
+    `by_folders` costs nothing, and is enough for a guess. `by_files` reads the head of every file: what is stored under
+    it is void once a file has changed.
     """
 
     target: Checkpoint
@@ -46,7 +46,7 @@ class PairIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What `open_pair` found; `draft` None: no model of its own speculates."""
+    """A pair that was opened; `draft` None: there is no draft model of its own."""
 
     options: LoadOptions
     target: Checkpoint
@@ -60,7 +60,7 @@ class Pair:
 
     @property
     def identity(self) -> PairIdentity:
-        """What the pair is known by."""
+        """The identity of the pair."""
         return PairIdentity(self.target, self.draft, self.options)
 
 
@@ -86,7 +86,7 @@ def open_pair(options: LoadOptions) -> Pair:
 
 
 def draft_source(options: LoadOptions) -> str:
-    """Where the draft's own model is, `auto` resolved; empty where there is none, or the target drafts for itself."""
+    """The source of the draft model, with `auto` resolved; empty without one, also if the target drafts for itself."""
     if options.draft == "auto":
         return EMBEDDED if options.target == EMBEDDED else ""
     return "" if options.draft in (NO_DRAFT, SELF_DRAFT) else options.draft

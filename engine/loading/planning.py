@@ -1,4 +1,4 @@
-"""What to ask the placement planner for a pair of checkpoints: their sizes, and this machine, put together."""
+"""Asks the placement planner about a pair of checkpoints: puts their sizes and this machine together."""
 
 import math
 import re
@@ -11,9 +11,9 @@ from itertools import pairwise
 import torch
 
 from engine.errors import InputError
-from engine.loading.preparation import COMPRESSED, storage
+from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import choose_dtype
+from engine.model.device import own_dtype
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.number_types import COMPUTED, torch_types
 from engine.protocol.options import AUTO_ROOM
@@ -41,13 +41,13 @@ PUBLISHED_RATES = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is to be planned for. `context_tokens` 0: what the model allows, within the sensible.
+    """What to plan for.
 
-    `weights`: `auto`, a number type, `nf4` or `int8`; they concern the target, a draft is never compressed. `budget`:
-    drafted nodes per tree; 0 where they are chosen round by round: there is room for larger trees then than the plan
-    counts with, and for how large ones the plan tells. `tokens_per_pass`: as it was measured for this pair; 0 if it was
-    not. `rates`: this machine's, as they were measured; None if they were not. `memory`: what is free; None to look.
-    `drafts_itself`: copies of the layers that stream, in 4 bits, are the draft.
+    `weights`: `auto`, a number type, `nf4` or `int8`, of the target; a draft is never compressed. `context_tokens`: 0
+    is automatic. `budget`: drafted nodes per tree; 0 where each round chooses: the plan then has room for larger trees
+    than it expects, and says for how large ones. `tokens_per_pass`: as measured for this pair; 0 if it was not.
+    `rates`: of this machine, as measured; None if they were not. `memory`: what is free; None to look.
+    `drafts_itself`: copies in 4 bits of the layers that stream are the draft.
     """
 
     weights: str = "auto"
@@ -82,13 +82,12 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
         tokens_per_pass=question.tokens_per_pass or expected_tokens_per_pass(budget),
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
-    draft_weights = "auto" if question.weights in COMPRESSED else question.weights
     needs = needs_of(target, sizes, question.weights, device)
     machine = Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device))
     plan_for = partial(
         plan,
         with_copies(needs, sizes, target) if question.drafts_itself else needs,
-        needs_of(draft, model_sizes(draft), draft_weights, device) if draft else None,
+        needs_of(draft, model_sizes(draft), draft_weights(question.weights), device) if draft else None,
         machine,
         override=question.override,
     )
@@ -107,7 +106,7 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
 
 
 def _roomier(plan_for: Callable[[Workload], Plan], work: Workload) -> Plan | None:
-    """The plan with room for the largest trees, should these promise more where weights move for every pass."""
+    """The plan with room for the largest trees, if they promise more tokens per second; else None."""
     usual, wide = (
         replace(work, budget=nodes, room=nodes, tokens_per_pass=expected_tokens_per_pass(nodes))
         for nodes in (AUTO_ROOM, AUTO_WIDE_ROOM)
@@ -119,7 +118,7 @@ def _roomier(plan_for: Callable[[Workload], Plan], work: Workload) -> Plan | Non
 
 
 def usual_rates(device: torch.device) -> Rates:
-    """Careful guesses for a machine with such a device, as long as nobody has measured this one."""
+    """Conservative rates of a machine with such a device, for one that was not measured."""
     return GPU_RATES if device.type == "cuda" else CPU_RATES
 
 
@@ -146,8 +145,8 @@ def expected_tokens_per_pass(budget: int) -> float:
 
 
 def needs_of(checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: torch.device) -> ModelNeeds:
-    """A checkpoint's figures for the planner, with its weights held in this way."""
-    dtype = storage(weights, checkpoint)[1] if weights in COMPRESSED else choose_dtype(weights, checkpoint, device)
+    """What a checkpoint with its weights held in this way needs, for the planner."""
+    dtype = dtype_for(weights, checkpoint, device)
     codec = _codec(sizes, weights, dtype)
     return ModelNeeds(
         codec=codec,
@@ -167,8 +166,8 @@ def needs_of(checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: to
 
 
 def with_copies(needs: ModelNeeds, sizes: ModelSizes, checkpoint: Checkpoint) -> ModelNeeds:
-    """The same, with what a copy of each layer in 4 bits takes, should it stream."""
-    dtype = storage("nf4", checkpoint)[1]
+    """The same needs, with the bytes of a 4-bit copy of each layer that streams."""
+    dtype = own_dtype(checkpoint)
     copies = (_layer(layer, "nf4", dtype).stored_bytes for layer in sizes.layers)
     layers = (replace(layer, copy_bytes=copy) for layer, copy in zip(needs.layers, copies, strict=True))
     return replace(needs, layers=tuple(layers))
@@ -180,7 +179,7 @@ def lies_in_shards(sizes: ModelSizes) -> bool:
 
 
 def _codec(sizes: ModelSizes, weights: str, dtype: torch.dtype) -> Codec:
-    """How layers that are not ready to run are kept: compressed, as they are stored, or prepared in `dtype`."""
+    """How layers that stream are kept: compressed, as they are stored (`cast`), or prepared in `dtype` (`plain`)."""
     if weights in COMPRESSED:
         return "nf4" if weights == "nf4" else "int8"
     stored = [weight for layer in sizes.layers for weight in layer.weights]
@@ -200,7 +199,7 @@ def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
 
 
 def _kept_bytes(weights: Sequence[StoredWeight], codec: Codec, dtype: torch.dtype) -> int:
-    """What these weights take as they are kept for streaming."""
+    """Bytes of these weights as they are kept for streaming."""
     if codec == "plain":
         return sum(weight.elements for weight in weights) * dtype.itemsize
     if codec == "cast":

@@ -9,6 +9,7 @@ from torch import Tensor
 from engine.cancellation import Cancellation
 from engine.errors import InputError
 from engine.model.checkpoint import CONFIG, Checkpoint
+from engine.model.device import choose_dtype, own_dtype
 from engine.model.layer_converter import open_layer_converter
 from engine.number_types import COMPUTED, computed_types
 from engine.protocol.sentences import say
@@ -38,12 +39,21 @@ def storage(weights: str, checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
     if weights in COMPUTED:
         return "plain", computed_types()[weights]
     if weights in COMPRESSED:
-        own = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
-        return weights, computed_types().get(own, torch.bfloat16)
+        return weights, own_dtype(checkpoint)
     raise InputError(
         say("Weights '{weights}' cannot be prepared.", weights=weights),
         say("Choose one of {names}.", names=", ".join((*COMPRESSED, *COMPUTED))),
     )
+
+
+def dtype_for(weights: str, checkpoint: Checkpoint, device: torch.device) -> torch.dtype:
+    """The number type that a target computes in, with its weights held in this way on this device."""
+    return own_dtype(checkpoint) if weights in COMPRESSED else choose_dtype(weights, checkpoint, device)
+
+
+def draft_weights(weights: str) -> str:
+    """How a draft's weights are held beside a target's `weights`: a draft is never compressed."""
+    return "auto" if weights in COMPRESSED else weights
 
 
 def prepare_model(
@@ -68,7 +78,7 @@ def prepare_model(
         stored: dict[str, Tensor] = {}
         for weight, tensor in converter.weights(index):
             stored |= codec.encode(weight, tensor)
-            del tensor  # or the next one would be made beside it
+            del tensor  # else it would stay in memory beside the next one
         return stored
 
     number = str(dtype).removeprefix("torch.")

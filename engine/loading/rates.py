@@ -29,10 +29,9 @@ from engine.loading.measuring import (
 )
 from engine.loading.pair import Pair, PairIdentity
 from engine.loading.planning import Question, lies_in_shards, needs_of, usual_rates
-from engine.loading.preparation import COMPRESSED, storage
+from engine.loading.preparation import COMPRESSED, dtype_for
 from engine.loading.store import CacheFile, cache_root
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import choose_dtype
 from engine.model.shape import model_sizes
 from engine.protocol.messages import Statistics
 from engine.protocol.options import SELF_DRAFT, SpeculationOptions
@@ -160,7 +159,7 @@ class Benchmark:
             attention=attention_pace(self.needs, timer),
         )
         if self.device.type == "cuda":
-            torch.cuda.empty_cache()  # what was measured with must not lie between the layers that come
+            torch.cuda.empty_cache()  # the buffers must not fragment the memory of the layers
         return RatesFile(self.cache).remember(self.key, rates)
 
     def _disk_rate(self, check: Callable[[], None]) -> float | None:
@@ -175,7 +174,7 @@ class Benchmark:
 def benchmark_of(checkpoint: Checkpoint, weights: str, device: torch.device, cache: Path) -> Benchmark:
     """What is to be measured for a checkpoint whose weights are held in this way; `cache` holds prepared layers too."""
     sizes = model_sizes(checkpoint)
-    dtype = storage(weights, checkpoint)[1] if weights in COMPRESSED else choose_dtype(weights, checkpoint, device)
+    dtype = dtype_for(weights, checkpoint, device)
     folder = checkpoint.folder if weights not in COMPRESSED and lies_in_shards(sizes) else cache
     return Benchmark(
         needs_of(checkpoint, sizes, weights, device), dtype, device, tuple(checkpoint.shards), folder, cache

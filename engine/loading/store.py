@@ -9,30 +9,26 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import platformdirs
 
 from engine.files import replaced_atomically
 from engine.protocol.options import LoadOptions
-from engine.protocol.sentences import say
 
 LARGEST_BYTES = 1 << 20  # of a file that is read; the largest of ours has some 100,000
 MOST_KEPT = 64  # entries of a section; the oldest go first
 
 Found = TypeVar("Found")
+Why = Literal["not JSON", "foreign", "older", "newer"]
 
 
 class UnusableError(Exception):
-    """A file that counts as empty; the words follow its path in a sentence."""
+    """A file that counts as empty, and why."""
 
-
-class OlderError(UnusableError):
-    """A file of an older version."""
-
-
-class NewerError(UnusableError):
-    """A file of a newer version, which stays as it is."""
+    def __init__(self, why: Why) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 def cache_root(options: LoadOptions) -> Path:
@@ -63,16 +59,15 @@ class CacheFile:
         except FileNotFoundError:
             return None
         try:
-            document: dict[str, Any] = json.loads(content)
-            version = document["version"]
-            is_newer = version > self.version
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise UnusableError(say("is damaged")) from error
-        if is_newer:
-            raise NewerError(say("was written by a newer version, and stays as it is"))
+            document = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise UnusableError("not JSON") from error
+        version = document.get("version") if isinstance(document, dict) else None
+        if type(version) is not int:
+            raise UnusableError("foreign")
         if version != self.version:
-            raise OlderError(say("was written by an older version"))
-        return document
+            raise UnusableError("newer" if version > self.version else "older")
+        return dict(document)
 
     def write(self, document: Mapping[str, Any]) -> None:
         """Replace the file, unless it is of a newer version. Raises `OSError` if the folder cannot be written."""
@@ -116,8 +111,8 @@ class CacheFile:
     def _is_newer(self) -> bool:
         try:
             self.read()
-        except NewerError:
-            return True
-        except (OSError, UnusableError):
+        except UnusableError as error:
+            return error.why == "newer"
+        except OSError:
             pass
         return False

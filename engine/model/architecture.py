@@ -14,7 +14,7 @@ from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.json_file import shown
 from engine.model.safe_config import safe_config
-from engine.model.tree_cache import FULL, SLIDING
+from engine.model.shape import SLIDING, is_mxfp4, no_tree, require_attention
 from engine.protocol.sentences import say
 
 transformers.utils.logging.set_verbosity_error()
@@ -92,7 +92,8 @@ def open_architecture(checkpoint: Checkpoint) -> Architecture:
             )
         require_tree(config, model_class, checkpoint.name)
         attention = attention_implementation(config, model_class)
-        return Architecture(checkpoint.name, config, model_class, attention, _is_mxfp4(checkpoint, config))
+        mxfp4 = is_mxfp4(checkpoint.name, getattr(config, "quantization_config", None))
+        return Architecture(checkpoint.name, config, model_class, attention, mxfp4)
     except CONFIG_FAULTS as error:
         raise unloadable(checkpoint.name, error) from error
 
@@ -126,31 +127,13 @@ def _first_of(tensors: Iterable[str]) -> str:
 
 
 def unloadable(name: str, error: BaseException) -> ModelError:
-    """The one sentence for whatever a library had to say."""
+    """The error for a failure inside a library, with its own words."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     words = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
     said = "".join(filter(str.isprintable, words))[:300].rstrip(" .:") + "."
     return ModelError(
         say("'{name}' cannot be loaded: {reason}", name=name, reason=said),
         say("Check the folder, or download the model again."),
-    )
-
-
-def _is_mxfp4(checkpoint: Checkpoint, config: Any) -> bool:
-    """Whether the weights are packed in MXFP4; raises `ModelError` if they are packed in any other way."""
-    packing = getattr(config, "quantization_config", None)
-    if not packing:
-        return False
-    method = str(packing.get("quant_method") if isinstance(packing, dict) else packing)
-    if method == "mxfp4":
-        return True
-    raise ModelError(
-        say(
-            "The weights of '{name}' are quantised already, by {method}, which cannot be read.",
-            name=checkpoint.name,
-            method=shown(method),
-        ),
-        say("Choose its original version in 16 bits; Coppice can quantise that itself."),
     )
 
 
@@ -182,8 +165,7 @@ def layer_windows(config: Any, name: str) -> tuple[int | None, ...]:
     kinds = getattr(text, "layer_types", None)
     if kinds is None:
         return (window,) * int(text.num_hidden_layers)
-    if unknown := sorted(set(kinds) - {FULL, SLIDING}):
-        raise _refusal(name, say("it has {kinds} layers", kinds=", ".join(kind.replace("_", " ") for kind in unknown)))
+    require_attention(name, kinds)
     return tuple(window if kind == SLIDING else None for kind in kinds)
 
 
@@ -200,16 +182,9 @@ def require_tree(config: Any, model_class: Any, name: str) -> None:
     """Raise `ModelError` if the model is of a kind whose memory of the past cannot branch."""
     text = config.get_text_config(decoder=True)
     if getattr(config, "is_encoder_decoder", False):
-        raise _refusal(name, say("it is an encoder-decoder model"))
+        raise no_tree(name, say("it is an encoder-decoder model"))
     if getattr(model_class, "_is_stateful", False):
-        raise _refusal(name, say("it keeps a recurrent state, which cannot branch"))
+        raise no_tree(name, say("it keeps a recurrent state, which cannot branch"))
     if getattr(text, "num_kv_shared_layers", 0):
-        raise _refusal(name, say("its layers share their key/value cache"))
+        raise no_tree(name, say("its layers share their key/value cache"))
     layer_windows(config, name)
-
-
-def _refusal(name: str, reason: str) -> ModelError:
-    return ModelError(
-        say("'{name}' cannot hold a token tree: {reason}.", name=name, reason=reason),
-        say("Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss."),
-    )

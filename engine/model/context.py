@@ -48,7 +48,7 @@ class Context:
 
     @property
     def reach(self) -> int:
-        """Levels that a tree may have behind the next root so that every node is what plain decoding makes of it."""
+        """Levels that a tree may have behind the next root and still equal plain decoding at every node."""
         return self._turned.reach(self.length) if self._turned is not None else BOUNDLESS
 
     def prefill(self, tokens: Sequence[int]) -> int:
@@ -79,7 +79,7 @@ class Context:
         """
         before = len(self._pending)
         self.settle()
-        self._cache.crop_to(self.length + before)  # a guest's guesses may stand there, see `SharedContext`
+        self._cache.crop_to(self.length + before)  # drop nodes left by the self-draft, see `SharedContext`
         with self._undone_on_error(before):
             visible = self._pending.append(tokens, parents)
             slots = torch.cat([torch.arange(self.length), self._pending.positions(self.length)])
@@ -88,9 +88,9 @@ class Context:
             return self._forward(tokens, visible, slots[-len(tokens) :], slots, self.length, last)
 
     def settle(self) -> None:
-        """Read again what is in the cache for a text of another length, with all pending nodes; most models need not.
+        """Recompute what is cached for a text of another length, with all pending nodes; few models need it.
 
-        What `keep` commits does not fit any more where a phi3 grows beyond the length of its first training.
+        A phi3 needs it once the text grows beyond the length of its first training.
         """
         if self._turned is None:
             return
@@ -114,7 +114,7 @@ class Context:
         """
         assert self._pending.is_path(nodes), "only a path can be kept"
         kept = [*nodes, *rest]
-        if kept == list(range(len(kept))):  # as after every pass without a tree: they stand where they belong
+        if kept == list(range(len(kept))):  # as after every pass without a tree: nothing has to move
             self._cache.crop_to(self.length + len(kept))
         else:
             slots = torch.tensor(kept, dtype=torch.int64) + self.length
@@ -176,7 +176,9 @@ class Context:
             )
         logits: Tensor = output.logits[0].float()
         if device.type == "cuda":
-            torch.cuda.synchronize(device)  # what follows reads the logits anyway, and the clocks stay honest
+            torch.cuda.synchronize(
+                device
+            )  # the next step reads the logits anyway, and the stopwatch then measures the pass
         return logits
 
     def _known(self, tokens: Sequence[int]) -> list[int]:
@@ -185,7 +187,7 @@ class Context:
         return [token if token < network.vocabulary else network.substitute for token in tokens]
 
     def _turning(self, positions: Tensor) -> AbstractContextManager[None]:
-        """Every row of the pass by its own length, where that matters."""
+        """Rotary embeddings by the length at each row, where they depend on it."""
         rope, turned = self.network.rope, self._turned
         if rope is None or turned is None:
             return nullcontext()
@@ -203,10 +205,10 @@ class Context:
 
 
 class SharedContext(Context):
-    """A twin of the host's network, in the host's cache: it reads the committed tokens there and commits none itself.
+    """The context of a self-draft: it shares the cache of the target's context (the host), and commits nothing itself.
 
-    Its pending nodes stand behind them for as long as the host has none. As soon as the host scores they are
-    overwritten, so they must be forgotten before the next ones are scored: `keep` forgets them all.
+    Its pending nodes stand behind the committed tokens while the host has none. The host overwrites them when it
+    scores, so they must be forgotten before the next ones are scored: `keep` forgets them all.
     """
 
     def __init__(self, network: Network, host: Context, between_layers: Callable[[], None] = lambda: None) -> None:
@@ -228,7 +230,7 @@ class SharedContext(Context):
         return len(tokens)
 
     def settle(self) -> None:
-        """The host reads its own tokens again, before the first guess behind them; the guesses go on as they began."""
+        """The host recomputes its own tokens before the first pending node; pending nodes stay as they are."""
         if not len(self._pending):
             self._host.settle()
 

@@ -28,5 +28,10 @@ def choose_dtype(weights: str, checkpoint: Checkpoint, device: torch.device) -> 
         return computed_types()[weights]
     if device.type == "cpu" and checkpoint.parameters * 4 <= FLOAT32_ON_CPU_BYTES:
         return torch.float32
+    return own_dtype(checkpoint)
+
+
+def own_dtype(checkpoint: Checkpoint) -> torch.dtype:
+    """The number type that config.json names, of those that are computed in; else bfloat16."""
     own = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
     return computed_types().get(own, torch.bfloat16)

@@ -135,7 +135,7 @@ class LayerConverter:
             if made is not None:
                 rest = {source: info for source, info in rest.items() if source not in stack.sources}
                 yield self._relative(stack.name, index), made
-            del made  # or the next one would be made beside it
+            del made  # else it would stay in memory beside the next one
         layer = self._layers[index]
         try:
             self._load(rest)
@@ -165,7 +165,7 @@ class LayerConverter:
         return name.removeprefix(f"{self._prefix}{index}.")
 
     def _lazy(self, source: str, info: TensorInfo) -> LazyTensor:
-        # Packed bits are no numbers yet: they are left as they are for whoever unpacks them.
+        # Packed bits are no numbers yet: the loader unpacks them.
         stored, wanted = stored_dtype(info), self._state[self._destinations[source].name].dtype
         return LazyTensor(info, wanted if stored.is_floating_point and wanted.is_floating_point else stored)
 

@@ -15,7 +15,7 @@ from engine.protocol.sentences import say
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A model ready to run, and the few facts that a `Context` needs of it.
+    """A model ready to run, and what a `Context` needs to know of it.
 
     `windows`: each layer's sliding window, None for full attention; `attention`: `sdpa` or `eager`;
     `max_positions`: the longest sequence the model was made for, in tokens; `rope`: None where the rotary embedding is
@@ -52,7 +52,7 @@ def wrap(model: Any, attention: str, name: str) -> Network:
 
 
 def _substitute(text: Any) -> int:
-    """A token that says nothing: the one for padding, or an end."""
+    """A neutral token: the one for padding, or an end token."""
     ends = getattr(text, "eos_token_id", None)
     candidates = (getattr(text, "pad_token_id", None), *(ends if isinstance(ends, list) else [ends]))
     return next((token for token in candidates if type(token) is int and 0 <= token < text.vocab_size), 0)

@@ -45,7 +45,7 @@ class LengthRope:
 
     @contextmanager
     def by_length(self, lengths: Sequence[int]) -> Iterator[None]:
-        """Within this, every row of a pass is turned as if the text were so long."""
+        """Within this, every row of a pass is embedded as if the text had the length given for the row."""
         before, self.lengths = self.lengths, torch.tensor([self.regime(length) for length in lengths])
         try:
             yield
@@ -53,7 +53,7 @@ class LengthRope:
             self.lengths = before
 
     def attach(self) -> None:
-        """Let the modules turn every row by its own length; outside of `by_length` they do as they always did."""
+        """Make the modules embed every row by its own length within `by_length`; outside of it nothing changes."""
         for module in self.modules:
             module.register_forward_hook(self._turn, with_kwargs=True)
 
@@ -77,56 +77,56 @@ class LengthRope:
 
 
 class TurnedTokens:
-    """By which lengths the tokens in one context's cache were turned.
+    """The text length by which the rotary embedding of each cached token of a context was computed.
 
-    `anchor` is the length of the text that was last read as a prompt: no token of it counts as part of a shorter one.
+    `anchor` is the length of the text that was last read as a prompt: its tokens use at least this length.
     """
 
     def __init__(self, rope: LengthRope) -> None:
         self._rope = rope
         self._anchor = 1
-        self._regimes: list[int] = []  # of the committed tokens whose keys are as they must be
+        self._regimes: list[int] = []  # of the committed tokens whose keys are valid
 
     def __len__(self) -> int:
         """Committed tokens, from the first on, that need not be read again."""
         return len(self._regimes)
 
     def fitting(self, anchor: int) -> int:
-        """How many of them, from the first on, are as they must be behind a prompt of `anchor` tokens."""
+        """How many of them, from the first on, are valid for a prompt of `anchor` tokens."""
         for position, regime in enumerate(self._regimes):
             if regime != self._rope.regime(max(anchor, position + 1)):
                 return position
         return len(self._regimes)
 
     def begin(self, kept: int, anchor: int) -> None:
-        """A prompt of `anchor` tokens is to be read, whose first `kept` are there; these fit."""
+        """Begin a prompt of `anchor` tokens whose first `kept` are cached and valid."""
         del self._regimes[kept:]
         self._anchor = anchor
 
     def rewind(self, length: int) -> None:
-        """Only `length` tokens are left, as if they had been read as a prompt with one more behind them."""
+        """Keep `length` tokens, as if they had been read as a prompt with one more token."""
         del self._regimes[length:]
         self._anchor = min(self._anchor, length + 1)
         del self._regimes[self.fitting(self._anchor) :]
 
     def pass_behind(self, length: int) -> None:
-        """A pass begins behind `length` committed tokens: where the family reads all of them again, none fits."""
+        """A pass begins behind `length` committed tokens: invalidate them where the family reads all tokens again."""
         limit = self._rope.reads_again
         if limit is not None and self._anchor <= limit < length + 1:
             self._anchor = length + 1
             del self._regimes[self.fitting(self._anchor) :]
 
     def commit(self, length: int) -> None:
-        """The first `length` tokens are in the cache now, turned as they must be."""
+        """The first `length` tokens are cached now and valid."""
         begin = len(self._regimes)
         self._regimes += [self._rope.regime(self.length_at(position)) for position in range(begin, length)]
 
     def length_at(self, position: int) -> int:
-        """By which length the token at a position is turned."""
+        """The length by which the token at a position is embedded."""
         return max(self._anchor, position + 1)
 
     def reach(self, length: int) -> int:
-        """How many levels a tree may have whose root stands behind `length` committed tokens."""
+        """How many levels a tree may have behind `length` committed tokens before all are read again."""
         limit = self._rope.reads_again
         return BOUNDLESS if limit is None or length >= limit else limit - 1 - length
 

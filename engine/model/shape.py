@@ -1,23 +1,28 @@
-"""The shape and sizes of a model, part by part, from its config.json and the tables of its weight files alone."""
+"""The shape and sizes of a model, part by part, from its config.json and the tables of its weight files alone.
+
+config.json is read here without transformers' classes: sizes are asked for hundreds of models that are never built.
+What decides whether a model can be used at all is said once, here, for `architecture` too.
+"""
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
+from engine.model.json_file import shown
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
 IN_LAYER = re.compile(r"(?P<stack>(?:.*\.)?layers)\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
-MXFP4, MXFP4_BLOCKS, MXFP4_SCALES = "MXFP4", "_blocks", "_scales"
+MXFP4_BLOCKS, MXFP4_SCALES = "_blocks", "_scales"
 
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
 
-ATTENTION_KINDS = {"full_attention", "sliding_attention"}
+FULL, SLIDING = "full_attention", "sliding_attention"  # as config.json calls the kinds of layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +173,9 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     already quantised otherwise than in MXFP4, or without attention in every layer.
     """
     text = _text_config(checkpoint.config)
-    _require_sizable(checkpoint, text)
+    is_mxfp4(checkpoint.name, text.get("quantization_config"))
+    kinds = text.get("layer_types")
+    require_attention(checkpoint.name, [str(kind) for kind in kinds] if isinstance(kinds, list) else [])
     layers, rest = layers_and_rest(checkpoint.tensors, _number(text, "num_hidden_layers"))
     if not layers:
         raise _disagreement(checkpoint.name, say("says {count} layers", count=text.get("num_hidden_layers")))
@@ -194,6 +201,41 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     )
 
 
+def is_mxfp4(name: str, packing: object) -> bool:
+    """Whether weights are packed in MXFP4; raises `ModelError` if they are packed in any other way.
+
+    `packing` is the `quantization_config` of config.json, if there is one.
+    """
+    if not packing:
+        return False
+    method = str(packing.get("quant_method") if isinstance(packing, dict) else packing)
+    if method == "mxfp4":
+        return True
+    raise ModelError(
+        say(
+            "The weights of '{name}' are quantised already, by {method}, which cannot be read.",
+            name=name,
+            method=shown(method),
+        ),
+        say("Choose its original version in 16 bits; Coppice can quantise that itself."),
+    )
+
+
+def require_attention(name: str, kinds: Iterable[str]) -> None:
+    """Raise `ModelError` if there are layers, by the names in config.json, whose memory of the past cannot branch."""
+    if unknown := sorted(set(kinds) - {FULL, SLIDING}):
+        kinds = ", ".join(kind[:40].replace("_", " ") for kind in unknown)
+        raise no_tree(name, say("it has {kinds} layers", kinds=kinds))
+
+
+def no_tree(name: str, reason: str) -> ModelError:
+    """The refusal of a model that cannot hold a token tree; `reason` is a clause."""
+    return ModelError(
+        say("'{name}' cannot hold a token tree: {reason}.", name=name, reason=reason),
+        say("Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss."),
+    )
+
+
 def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
     """The part of a config that describes the language model."""
     text = config.get("text_config")
@@ -212,29 +254,6 @@ def _heads(text: Mapping[str, object]) -> int:
 
 def _head_dim(text: Mapping[str, object]) -> int:
     return _number(text, "head_dim") or _number(text, "hidden_size") // max(1, _heads(text))
-
-
-def _require_sizable(checkpoint: Checkpoint, text: Mapping[str, object]) -> None:
-    quantisation = text.get("quantization_config")
-    method = quantisation.get("quant_method") if isinstance(quantisation, dict) else None
-    if method not in (None, "mxfp4"):
-        raise ModelError(
-            say("'{name}' is stored already quantised ({method}).", name=checkpoint.name, method=str(method)[:40]),
-            say("Choose its 16-bit version."),
-        )
-    kinds = text.get("layer_types")
-    if unknown := sorted({str(kind) for kind in kinds} - ATTENTION_KINDS) if isinstance(kinds, list) else []:
-        raise ModelError(
-            say(
-                "'{name}' cannot hold a token tree: {reason}.",
-                name=checkpoint.name,
-                reason=say("it has {kinds} layers", kinds=unknown[0][:40].replace("_", " ")),
-            ),
-            say(
-                "Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma "
-                "or gpt-oss."
-            ),
-        )
 
 
 def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, object]) -> LayerSizes:

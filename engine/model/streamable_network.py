@@ -52,7 +52,7 @@ def load_layerwise(
 ) -> Generator[tuple[int, int], None, Network]:
     """Load every weight of the checkpoint onto `device` as numbers of `dtype`, however the checkpoint stores them.
 
-    The same network as transformers makes. Yields how many layers are there, of how many; raises `ModelError` for
+    Equals the network that transformers makes. Yields (layers loaded, layers); raises `ModelError` for
     what cannot be used.
     """
     streamable = build_streamable(checkpoint, dtype, device)
@@ -66,10 +66,10 @@ def load_layerwise(
 
 
 def build_self_draft_network(network: Network, checkpoint: Checkpoint, own: Collection[int]) -> Network:
-    """A twin of `network`, made from `checkpoint`, whose layers `own` are on meta, for somebody to bring their weights.
+    """A second network over `checkpoint` whose layers `own` are on meta, to be loaded with copies.
 
-    Embeddings, norms, head and all other layers are the network's own, and no second copy of them; hooks on shared
-    layers run for both. Raises `ModelError` as `open_architecture` does.
+    It shares embeddings, norms, head and all other layers with `network`; hooks on shared layers
+    run for both. Raises `ModelError` as `open_architecture` does.
     """
     model = open_architecture(checkpoint).build_on_meta(network.dtype)
     layers = find_layers(model)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-FULL, SLIDING = "full_attention", "sliding_attention"
+from engine.model.shape import FULL, SLIDING
 
 
 class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyped

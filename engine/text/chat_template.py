@@ -17,7 +17,7 @@ Turns = list[dict[str, str]]
 Render = Callable[[Turns], str]
 
 PLAIN_STOP = "\nUser:"
-PLAIN_GAP = " "  # between the name of who answers and the answer
+PLAIN_GAP = " "  # between "Assistant:" and the answer
 
 
 class ControlTokens:
@@ -62,7 +62,7 @@ class ControlTokens:
 
 
 def parted(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], str]:
-    """The conversation up to the question, and the answer to it that is begun, if there is one.
+    """The conversation up to the question, and the answer to continue, empty for a new one.
 
     Raises `InputError` unless there is something to answer.
     """
@@ -100,7 +100,7 @@ def write_chat(messages: Sequence[ChatMessage], render: Render) -> str:
 
 
 def write_plain(messages: Sequence[ChatMessage]) -> str:
-    """The conversation as a play in prose, for a model that has no template."""
+    """The conversation as `User:` and `Assistant:` lines, for a model that has no template."""
     names = {"system": "", "user": "User: ", "assistant": "Assistant: "}
     return "\n".join([names[turn.role] + turn.content for turn in messages] + ["Assistant:"])
 
@@ -115,13 +115,12 @@ def _without_system(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def place_of_answer(opening: str, whole: str, mark: str, has_control: Callable[[str], bool]) -> tuple[str, str]:
-    """What stands before an answer that is begun: the prompt as it always is, and what comes between the two.
+    """The prompt before an answer that is continued, and the text between the two.
 
-    `opening` is the conversation up to where an answer begins, `whole` the same with an answer that says `mark`, as the
-    template writes it once it is said. Both mostly agree. Where they do not, the opening is right for what the model
-    wrote: it went on from there, with its reasoning, which templates drop or close when they look back. But where the
-    template writes control tokens between the two, such as the name of a channel, the answer cannot do without them:
-    they are no text, and so were lost from it.
+    `opening` is the conversation with the generation prompt, `whole` the conversation with a finished answer `mark`.
+    Use the generation prompt: the model wrote its answer behind it, with its reasoning, which templates drop or close
+    in finished answers. Except where `whole` has control tokens between the two, such as the name of a channel: these
+    are missing from the text of the answer, and have to be put back.
     """
     before, found, _ = whole.rpartition(mark)
     if not found or not before.startswith(opening):

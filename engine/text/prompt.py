@@ -13,10 +13,10 @@ from engine.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The tokens to read, and what besides the target's end tokens ends an answer to them.
+    """The tokens to read, and the strings that end an answer besides the target's end tokens.
 
-    The last `begun` of the tokens are an answer that goes on. `thinks`: it goes on inside the model's reasoning;
-    `shown` is what the prompt wrote of that itself, with which the text of the answer begins.
+    The last `begun` of the tokens are an answer that is continued. `thinks`: it continues inside the model's reasoning;
+    `shown` is the part of the reasoning that the prompt wrote itself; the text of the answer begins with it.
     """
 
     tokens: tuple[int, ...]
@@ -27,7 +27,7 @@ class Prompt:
 
     @property
     def answer(self) -> tuple[int, ...]:
-        """The tokens of the answer that goes on; none for a new one."""
+        """The tokens of the answer that is continued; none for a new one."""
         return self.tokens[len(self.tokens) - self.begun :]
 
 
@@ -45,7 +45,7 @@ def text_of_answer(tokenizer: Tokenizer, prompt: Prompt, stop: Sequence[str]) ->
 
 
 def count_tokens(tokenizer: Tokenizer, question: Count, context_tokens: int) -> Counted:
-    """How long a prompt would be, and texts by themselves; a conversation that nobody could answer has no length."""
+    """How many tokens a prompt and texts have; a conversation that cannot be answered counts as 0."""
     try:
         tokens = len(tokenizer.encode_chat(question.chat))
     except InputError:

@@ -1,14 +1,13 @@
 """Where a model reasons: found in its tokens, its template and its prompt, and marked in the text of its answers."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
 
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import CHANNELS, COMMON, MARKS, THOUGHT_CHANNEL, Marks
-from engine.text.text_stream import TextStream
+from engine.text.text_stream import Decoder, TextStream
 
 _CONTROL = re.compile(r"<\|[^<>|]+\|?>|<[^<>|]+\|>|\[/?THINK\]|◁/?think▷|</?[a-z:]+>")
 
@@ -19,7 +18,7 @@ _NAME = "thought\n"  # of a channel, in the first line of what it says
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """What was thought before an answer; `is_open`: the end has not come yet, so there is no answer."""
+    """The reasoning before an answer; `is_open`: it has not ended, so there is no answer yet."""
 
     text: str
     is_open: bool
@@ -52,7 +51,7 @@ class Reasoning:
         self.shown = COMMON if self.is_control else self.own
 
     def opening(self, prompt: str) -> Opening:
-        """What of the reasoning the prompt has begun: some templates write the first mark themselves."""
+        """Whether the prompt opens the reasoning itself, as some templates do."""
         for marks in (self.own, *MARKS):
             mark = marks.begin.strip()
             if mark in self._template and prompt.rstrip().endswith(mark):
@@ -70,7 +69,7 @@ class Reasoning:
         return Thought(thought, not found), answer
 
     def write_on(self, opening: Opening, thought: Thought | None, answer: str) -> str | None:
-        """What the model said so far as it goes on behind the prompt; None where that is just the answer's text."""
+        """The text to put behind the prompt to continue the answer; None where that is the answer as it stands."""
         if opening.marks is None:
             if thought is None or not self.is_control:
                 return None
@@ -84,7 +83,7 @@ class Reasoning:
         return f"{end}{answer}" if self.is_control else f"\n{end}\n\n{answer}"  # an answer without a thought
 
     def look_back(self, message: ChatMessage) -> ChatMessage:
-        """An answer of an earlier turn as the template gets it: with its thought only if the template asks for it."""
+        """An answer of an earlier turn for the template: with its reasoning only if that handles it."""
         if message.role != "assistant" or (not self.is_control and self.shown.end in self._template):
             return message
         thought, answer = self.divide(message.content, self.shown)
@@ -105,13 +104,6 @@ class Sign(Enum):
     ANSWER = auto()
     HEADER = auto()  # whom a message is by, and which channel it belongs to
     MESSAGE = auto()
-
-
-class Decoder(Protocol):
-    """What is needed of a tokenizer."""
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of the tokens."""
 
 
 def signs_of(marks: Marks, vocabulary: Mapping[str, int]) -> dict[int, Sign]:

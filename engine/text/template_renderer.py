@@ -20,7 +20,7 @@ SECONDS = 5.0
 MEMORY_BYTES = 1 << 30
 START_SECONDS = 60.0  # of a process that does nothing but import jinja2, on however busy a machine
 LOOK_SECONDS = 0.05
-# Templates write instructions and marks of their own; none of them repeats what was said eight times.
+# Templates write instructions and marks of their own; none repeats the messages eight times.
 OWN_CHARACTERS, EACH_TURN, TIMES_SAID = 1 << 20, 1000, 8
 
 PROGRAM = Path(__file__).with_name("template_process.py")
@@ -182,13 +182,13 @@ class _Watch:
         except psutil.NoSuchProcess:
             return
         except BaseException:
-            self._child.kill()  # what is not watched must not run on
+            self._child.kill()  # it must not run unwatched
             raise
 
 
 @cache
 def shared_renderer() -> TemplateRenderer:
-    """The one of this process; its own ends with it."""
+    """The renderer of this process; its child process ends with it."""
     renderer = TemplateRenderer()
     atexit.register(renderer.close)
     return renderer

@@ -29,10 +29,10 @@ LEADS = ("\n", "a", ".")
 
 @dataclass(frozen=True, slots=True)
 class EncodedChat:
-    """A conversation as tokens: up to where its answer begins, and what there is of the answer.
+    """A conversation as tokens: up to where its answer begins, and the answer that is continued, if there is one.
 
-    `thinks`: the answer goes on inside the model's reasoning. `shown` is what the prompt wrote of that itself: the text
-    of an answer that is new begins with it.
+    `thinks`: the answer continues inside the model's reasoning. `shown` is the part of the reasoning that the prompt
+    wrote itself: the text of a new answer begins with it.
     """
 
     opening: list[int]
@@ -111,19 +111,14 @@ class Tokenizer:
         What people typed never becomes a control token, whatever it looks like. Raises `InputError` when there is
         nothing to answer or the template refuses the conversation.
         """
-        opening, begun = self.encode_begun(messages)
-        return [*opening, *begun]
-
-    def encode_begun(self, messages: Sequence[ChatMessage]) -> tuple[list[int], list[int]]:
-        """The prompt in two parts: up to where the answer begins, and the answer, if the last message is the model's.
-
-        The first part has the tokens it would have without the second, so what was computed for it is of use again.
-        """
         encoded = self.encode_whole(messages)
-        return encoded.opening, encoded.answer
+        return [*encoded.opening, *encoded.answer]
 
     def encode_whole(self, messages: Sequence[ChatMessage]) -> EncodedChat:
-        """The same with what is known of the reasoning."""
+        """The prompt in two parts, up to where the answer begins and the answer to continue, and its reasoning.
+
+        The first part has the tokens it would have without the second, so what was computed for it can be reused.
+        """
         messages = [ChatMessage(message.role, _well_formed(message.content)) for message in messages]
         seam = self._controls.choose_seam(messages)
         said = [self.reasoning.look_back(message) for message in messages[:-1]] + messages[-1:]
@@ -184,7 +179,7 @@ class Tokenizer:
         return shared_renderer().render(self._template, turns, variables)
 
     def _encode_behind(self, before: str, text: str) -> list[int]:
-        """The tokens of a text behind another one, whose own tokens stay as they are."""
+        """The tokens of a text behind another one whose tokens do not change."""
         ids, both = self.encode(before), self.encode(before + text)
         return both[len(ids) :] if ids and both[: len(ids)] == ids else self._encode_onward(text)
 

@@ -6333,6 +6333,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/learned.py" />
+            <source>What this pair taught before is not used: {file} is damaged.</source>
+            <translation>Was dieses Paar früher gelehrt hat, wird nicht benutzt: {file} ist beschädigt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
             <source>What this pair taught before is not used: {file} {reason}.</source>
             <translation>Was dieses Paar früher lehrte, wird nicht verwendet: {file} {reason}.</translation>
         </message>
@@ -6348,6 +6353,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/learned.py" />
+            <source>was written by a newer version, and stays as it is</source>
+            <translation>wurde von einer neueren Fassung geschrieben und bleibt, wie es ist</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>was written by an older version</source>
+            <translation>wurde von einer älteren Fassung geschrieben</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
             <source>{file} cannot be read: {reason}.</source>
             <translation>{file} kann nicht gelesen werden: {reason}.</translation>
         </message>
@@ -6355,6 +6370,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/learned.py" />
             <source>{file} holds no measured acceptance.</source>
             <translation>{file} enthält keine gemessene Annahme.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/learned.py" />
+            <source>{file} is damaged: it is not valid JSON.</source>
+            <translation>{file} ist beschädigt: Das ist kein gültiges JSON.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/learned.py" />
@@ -6547,21 +6567,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Sequoia lernt sie beim Schreiben.</translation>
         </message>
         <message>
-            <location filename="../../engine/loading/store.py" />
-            <source>is damaged</source>
-            <translation>ist beschädigt</translation>
-        </message>
-        <message>
-            <location filename="../../engine/loading/store.py" />
-            <source>was written by a newer version, and stays as it is</source>
-            <translation>wurde von einer neueren Fassung geschrieben und bleibt, wie es ist</translation>
-        </message>
-        <message>
-            <location filename="../../engine/loading/store.py" />
-            <source>was written by an older version</source>
-            <translation>wurde von einer älteren Fassung geschrieben</translation>
-        </message>
-        <message>
             <location filename="../../engine/model/architecture.py" />
             <source>'{name}' ({kind}) is not a text-generation model.</source>
             <translation>„{name}“ ({kind}) ist kein Modell, das Text schreibt.</translation>
@@ -6570,11 +6575,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/architecture.py" />
             <source>'{name}' cannot be loaded: {reason}</source>
             <translation>„{name}“ kann nicht geladen werden: {reason}</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/architecture.py" />
-            <source>'{name}' cannot hold a token tree: {reason}.</source>
-            <translation>„{name}“ kann keinen Token-Baum halten: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
@@ -6603,18 +6603,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
-            <source>Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss.</source>
-            <translation>Wählen Sie einen Decoder mit voller oder gleitender Aufmerksamkeit wie Llama, Qwen, Mistral, Gemma oder gpt-oss.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/architecture.py" />
             <source>Choose another model, or update Coppice.</source>
             <translation>Wählen Sie ein anderes Modell, oder erneuern Sie Coppice.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/architecture.py" />
-            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
-            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
@@ -6623,18 +6613,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
-            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
-            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/architecture.py" />
             <source>config.json and the weights do not belong together; get both again.</source>
             <translation>config.json und die Gewichte gehören nicht zusammen; holen Sie beides neu.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/architecture.py" />
-            <source>it has {kinds} layers</source>
-            <translation>es hat Schichten der Art {kinds}</translation>
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
@@ -6760,6 +6740,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/checkpoint.py" />
             <source>{missing} of {all} weight files are missing in {folder}, first {file}.</source>
             <translation>{missing} von {all} Gewichtsdateien fehlen in {folder}, zuerst {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/context.py" />
+            <source>'{name}' cannot hold a token tree: {reason}.</source>
+            <translation>„{name}“ kann keinen Token-Baum halten: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/context.py" />
@@ -7048,18 +7033,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
-            <source>'{name}' is stored already quantised ({method}).</source>
-            <translation>„{name}“ ist schon quantisiert gespeichert ({method}).</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/shape.py" />
             <source>Choose a decoder with attention.</source>
             <translation>Wählen Sie einen Decoder mit Aufmerksamkeit.</translation>
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
-            <source>Choose its 16-bit version.</source>
-            <translation>Wählen Sie die Fassung in 16 Bit.</translation>
+            <source>Choose a decoder with full or sliding-window attention, such as Llama, Qwen, Mistral, Gemma or gpt-oss.</source>
+            <translation>Wählen Sie einen Decoder mit voller oder gleitender Aufmerksamkeit wie Llama, Qwen, Mistral, Gemma oder gpt-oss.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
+            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
+            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
@@ -7068,8 +7053,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
+            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
+            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
             <source>gives neither a vocabulary nor a width</source>
             <translation>nennt weder ein Vokabular noch eine Breite</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
+            <source>it has {kinds} layers</source>
+            <translation>es hat Schichten der Art {kinds}</translation>
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
@@ -7767,7 +7762,27 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{file} endete {count} Bytes zu früh, während ihre Gewichte gelesen wurden.</translation>
         </message>
         <message>
-            <location filename="../../engine/weights/store/fingerprint.py" />
+            <location filename="../../engine/weights/store/layer_file.py" />
+            <source>Prepare it again.</source>
+            <translation>Bereiten Sie sie noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/layer_file.py" />
+            <source>Prepare the model again.</source>
+            <translation>Bereiten Sie das Modell noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/layer_file.py" />
+            <source>its data do not begin on a page</source>
+            <translation>ihre Daten beginnen nicht an einer Seitengrenze</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/layer_file.py" />
+            <source>{file} is no layer that was prepared: {reason}.</source>
+            <translation>{file} ist keine vorbereitete Schicht: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/manifest.py" />
             <source>Check the folder of the model.</source>
             <translation>Prüfen Sie den Ordner des Modells.</translation>
         </message>
@@ -7788,11 +7803,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/weights/store/manifest.py" />
-            <source>Prepare the model again.</source>
-            <translation>Bereiten Sie das Modell noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/manifest.py" />
             <source>{file} is a link, which is never followed.</source>
             <translation>{file} ist ein Verweis, dem nie gefolgt wird.</translation>
         </message>
@@ -7807,99 +7817,84 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{folder} wurde von einer anderen Fassung von Coppice vorbereitet.</translation>
         </message>
         <message>
-            <location filename="../../engine/weights/store/packing.py" />
-            <source>Prepare it again.</source>
-            <translation>Bereiten Sie sie noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/packing.py" />
-            <source>its data do not begin on a page</source>
-            <translation>ihre Daten beginnen nicht an einer Seitengrenze</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/packing.py" />
-            <source>{file} is no layer that was prepared: {reason}.</source>
-            <translation>{file} ist keine vorbereitete Schicht: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/prepared.py" />
-            <source>Delete the prepared model, and prepare it again.</source>
-            <translation>Löschen Sie das vorbereitete Modell, und bereiten Sie es noch einmal vor.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/prepared.py" />
-            <source>Prepare the model again: what is whole is kept.</source>
-            <translation>Bereiten Sie das Modell noch einmal vor: Was heil ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/prepared.py" />
-            <source>Prepare the model first.</source>
-            <translation>Bereiten Sie das Modell erst vor.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/prepared.py" />
-            <source>The files of '{name}' have changed since it was prepared.</source>
-            <translation>Die Dateien von „{name}“ haben sich geändert, seit es vorbereitet wurde.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/prepared.py" />
-            <source>{file} has {size} bytes and not {wanted}.</source>
-            <translation>{file} hat {size} Bytes und nicht {wanted}.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/prepared.py" />
-            <source>{file} holds another layer than its name says.</source>
-            <translation>{file} enthält eine andere Schicht, als ihr Name sagt.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/prepared.py" />
-            <source>{file} is not as it was written.</source>
-            <translation>{file} ist nicht, wie sie geschrieben wurde.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/prepared.py" />
-            <source>{folder} is only partly prepared: {done} of {count} layers.</source>
-            <translation>{folder} ist nur zum Teil vorbereitet: {done} von {count} Schichten.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/store/preparing.py" />
+            <location filename="../../engine/weights/store/prepare.py" />
             <source>Choose a new folder, or an empty one.</source>
             <translation>Wählen Sie einen neuen oder leeren Ordner.</translation>
         </message>
         <message>
-            <location filename="../../engine/weights/store/preparing.py" />
+            <location filename="../../engine/weights/store/prepare.py" />
+            <source>Delete the prepared model, and prepare it again.</source>
+            <translation>Löschen Sie das vorbereitete Modell, und bereiten Sie es noch einmal vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepare.py" />
             <source>Free some space and prepare again: the layers that are finished are kept.</source>
             <translation>Schaffen Sie Platz, und bereiten Sie noch einmal vor: Die fertigen Schichten bleiben.</translation>
         </message>
         <message>
-            <location filename="../../engine/weights/store/preparing.py" />
+            <location filename="../../engine/weights/store/prepare.py" />
             <source>Free some space, or choose a folder on another disk.</source>
             <translation>Schaffen Sie Platz, oder wählen Sie einen Ordner auf einer anderen Platte.</translation>
         </message>
         <message>
-            <location filename="../../engine/weights/store/preparing.py" />
+            <location filename="../../engine/weights/store/prepare.py" />
             <source>Preparing '{name}' needs {size}, and {there} are free in {folder}.</source>
             <translation>„{name}“ vorzubereiten braucht {size}, und {there} sind in {folder} frei.</translation>
         </message>
         <message>
-            <location filename="../../engine/weights/store/preparing.py" />
+            <location filename="../../engine/weights/store/prepare.py" />
             <source>The disk that holds {folder} is full.</source>
             <translation>Die Platte, auf der {folder} liegt, ist voll.</translation>
         </message>
         <message>
-            <location filename="../../engine/weights/store/preparing.py" />
+            <location filename="../../engine/weights/store/prepare.py" />
             <source>The files of '{name}' have changed since its preparation began.</source>
             <translation>Die Dateien von „{name}“ haben sich geändert, seit die Vorbereitung begann.</translation>
         </message>
         <message>
-            <location filename="../../engine/weights/store/preparing.py" />
+            <location filename="../../engine/weights/store/prepare.py" />
             <source>{folder} holds '{name}', prepared in another way.</source>
             <translation>{folder} enthält „{name}“, anders vorbereitet.</translation>
         </message>
         <message>
-            <location filename="../../engine/weights/store/preparing.py" />
+            <location filename="../../engine/weights/store/prepare.py" />
             <source>{folder} holds other files.</source>
             <translation>{folder} enthält andere Dateien.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared_model.py" />
+            <source>Prepare the model again: what is whole is kept.</source>
+            <translation>Bereiten Sie das Modell noch einmal vor: Was heil ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared_model.py" />
+            <source>Prepare the model first.</source>
+            <translation>Bereiten Sie das Modell erst vor.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared_model.py" />
+            <source>The files of '{name}' have changed since it was prepared.</source>
+            <translation>Die Dateien von „{name}“ haben sich geändert, seit es vorbereitet wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared_model.py" />
+            <source>{file} has {size} bytes and not {wanted}.</source>
+            <translation>{file} hat {size} Bytes und nicht {wanted}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared_model.py" />
+            <source>{file} holds another layer than its name says.</source>
+            <translation>{file} enthält eine andere Schicht, als ihr Name sagt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared_model.py" />
+            <source>{file} is not as it was written.</source>
+            <translation>{file} ist nicht, wie sie geschrieben wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepared_model.py" />
+            <source>{folder} is only partly prepared: {done} of {count} layers.</source>
+            <translation>{folder} ist nur zum Teil vorbereitet: {done} von {count} Schichten.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/streaming/host_memory.py" />

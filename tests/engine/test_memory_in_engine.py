@@ -103,8 +103,7 @@ def test_nothing_is_written_before_the_answer_is_told(monkeypatch: pytest.Monkey
         written.append(path.name)
         yield BytesIO()
 
-    for module in ("engine.loading.memory_limits", "engine.loading.learned", "engine.loading.rates"):
-        monkeypatch.setattr(f"{module}.replaced_atomically", recorded)
+    monkeypatch.setattr("engine.loading.store.replaced_atomically", recorded)
     for event in engine.generate(2, prompt, options):
         if isinstance(event, Finished):
             assert written == []

@@ -84,7 +84,7 @@ def test_a_file_with_something_else_is_refused_and_ignored(
 def test_a_list_is_no_measurement(measurements: PairMeasurements) -> None:
     path = measurements.remember(WARM, FOUND)
     path.write_text("[0.6, 0.2]")
-    assert_unusable(measurements, path, "no measurements")
+    assert_unusable(measurements, path, "holds no measured acceptance")
 
 
 def test_a_file_that_is_not_there_is_refused(measurements: PairMeasurements, tmp_path: Path) -> None:

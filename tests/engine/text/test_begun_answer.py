@@ -48,7 +48,8 @@ REFUSING = Family(
 
 
 def parts(tokenizer: Tokenizer, begun: str, question: ChatMessage = QUESTION) -> tuple[list[int], list[int]]:
-    return tokenizer.encode_begun([question, ChatMessage("assistant", begun)])
+    encoded = tokenizer.encode_whole([question, ChatMessage("assistant", begun)])
+    return encoded.opening, encoded.answer
 
 
 @pytest.mark.parametrize("begun", ["Sure", "\n\nSure: a", "Once upon a ti", TEXTS[2], TEXTS[4]])
