@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction
 
 from app.chat.panel import ChatPanel
-from app.chat.text.look import LARGEST, SMALLEST, STEP
+from app.chat.text.document_style import LARGEST, SMALLEST, STEP
 from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.settings.store import SettingsFile
 from app.ui.actions import Actions

@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
-from app.chat.text.text_length import is_writable
+from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.ui.theme import reading_font
 

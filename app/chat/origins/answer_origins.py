@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QWidget
 from app.chat.history.chances import Chances
 from app.chat.history.token_origins import Origin, TokenOrigins
 from app.chat.origins.origin_display import OriginDisplay
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
 from app.chat.text.markdown_view import MarkdownView, Shown
 from app.chat.text.message_text import MessageText
 

@@ -7,10 +7,8 @@ from app.chat.history.chances import Chances
 from app.chat.history.token_origins import Origin, TokenOrigins
 from app.chat.origins.round_mark import RoundMark
 from app.chat.origins.token_tint import TokenTint
-from app.chat.text.code_header import CODE
 from app.chat.text.document import MarkdownDocument, place_of
-from app.chat.text.document_style import is_code
-from app.chat.text.look import Look
+from app.chat.text.document_style import CODE, Look, is_code
 from app.chat.text.message_text import MessageText
 from app.chat.text.source_places import letters_of, places_of, source_place, source_places
 from app.settings.preferences import TINT_CHANCE, TINT_OFF

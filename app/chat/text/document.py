@@ -5,16 +5,15 @@ from collections.abc import Set as AbstractSet
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QColor, QTextCursor, QTextDocument, QTextFrame, QTextFrameFormat, QTextLength
 
-from app.chat.text.code_header import CODE, JOINT, header_html, mark_header
-from app.chat.text.document_style import squash, style_sheet
+from app.chat.text.blocks import Block
+from app.chat.text.document_style import CODE, JOINT, header_html, mark_header, squash, style_sheet
 from app.chat.text.manuscript import Manuscript, Section
-from app.chat.text.pieces import Block
 from app.chat.text.rendering import BlockRenderer, Rendered, code_placeholder, placeholder
-from app.chat.typesetting.budget import Budget
 from app.chat.typesetting.code_kinds import CodeText
 from app.chat.typesetting.code_places import CodePlaces
 from app.chat.typesetting.formula_places import FormulaPlaces
 from app.chat.typesetting.formulas import Formulas, Latex
+from app.chat.typesetting.layout_cost import Budget
 
 _BEGIN = CODE + 10  # property of a frame: where its Markdown begins in the text
 

@@ -5,11 +5,10 @@ from html import escape
 
 from markdown_it.token import Token
 
-from app.chat.text.blocks import MAX_NESTING, markdown_parser
-from app.chat.text.pieces import Block
+from app.chat.text.blocks import Block
+from app.chat.text.markdown_parser import DISPLAYED, INLINE, MAX_NESTING, markdown_parser
 from app.chat.typesetting.code_kinds import CodeText
 from app.chat.typesetting.formulas import Latex
-from app.chat.typesetting.math_syntax import DISPLAYED, INLINE
 from app.system.plain_text import marked
 from app.ui.theme import Colors
 

@@ -10,7 +10,7 @@ from app.chat.history.conversation import Message, Version
 from app.chat.history.reasoning import Split, split
 from app.chat.history.token_origins import TokenOrigins
 from app.chat.origins.answer_origins import AnswerOrigins
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
 from app.chat.text.manuscript import Manuscript
 from app.chat.text.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView, Shown
 from app.chat.text.message_text import MessageText

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QToolButton, QWidget
 
 from app.chat.history.conversation import Conversation, Message, Version
 from app.chat.history.token_origins import TokenOrigins
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
 from app.chat.typesetting.formulas import Formulas
 from app.chat.view.drag_scroll import DragScroll
 from app.chat.view.message_column import MessageColumn, MessageView

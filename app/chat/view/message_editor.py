@@ -4,7 +4,7 @@ from PySide6.QtCore import QMimeData, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QToolButton, QToolTip, QVBoxLayout, QWidget
 
-from app.chat.text.text_length import is_writable
+from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 

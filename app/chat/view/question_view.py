@@ -10,9 +10,9 @@ from app.chat.composer.attachments.tray import shortened
 from app.chat.context.divider import ContextDivider
 from app.chat.history.attachment import Attachment
 from app.chat.history.conversation import Message, Version
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
 from app.chat.text.message_text import MessageText
-from app.chat.text.text_length import is_long
+from app.chat.typesetting.layout_cost import is_long
 from app.chat.view.message_editor import MessageEditor, can_be_edited
 from app.chat.view.version_switch import VersionSwitch
 from app.i18n.translation import tr

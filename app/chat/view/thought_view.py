@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
 from app.chat.text.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.formulas import Formulas

@@ -7,8 +7,8 @@ from PySide6.QtGui import QTextDocument
 from app.chat.text.document import MarkdownDocument
 from app.chat.text.manuscript import Manuscript
 from app.chat.text.rendering import BlockRenderer
-from app.chat.typesetting.budget import Budget
 from app.chat.typesetting.formulas import Formulas
+from app.chat.typesetting.layout_cost import Budget
 from app.ui.theme import Colors
 
 

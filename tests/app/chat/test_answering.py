@@ -14,7 +14,7 @@ from app.chat.history.answering import grown
 from app.chat.history.chances import UNKNOWN, Chances, as_details, from_details, level_of, probability, with_round
 from app.chat.history.conversation import Conversation, Ending, Message
 from app.chat.history.records import ConversationRecord
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
 from app.chat.view.answer_view import AnswerView
 from app.ui.theme import LIGHT
 from engine.protocol.messages import Round

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.text.blocks import BlockStream, markdown_parser
-from app.chat.text.pieces import Block
+from app.chat.text.blocks import Block, BlockStream
+from app.chat.text.markdown_parser import markdown_parser
 
 SAMPLE = """# Title
 

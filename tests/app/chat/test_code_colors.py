@@ -6,9 +6,9 @@ import pytest
 from PySide6.QtGui import QTextCursor, QTextDocument
 from pytestqt.qtbot import QtBot
 
-from app.chat.typesetting.code_colors import CodeColors, CodeLook
 from app.chat.typesetting.code_kinds import CodeKinds, CodeText
-from app.chat.typesetting.code_tokens import token_runs
+from app.chat.typesetting.code_places import CodeColors, CodeLook
+from app.chat.typesetting.drawing_program import token_runs
 from app.chat.typesetting.formulas import Formulas
 from app.chat.typesetting.typesetter import Job, Typesetter
 from app.ui.theme import DARK, LIGHT

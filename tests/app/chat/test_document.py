@@ -5,9 +5,9 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication
 
 from app.chat.text import rendering
-from app.chat.text.pieces import Block
+from app.chat.text.blocks import Block
 from app.chat.text.rendering import BlockRenderer
-from app.chat.typesetting.budget import Budget
+from app.chat.typesetting.layout_cost import Budget
 from app.ui.theme import DARK, LIGHT
 from tests.app.chat.growing import Growing
 

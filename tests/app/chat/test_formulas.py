@@ -9,13 +9,13 @@ from PySide6.QtGui import QFontMetrics, QImage, QTextCursor, QTextDocument, QTex
 from pytestqt.qtbot import QtBot
 
 from app.chat.history.conversation import Message
-from app.chat.text.blocks import markdown_parser
-from app.chat.text.excerpt import selected_text
-from app.chat.text.look import Look
-from app.chat.typesetting.budget import Budget
+from app.chat.text.document_style import Look
+from app.chat.text.markdown_parser import markdown_parser
+from app.chat.text.selection import selected_text
 from app.chat.typesetting.formula_drawing import Formula, draw, formula_of
-from app.chat.typesetting.formula_image import OBJECT
+from app.chat.typesetting.formula_places import OBJECT
 from app.chat.typesetting.formulas import Formulas, Latex
+from app.chat.typesetting.layout_cost import Budget
 from app.chat.view.answer_view import AnswerView
 from app.settings.preferences import TINT_ORIGIN
 from app.ui.theme import DARK, LIGHT

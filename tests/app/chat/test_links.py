@@ -10,8 +10,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox, QToolTip
 from pytestqt.qtbot import QtBot
 
-from app.chat.text.link_address import is_misleading, may_open, shown_address
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
+from app.chat.text.links import is_misleading, may_open, shown_address
 from app.chat.text.markdown_view import MarkdownView
 from app.chat.text.message_text import MessageText
 from app.system import plain_text

@@ -2,10 +2,9 @@
 
 import pytest
 
-from app.chat.text.burden import burden, prefix_within
+from app.chat.text.blocks import Block
 from app.chat.text.manuscript import Manuscript
-from app.chat.text.pieces import Block
-from app.chat.typesetting.budget import Budget
+from app.chat.typesetting.layout_cost import Budget, layout_cost, prefix_within
 
 HOSTILE = {
     "words": "word " * 20_000,
@@ -110,7 +109,7 @@ def test_code_in_a_list_goes_on_as_code_where_the_item_is_cut() -> None:
 
 
 def test_weight_is_not_length() -> None:
-    assert burden("word " * 100) == 500
-    assert burden("*a* " * 100) > 5 * burden("aaaa" * 100)
+    assert layout_cost("word " * 100) == 500
+    assert layout_cost("*a* " * 100) > 5 * layout_cost("aaaa" * 100)
     assert prefix_within("*a* " * 1_000, 500) < prefix_within("aaaa" * 1_000, 500) == 500
     assert prefix_within("[" * 10, 1) == 1

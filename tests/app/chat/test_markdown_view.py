@@ -7,7 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.history.conversation import Conversation, Ending, Message
 from app.chat.text.document import MarkdownDocument
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
 from app.chat.text.markdown_view import MarkdownView
 from app.chat.text.message_text import MessageText
 from app.chat.view.answer_view import AnswerView

@@ -4,8 +4,7 @@ import pytest
 from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication
 
-from app.chat.text.blocks import BlockStream
-from app.chat.text.pieces import Block
+from app.chat.text.blocks import Block, BlockStream
 from app.ui.theme import LIGHT
 from tests.app.chat.growing import Growing
 

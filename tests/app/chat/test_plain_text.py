@@ -13,8 +13,8 @@ from app.chat.history.conversation import Message
 from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import hit_rows
-from app.chat.text.look import Look
-from app.chat.text.pieces import Block
+from app.chat.text.blocks import Block
+from app.chat.text.document_style import Look
 from app.chat.text.rendering import BlockRenderer
 from app.chat.view.question_view import QuestionView
 from app.system.plain_text import can_be_seen, marked, runs_leftwards, tip, unsteered

@@ -14,7 +14,7 @@ from app.chat.history.token_origins import TokenOrigins
 from app.chat.origins.token_tint import ChancePlaces, TokenTint
 from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
 from app.chat.view.answer_view import AnswerView
 from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
 from app.settings.store import SettingsFile
