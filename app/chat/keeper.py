@@ -10,7 +10,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat.archive.archive import Archive
 from app.chat.archive.kept import automatic_title, conversation_of, message_record, settings_of
 from app.chat.generation.controller import ChatController
-from app.chat.history.conversation import Conversation, Message
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Message
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.system.plain_text import unsteered
 

@@ -5,11 +5,12 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer.composer import Composer
-from app.chat.composer.question_field import files_of
+from app.chat.composer.fields import files_of
 from app.chat.generation.controller import ChatController
 from app.chat.generation.speculation_state import speculation_state
-from app.chat.history.conversation import Conversation, Message
-from app.chat.origins.tint_legend import TintLegend
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Message
+from app.chat.origins.tint import TintLegend
 from app.chat.view.conversation_view import COLUMN_WIDTH, SIDE_MARGIN, ConversationView
 from app.chat.view.welcome import Welcome
 from app.engine.state import EngineState

@@ -9,12 +9,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDoubleSpinBox, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.chat.context.meter import ContextMeter
-from app.chat.context.use import ContextUse
+from app.chat.composer.composer import ContextMeter
+from app.chat.generation.counter import ContextUse
 from app.chat.generation.form import GenerationForm
-from app.chat.history.conversation import Ending, Message
-from app.chat.view.figures import FiguresRow
-from app.chat.view.time_popup import TimePopup
+from app.chat.history.message import Ending, Message
+from app.chat.view.figures import FiguresRow, TimePopup
 from app.i18n import units
 from app.i18n.number_text import Number, localised, share_text, size_text
 from app.i18n.translation import tr

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Ending, Message
+from app.chat.history.message import Ending, Message
 from app.engine.link import EngineLink
 from app.engine.process import engine_program
 from app.engine.state import Phase

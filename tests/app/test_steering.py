@@ -9,8 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.chat.context.divider import WORDS
 from app.chat.panel import ATTACHMENT_NOTICE
+from app.chat.view.question_view import NOT_READ
 from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, GenerationSettings
 from app.shell.window import MainWindow
@@ -154,7 +154,7 @@ def test_turns_that_are_no_longer_read_are_marked(window: MainWindow, link: Fake
         link.finish()
     divider = view.questions[2].divider
     assert divider is not None
-    assert divider.accessibleName() == WORDS
+    assert divider.accessibleName() == NOT_READ
     assert [question.divider is None for question in view.questions] == [True, True, False]
     press(window, Qt.Key.Key_N, CONTROL)
     assert view.questions == []

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Ending
+from app.chat.history.message import Ending
 from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
 from app.engine.state import Phase

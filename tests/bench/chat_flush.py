@@ -15,7 +15,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPlainTextEdit
 
-from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Ending, Message
 from app.chat.view.answer_view import AnswerView
 from app.chat.view.conversation_view import ConversationView
 from tests.bench.chat_hostile import done, settle, shown

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from PySide6.QtWidgets import QApplication
 
-from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Ending, Message
 from app.chat.text.plain_text_view import PlainTextView
 from app.chat.typesetting.code_kinds import CodeText
 from app.chat.typesetting.formulas import Latex

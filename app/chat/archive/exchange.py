@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast, get_args
 
 from app.chat.archive.json_items import ItemTooLargeError, is_list, items
-from app.chat.history.conversation import Conversation, Message
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Message
 from app.chat.history.records import ConversationRecord
 from app.i18n.translation import tr
 from app.settings.store import GenerationSettings

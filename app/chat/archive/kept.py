@@ -5,8 +5,8 @@ from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from app.chat.history import chances
-from app.chat.history.attachment import as_details, from_details
-from app.chat.history.conversation import Conversation, Ending, Message, settled
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Ending, Message, attachment_details, attachments_of, settled
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.settings.store import read_generation
 from engine.protocol.messages import Seconds, Statistics
@@ -53,7 +53,7 @@ def message_record(conversation: int, message: Message) -> MessageRecord:
     if message.chances and message.ending.is_final:
         details["chances"] = chances.as_details(message.chances)
     if message.attachments:
-        details["attachments"] = as_details(message.attachments)
+        details["attachments"] = attachment_details(message.attachments)
     return MessageRecord(
         message.id, conversation, message.parent, message.role, message.text, message.ending.value, details,
         message.created,
@@ -102,7 +102,7 @@ def _message(record: MessageRecord) -> Message:
             parent=record.parent,
             id=record.id,
             created=record.created,
-            attachments=from_details(record.details.get("attachments")),
+            attachments=attachments_of(record.details.get("attachments")),
             beginning=_kept(record, "beginning", ""),
             thought_seconds=_kept(record, "thought_seconds", 0.0),
             chances=chances.from_details(record.details.get("chances")),

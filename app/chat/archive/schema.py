@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.chat.archive import clean_end, leftovers, text_index
+from app.chat.archive import database_files, text_index
 from app.i18n.translation import tr
 
 _log = logging.getLogger("coppice.archive")
@@ -125,20 +125,20 @@ def open_database(path: Path) -> Opened:
     The whole file is checked after every end that was not orderly. One that is damaged, foreign or from a newer version
     of the program is renamed, and a new one made in its place; damage to the full-text index alone is repaired.
     """
-    is_clean = clean_end.take(path)
+    is_clean = database_files.take_clean_mark(path)
     moved, reason, until = None, "", 0.0
     index_is_whole = True
     try:
         index_is_whole = _check(path, checks_pages=not is_clean)
     except Unusable as found:
         reason = str(found)
-        moved, until = leftovers.set_aside(path, found.is_damaged)
+        moved, until = database_files.set_aside(path, found.is_damaged)
     connection = connect(path)
     try:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         _back_up(connection, path)
         if 0 < version < VERSION:
-            leftovers.sort_out(path, _is_damaged)
+            database_files.sort_out(path, _is_damaged)
             text_index.rebuild(connection)
         _bring_up_to_date(connection)
         if not index_is_whole:
@@ -147,7 +147,7 @@ def open_database(path: Path) -> Opened:
             text_index.rebuild(connection)
         if 0 < version < VERSION:
             _rewrite(connection)
-        leftovers.remove_old(path)
+        database_files.remove_old(path)
     except BaseException:
         connection.close()
         raise

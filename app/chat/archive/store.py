@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from app.chat.archive import clean_end, text_index
-from app.chat.archive.rounds import RoundTable
-from app.chat.archive.rows import conversation_in, message_in, row_of_conversation, row_of_message
+from app.chat.archive import database_files, text_index
 from app.chat.archive.schema import open_database
+from app.chat.archive.tables import RoundTable, conversation_in, message_in, row_of_conversation, row_of_message
 from app.chat.history.records import (
     HIT_BEGIN,
     HIT_END,
@@ -106,7 +105,7 @@ class Store:
         (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._connection.close()
         if self._is_sound and not is_busy:
-            clean_end.leave(self._path)
+            database_files.leave_clean_mark(self._path)
 
     def _settle(self) -> None:
         self._connection.execute("UPDATE messages SET ending = 'interrupted' WHERE ending IN ('open', 'waiting')")

@@ -1,17 +1,14 @@
-"""Answers a conversation: turns what a person does into requests, and events into turns."""
+"""The embedded pair is there to show what Coppice does: it grows trees to see, though it is too small to need them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.context.room import first_turn_that_fits, room_for_answer
-from app.chat.context.summariser import Summariser
-from app.chat.generation.demonstration import demonstrating
+from app.chat.generation.context_fit import Summariser, first_turn_that_fits, room_for_answer, room_for_summary
 from app.chat.history.answering import grown
-from app.chat.history.attachment import Attachment
-from app.chat.history.conversation import Conversation, Ending, Message
-from app.chat.history.summary import room_for_summary
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Attachment, Ending, Message
 from app.engine.link import EngineLink
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
@@ -19,11 +16,25 @@ from app.settings.store import STOP, SUMMARISE, GenerationSettings, SettingsFile
 from app.ui.notices import Notice, Tone
 from engine.errors import InputError
 from engine.protocol.messages import Counted, Event, Failed, Ready, Round
+from engine.protocol.options import EMBEDDED, GenerateOptions
+
+BUDGET = 64
 
 FAILED_NOTICE = "request-failed"
 COUNT_NOTICE = "not-counted"
-
 _COUNT_MS = 10_000  # that an answer waits for the length of its prompt; to count it usually takes milliseconds
+
+
+def demonstrating(options: GenerateOptions, engine: EngineState) -> GenerateOptions:
+    """The same, but with a tree of `BUDGET` nodes where everything is left to the engine and the pair is the demo.
+
+    Resident and tiny, it would be fastest with hardly any tree. The text is the same either way.
+    """
+    speculation = options.speculation
+    is_left_open = speculation.method == "auto" and not speculation.budget
+    if engine.pair is None or engine.pair.target.source != EMBEDDED or not is_left_open:
+        return options
+    return replace(options, speculation=replace(speculation, budget=BUDGET))
 
 
 class ChatController(QObject):

@@ -1,18 +1,65 @@
-"""Counts the tokens of what is being written, a little behind the keys and never in their way."""
+"""How much of the context a conversation takes, in numbers and in words."""
+
+from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.context.room import room_for_answer
-from app.chat.context.use import ContextUse
+from app.chat.generation.context_fit import room_for_answer
 from app.chat.generation.controller import ChatController
-from app.chat.history.attachment import Attachment, with_attachments
-from app.chat.history.conversation import Message
+from app.chat.history.message import Attachment, Message, with_attachments
 from app.engine.link import EngineLink
 from app.engine.state import EngineState
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
+from app.i18n.wording import mark
+from app.settings.store import DROP, STOP, SUMMARISE
 from engine.protocol.messages import ChatMessage, Counted, Event
+
+_CONSEQUENCES = {
+    STOP: (mark("nearly full: the next answer may be cut off"), mark("too long to be answered")),
+    DROP: (mark("nearly full: the oldest turns will be dropped"), mark("the oldest turns will be dropped")),
+    SUMMARISE: (mark("nearly full: the oldest turns will be summarised"), mark("the oldest turns will be summarised")),
+}
 
 _PAUSE_MS = 250  # between two counts, however fast somebody writes
 _PATIENCE_MS = 10_000  # after which a count is given up, and the next change is counted
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """`tokens` of what will be read and `room` for the answer, of the context's `context_tokens`; 0: no model."""
+
+    tokens: int = 0
+    context_tokens: int = 0
+    room: int = 0
+    when_full: str = STOP
+
+    @property
+    def share(self) -> float:
+        """The part of the context that is taken, from 0 to 1."""
+        return min(1.0, self.tokens / self.context_tokens) if self.context_tokens else 0.0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for even one token more."""
+        return 0 < self.context_tokens <= self.tokens
+
+    @property
+    def is_scarce(self) -> bool:
+        """Whether the answer might not find room."""
+        return 0 < self.context_tokens < self.tokens + self.room
+
+    @property
+    def words(self) -> str:
+        """Such as `1,200 of 4,096 tokens`, with what is about to happen; empty without a model."""
+        if not self.context_tokens:
+            return ""
+        words = tr("{tokens:,} of {context:,} tokens")
+        counted = words.format(tokens=Number(self.tokens), context=Number(self.context_tokens))
+        nearly, full = _CONSEQUENCES[self.when_full]
+        if self.is_full:
+            return f"{counted} · {tr(full)}"
+        return f"{counted} · {tr(nearly)}" if self.is_scarce else counted
 
 
 class TokenCounter(QObject):

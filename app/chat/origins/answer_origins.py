@@ -1,14 +1,167 @@
-"""Where the text of an answer comes from, shown in every section of it that exists."""
+"""What is known of the tokens of an answer, in every section that exists: a tint, and the round under the mouse."""
 
 from PySide6.QtCore import QObject, QPoint, QRect, QSize, Signal
+from PySide6.QtGui import QTextBlock, QTextFrame, QTextLayout
 from PySide6.QtWidgets import QWidget
 
 from app.chat.history.chances import Chances
 from app.chat.history.token_origins import Origin, TokenOrigins
-from app.chat.origins.origin_display import OriginDisplay
-from app.chat.text.document_style import Look
+from app.chat.origins.round_mark import RoundMark
+from app.chat.origins.source_places import letters_of, places_of, source_place, source_places
+from app.chat.origins.tint import TokenTint
+from app.chat.text.document import MarkdownDocument, place_of
+from app.chat.text.document_style import CODE, Look, is_code
 from app.chat.text.markdown_view import MarkdownView, Shown
 from app.chat.text.message_text import MessageText
+from app.settings.preferences import TINT_CHANCE, TINT_OFF
+from app.system.plain_text import tip
+
+
+class OriginDisplay(QObject):
+    """The tint lies over the text and is no part of it: copies and exports know nothing of it. Code is never tinted."""
+
+    token_hovered = Signal(int, int)  # request and number of a round; 0 and -1: of none any more
+    token_chosen = Signal(int, int)  # the same of a click
+
+    def __init__(self, text: MessageText, markdown: MarkdownDocument, look: Look) -> None:
+        super().__init__(text)
+        self._text = text
+        self._markdown = markdown
+        self._look = look
+        self._known = TokenTint()
+        self._begin = 0  # of the answer in what the model wrote
+        self._tinted = 0  # blocks of the document that keep their tint
+        self._hovered: tuple[int, int] | None = None
+        self._mark = RoundMark(text, markdown, look.colors)
+        self._stretch: tuple[int, int] | None = None  # that is marked, in what the model wrote
+        text.hovered.connect(self._on_hovered)
+        text.pointed.connect(self._on_pointed)
+
+    def set_origins(self, origins: TokenOrigins) -> None:
+        """Know where the text comes from."""
+        self._known.origins = origins
+        self._tint_all()
+
+    def set_chances(self, chances: Chances) -> None:
+        """Know how likely the target found the text; of more text it is told again."""
+        self._known.chances.follow(chances)
+        if self._look.tint == TINT_CHANCE:
+            self._tint()
+
+    def set_look(self, look: Look) -> None:
+        """Tint in other colours, or no longer."""
+        self._look = look
+        self._mark.set_colors(look.colors)
+        self._tint_all()
+
+    def mark(self, stretch: tuple[int, int] | None) -> None:
+        """Mark these characters of what the model wrote; None for none."""
+        self._stretch = stretch
+        shown = stretch and (stretch[0] - self._begin, stretch[1] - self._begin)
+        self._mark.show(shown if shown and shown[1] > 0 else None)
+
+    @property
+    def mark_place(self) -> QRect | None:
+        """Where the mark begins in the text's widget; None if there is nothing to be seen of it."""
+        return self._mark.place
+
+    def show_written(self, begin: int) -> None:
+        """Text was written; `begin`: where the answer begins in what the model wrote."""
+        if begin != self._begin:
+            self._begin = begin
+            self.mark(self._stretch)
+        elif self._stretch is not None:
+            self._mark.refresh()
+        self._tint()
+
+    def origin_at(self, position: int) -> Origin | None:
+        """Where the character at a position of the document comes from, None if that is not known."""
+        found = self._source_at(position)
+        origins = self._known.origins
+        return None if found is None or origins is None else origins.at(found)
+
+    def _source_at(self, position: int) -> int | None:
+        """The place in what the model wrote of the character at a position of the document."""
+        if position < 0:
+            return None
+        block = self._text.document().findBlock(position)
+        frame = self._top_frame(position)
+        if frame is None or not block.text().strip():
+            return None
+        first = self._text.document().findBlock(frame.firstPosition())
+        shown, place = "", 0
+        while first.isValid() and first.position() <= block.position():
+            place = len(shown) + letters_of(first.text(), position - first.position())
+            shown += first.text() + "\n"
+            first = first.next()
+        found = source_place(shown, place, self._markdown.text, place_of(frame))
+        return None if found is None else self._begin + found
+
+    def _tint_all(self) -> None:
+        self._tinted = 0
+        self._tint()
+
+    def _tint(self) -> None:
+        """Go over the frames that are new since the last time; the open ones are gone over every time."""
+        is_tinted = self._look.tint != TINT_OFF
+        if not is_tinted and self._tinted < 0:
+            return
+        frames = self._text.document().rootFrame().childFrames()
+        if self._tinted > self._markdown.blocks_written:
+            self._tinted = 0
+        for frame in frames[self._tinted :]:
+            if not frame.frameFormat().hasProperty(CODE):
+                self._tint_frame(frame)
+        self._tinted = self._markdown.blocks_written if is_tinted else -1
+
+    def _tint_frame(self, frame: QTextFrame) -> None:
+        block = self._text.document().findBlock(frame.firstPosition())
+        here = place_of(frame)
+        while block.isValid() and block.position() <= frame.lastPosition():
+            places = source_places(block.text(), self._markdown.text, here)
+            if places:
+                here = max(places.values())
+            block.layout().setFormats(self._formats(block, places) if self._look.tint != TINT_OFF else [])
+            self._text.document().markContentsDirty(block.position(), block.length())
+            block = block.next()
+
+    def _formats(self, block: QTextBlock, places: dict[int, int]) -> list[QTextLayout.FormatRange]:
+        code = [(start, start + length) for start, length in is_code(block)]
+        text, made = block.text(), []
+        for start, source in places.items():
+            end = next((place for place in range(start, len(text)) if text[place].isspace()), len(text))
+            at = places_of(text, start)
+            if any(begin <= at < stop for begin, stop in code):
+                continue
+            here = source + self._begin
+            grounds = self._known.grounds(here, here + end - start, self._look.tint, self._look.colors)
+            for begin, stop, ground in grounds:
+                piece = QTextLayout.FormatRange()
+                piece.start = at + places_of(text[start:], begin - here)
+                piece.length = places_of(text[start + begin - here :], stop - begin)
+                piece.format = ground
+                made.append(piece)
+        return made
+
+    def _top_frame(self, position: int) -> QTextFrame | None:
+        for frame in self._text.document().rootFrame().childFrames():
+            if frame.firstPosition() <= position <= frame.lastPosition():
+                return frame
+        return None
+
+    def _on_hovered(self, position: int) -> None:
+        origin = self.origin_at(position)
+        if self._look.tint != TINT_OFF or self._text.toolTip():
+            self._text.setToolTip(tip(self._known.words(self._source_at(position), self._look.tint)))
+        named = None if origin is None else (origin.request, origin.round)
+        if named != self._hovered:
+            self._hovered = named
+            self.token_hovered.emit(*(named or (0, -1)))
+
+    def _on_pointed(self, position: int) -> None:
+        origin = self.origin_at(position)
+        if origin is not None:
+            self.token_chosen.emit(origin.request, origin.round)
 
 
 class AnswerOrigins(QObject):

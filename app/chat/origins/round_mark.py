@@ -7,9 +7,9 @@ from PySide6.QtCore import QRect
 from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTextFrame
 from PySide6.QtWidgets import QTextEdit
 
+from app.chat.origins.source_places import source_places
 from app.chat.text.document import MarkdownDocument, place_of
 from app.chat.text.message_text import MessageText
-from app.chat.text.source_places import source_places
 from app.ui.theme import Colors
 
 _STRENGTH = 80  # of 255, of the ground

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat.history.conversation import Message
+from app.chat.history.message import Message
 from app.chat.view.question_view import QuestionView
 
 if TYPE_CHECKING:

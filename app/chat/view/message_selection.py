@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QMouseEvent, QTextCursor
+from PySide6.QtWidgets import QScrollArea
 
-from app.chat.history.conversation import Message
+from app.chat.history.message import Message
 from app.chat.history.reasoning import split
 from app.chat.text.message_text import MessageText
+from app.ui.throttle import FRAME_MS
 
 _MOVES = QTextCursor.MoveOperation
 _KEEP = QTextCursor.MoveMode.KeepAnchor
+
+_MOST_PIXELS = 60  # pixels a frame
 
 
 class Selectable(Protocol):
@@ -204,3 +208,39 @@ def as_markdown(messages: Sequence[Message]) -> str:
         for each in messages
     ]
     return "\n\n".join(parts) + "\n" if parts else ""
+
+
+class DragScroll(QObject):
+    """The farther the mouse is outside, the faster; the selection follows."""
+
+    def __init__(self, area: QScrollArea, selection: MessageSelection) -> None:
+        super().__init__(area)
+        self._area = area
+        self._selection = selection
+        self._mouse = QPoint()
+        self._timer = QTimer(self, interval=FRAME_MS)
+        self._timer.timeout.connect(self._scroll)
+        selection.dragged.connect(self._on_dragged)
+        selection.released.connect(self._timer.stop)
+
+    def _on_dragged(self, mouse: QPoint) -> None:
+        self._mouse = mouse
+        if not self._step:
+            self._timer.stop()
+        elif not self._timer.isActive():
+            self._timer.start()
+
+    @property
+    def _step(self) -> int:
+        """How many pixels to go down in a frame; 0 while the mouse is inside."""
+        viewport = self._area.viewport()
+        place = viewport.mapFromGlobal(self._mouse).y()
+        return max(-_MOST_PIXELS, min(place, 0)) or min(_MOST_PIXELS, max(0, place - viewport.height()))
+
+    def _scroll(self) -> None:
+        if not self._selection.can_extend:  # nobody will tell of the mouse's release
+            self._timer.stop()
+            return
+        bar = self._area.verticalScrollBar()
+        bar.setValue(bar.value() + self._step)
+        self._selection.extend(self._mouse)

@@ -12,7 +12,8 @@ from pytestqt.qtbot import QtBot
 from app.chat.archive.kept import conversation_of, message_record
 from app.chat.history.answering import grown
 from app.chat.history.chances import UNKNOWN, Chances, as_details, from_details, level_of, probability, with_round
-from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Ending, Message
 from app.chat.history.records import ConversationRecord
 from app.chat.text.document_style import Look
 from app.chat.view.answer_view import AnswerView

@@ -9,7 +9,7 @@ from PySide6.QtGui import QDesktopServices, QImage, QTextDocument
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Ending, Message
+from app.chat.history.message import Ending, Message
 from app.chat.text.links import open_link
 from app.chat.text.message_text import MessageText
 from app.chat.view.figures import figures_of

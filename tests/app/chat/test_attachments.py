@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QMimeData, QUrl
 from pytestqt.qtbot import QtBot
 
-from app.chat.composer.attachments.pdf import read_pdf
-from app.chat.composer.attachments.reading import LARGEST_TEXT, read_attachment
-from app.chat.composer.attachments.refusal import Refused
-from app.chat.composer.attachments.tray import MOST_FILES, AttachmentTray
+from app.chat.composer.attachment_reader import LARGEST_TEXT, Refused, read_attachment, read_pdf
+from app.chat.composer.attachment_tray import MOST_FILES, AttachmentTray
 from app.chat.composer.composer import Composer
-from app.chat.history.attachment import Attachment, as_details, from_details
+from app.chat.history.message import Attachment, attachment_details, attachments_of
 from app.ui.theme import LIGHT
 from tests.app.chat.pdfs import encrypted, pdf_of
 
@@ -85,11 +83,11 @@ def test_no_text_can_close_its_own_fence(text: str) -> None:
 
 def test_attachments_are_kept_and_damage_is_passed_over() -> None:
     files = (Attachment("a.txt", "words"), Attachment("b.pdf", "more", "only 3 of 9 pages"))
-    assert from_details(as_details(files)) == files
-    assert from_details([{"name": 5, "text": "a"}, "x", {"name": "n", "text": "t", "note": 1}]) == (
+    assert attachments_of(attachment_details(files)) == files
+    assert attachments_of([{"name": 5, "text": "a"}, "x", {"name": "n", "text": "t", "note": 1}]) == (
         Attachment("n", "t"),
     )
-    assert from_details({"name": "a"}) == ()
+    assert attachments_of({"name": "a"}) == ()
 
 
 # ---- PDFs -----------------------------------------------------------------------------------------------------------

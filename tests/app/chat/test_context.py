@@ -6,12 +6,11 @@ from hypothesis import strategies as st
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.context.meter import ContextMeter
-from app.chat.context.room import first_turn_that_fits, room_for_answer
-from app.chat.context.use import ContextUse
+from app.chat.composer.composer import ContextMeter
+from app.chat.generation.context_fit import first_turn_that_fits, room_for_answer
 from app.chat.generation.controller import COUNT_NOTICE, ChatController
-from app.chat.generation.counter import TokenCounter
-from app.chat.history.attachment import Attachment
+from app.chat.generation.counter import ContextUse, TokenCounter
+from app.chat.history.message import Attachment
 from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, GenerationSettings, SettingsFile
 from app.ui.notices import Notice

@@ -3,9 +3,9 @@
 import pytest
 
 from app.chat.generation.controller import FAILED_NOTICE
-from app.chat.history.attachment import Attachment
-from app.chat.history.conversation import Conversation, Ending
-from app.chat.history.sums import added
+from app.chat.history.answering import combined_statistics
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Attachment, Ending
 from app.chat.view.figures import figures_of
 from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, STOP, GenerationSettings, SettingsFile
@@ -60,10 +60,10 @@ def test_the_figures_of_both_goes_add_up(room: Room) -> None:
 def test_sums_keep_what_was_read_first_and_the_method_of_the_longer_go() -> None:
     first = Statistics("specexec", 64, 10, 4, 30, 3, 90, 0.5, 7, Seconds(draft=1.0), "first")
     second = Statistics("none", 0, 40, 39, 5, 5, 0, 0.1, 8, Seconds(draft=0.5, decode=2.0), "second")
-    total = added(first, second)
+    total = combined_statistics(first, second)
     assert total == Statistics("none", 0, 10, 4, 35, 8, 90, 0.5, 15, Seconds(draft=1.5, decode=2.0), "second")
-    assert added(None, second) is second
-    assert added(first, None) is first
+    assert combined_statistics(None, second) is second
+    assert combined_statistics(first, None) is first
 
 
 def test_an_answer_that_the_engine_s_end_interrupted_goes_on(room: Room) -> None:

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.chat.generation.controller import FAILED_NOTICE, ChatController
-from app.chat.history.conversation import Ending, Message
+from app.chat.history.message import Ending, Message
 from app.engine.state import EngineState, Phase
 from app.settings.store import GenerationSettings, SettingsFile
 from app.ui.notices import Notice

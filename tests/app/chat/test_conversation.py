@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from app.chat.history.conversation import Conversation, Ending, Message, Version
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Ending, Message, Version
 from engine.protocol.messages import ChatMessage
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.chat.generation.demonstration import BUDGET, demonstrating
+from app.chat.generation.controller import BUDGET, demonstrating
 from app.engine.state import EngineState, Phase
 from engine.protocol.options import GenerateOptions, SpeculationOptions
 from tests.app.fake_engine import loaded

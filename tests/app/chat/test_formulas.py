@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtGui import QFontMetrics, QImage, QTextCursor, QTextDocument, QTextFormat, QTextImageFormat
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Message
+from app.chat.history.message import Message
 from app.chat.text.document_style import Look
 from app.chat.text.markdown_parser import markdown_parser
 from app.chat.text.selection import selected_text

@@ -13,8 +13,8 @@ from app.chat.archive.archive import Archive
 from app.chat.archive.kept import conversation_of, title_of
 from app.chat.archive.store import Store
 from app.chat.generation.controller import ChatController
-from app.chat.history.attachment import Attachment
-from app.chat.history.conversation import Conversation, Ending
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Attachment, Ending
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.chat.keeper import Keeper
 from app.engine.state import EngineState, Phase

@@ -8,16 +8,16 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPlainTextEdit, QToolTip
 from pytestqt.qtbot import QtBot
 
-from app.chat.composer.attachments.tray import MOST_FILES
+from app.chat.composer.attachment_tray import MOST_FILES
 from app.chat.composer.composer import Composer
-from app.chat.history.conversation import Message
+from app.chat.history.message import Message
 from app.chat.text.document_style import Look
 from app.chat.text.message_text import MessageText
 from app.chat.text.plain_text_view import PlainStream, PlainTextView
 from app.chat.typesetting.layout_cost import is_long, is_writable
 from app.chat.view.answer_view import AnswerView
 from app.chat.view.conversation_view import ConversationView
-from app.chat.view.message_editor import EditorField
+from app.chat.view.message_tools import EditorField
 from app.chat.view.question_view import QuestionView
 from app.ui.theme import LIGHT
 

@@ -5,7 +5,8 @@ from PySide6.QtGui import QGuiApplication, QTextCursor
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Ending, Message
 from app.chat.text.document import MarkdownDocument
 from app.chat.text.document_style import Look
 from app.chat.text.markdown_view import MarkdownView

@@ -7,9 +7,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.chat.composer.attachments.tray import AttachmentChip
-from app.chat.history.attachment import Attachment
-from app.chat.history.conversation import Message
+from app.chat.composer.attachment_tray import AttachmentChip
+from app.chat.history.message import Attachment, Message
 from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import hit_rows

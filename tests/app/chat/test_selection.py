@@ -7,7 +7,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Conversation, Message
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Message
 from app.chat.text.message_text import MessageText
 from app.chat.view.conversation_view import ConversationView
 from tests.app.chat.mouse import hold, release

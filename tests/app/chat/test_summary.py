@@ -4,12 +4,12 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.chat.archive.kept import conversation_of, message_record, settings_of
-from app.chat.context.divider import SUMMARISED
-from app.chat.context.summariser import SUMMARY_NOTICE
-from app.chat.history.conversation import Conversation, Ending
+from app.chat.generation.context_fit import SUMMARY_NOTICE, summary_chat
+from app.chat.history.conversation import Conversation, with_summary
+from app.chat.history.message import Ending
 from app.chat.history.records import ConversationRecord
-from app.chat.history.summary import summary_chat, with_summary
 from app.chat.view.conversation_view import ConversationView
+from app.chat.view.question_view import SUMMARY_READ
 from app.engine.state import EngineState, Phase
 from app.settings.store import SUMMARISE, GenerationSettings
 from app.ui.theme import LIGHT
@@ -129,5 +129,5 @@ def test_it_outlives_the_window_and_stands_in_the_conversation(full: Room, qtbot
     view.show_conversation(read)
     view.show_divider(read.first_read, read.summary)
     (divider,) = [each.divider for each in view.questions if each.divider]
-    assert divider.accessibleName() == SUMMARISED
+    assert divider.accessibleName() == SUMMARY_READ
     assert "<b>one" in divider.toolTip()

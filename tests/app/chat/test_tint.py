@@ -9,9 +9,9 @@ from PySide6.QtGui import QColor, QTextBlock
 from pytestqt.qtbot import QtBot
 
 from app.chat.history.chances import Chances, level_of
-from app.chat.history.conversation import Ending, Message
+from app.chat.history.message import Ending, Message
 from app.chat.history.token_origins import TokenOrigins
-from app.chat.origins.token_tint import ChancePlaces, TokenTint
+from app.chat.origins.tint import ChancePlaces, TokenTint
 from app.chat.panel import ChatPanel
 from app.chat.reading import Reading
 from app.chat.text.document_style import Look

@@ -1,7 +1,7 @@
 """Which round a character came from."""
 
 from app.chat.history.token_origins import Origin, TokenOrigins
-from app.chat.text.source_places import source_place, source_places
+from app.chat.origins.source_places import source_place, source_places
 from engine.protocol.messages import Round, Seconds, Tree
 
 

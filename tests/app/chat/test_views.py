@@ -9,7 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Ending, Message
 from app.chat.view.conversation_view import COLUMN_WIDTH, ConversationView
 from app.chat.view.figures import figures_of
 from app.ui.theme import DARK, LIGHT

@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Message
-from app.chat.view.version_switch import VersionSwitch
+from app.chat.history.message import Message
+from app.chat.view.message_tools import VersionSwitch
 from app.engine.link import EngineLink
 from app.settings.store import GenerationSettings, SettingsFile
 from app.shell.window import MainWindow

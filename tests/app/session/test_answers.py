@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPlainTextEdit
 
-from app.chat.history.conversation import Ending
+from app.chat.history.message import Ending
 from app.settings.store import SettingsFile
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session
 from tests.app.test_window import CONTROL, press

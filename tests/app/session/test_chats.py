@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog
 
-from app.chat.history.conversation import Ending
+from app.chat.history.message import Ending
 from tests.app.session.person import Session
 from tests.app.test_rounds_in_window import marked, place_of, shown_round
 from tests.app.test_window import notice_button

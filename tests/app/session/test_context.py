@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from app.chat.history.chances import UNKNOWN
-from app.chat.history.conversation import Ending
+from app.chat.history.message import Ending
 from app.settings.store import DROP, SUMMARISE
 from engine.protocol.messages import Round
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session

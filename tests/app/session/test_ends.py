@@ -6,7 +6,7 @@ import signal
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from app.chat.history.conversation import Ending
+from app.chat.history.message import Ending
 from tests.app.fake_link import FakeLink
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session, opened
 from tests.app.test_window import notice_button

@@ -1,14 +1,15 @@
-"""The rounds of conversations in the database: packed, bounded for each conversation, and found one by one."""
+"""Conversations, messages and rounds as rows of their tables; rounds are bounded for each conversation."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from app.chat.history.records import RoundKey, RoundPlace
+from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.system import json_text as json
+from app.system.plain_text import well_formed_values
 
 MOST_BYTES = 200 << 20
 """Of one conversation's rounds; the oldest go beyond that."""
-
 _SAVE = """
     INSERT OR IGNORE INTO rounds (message, run, number, begin, bonus, end, packed) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
@@ -30,6 +31,44 @@ _COPY = """
     SELECT copies.value, run, number, begin, bonus, end, packed FROM json_each(?) AS copies
     JOIN rounds ON rounds.message = CAST(copies.key AS INTEGER) ORDER BY rounds.id
 """
+
+
+def row_of_conversation(record: ConversationRecord) -> tuple[Any, ...]:
+    """A conversation as its table has it, but for the time of its deletion."""
+    return well_formed_values((
+        record.id, record.title, record.auto_title, record.folder, record.is_pinned, record.leaf,
+        json.dumps(record.settings), record.created, record.updated,
+    ))  # fmt: skip
+
+
+def row_of_message(conversation: int, record: MessageRecord) -> tuple[Any, ...]:
+    """A message as its table has it."""
+    return well_formed_values((
+        record.id, conversation, record.parent, record.role, record.text, record.ending,
+        json.dumps(record.details), record.created,
+    ))  # fmt: skip
+
+
+def conversation_in(row: Sequence[Any]) -> ConversationRecord:
+    """The conversation that a row holds."""
+    identity, title, auto_title, folder, is_pinned, leaf, settings, created, updated = row
+    return ConversationRecord(
+        identity, title, auto_title, folder, bool(is_pinned), leaf, _object(settings), created, updated
+    )
+
+
+def message_in(row: Sequence[Any]) -> MessageRecord:
+    """The message that a row holds."""
+    identity, conversation, parent, role, text, ending, details, created = row
+    return MessageRecord(identity, conversation, parent, role, text, ending, _object(details), created)
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 class RoundTable:

@@ -6,8 +6,8 @@ from pathlib import Path
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
 
-from app.chat.composer.attachments.reader import AttachmentReader
-from app.chat.history.attachment import Attachment
+from app.chat.composer.attachment_reader import AttachmentReader
+from app.chat.history.message import Attachment
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.plain_text import tip, unsteered

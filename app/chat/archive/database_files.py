@@ -1,8 +1,13 @@
-"""What lies beside the database: copies from before an upgrade, and files that were set aside; each has its time.
+"""What lies beside the database: the mark of a clean end, copies from before an upgrade, files that were set aside.
 
+chats.sqlite3-clean                     how the file was left, so that only one that was not closed is checked
 chats.v3.sqlite3                        copy from before an upgrade: removed after 30 days
 chats.damaged-20261122-101500.sqlite3   set aside because it is damaged: removed after 90 days
 chats.set-aside-20261122-101500.sqlite3 set aside for another reason, and whole: never removed by the program
+
+The mark holds the database's size, the time of its last change and its number on the disk. It is written when
+everything is in the file and nobody uses it, and taken away before anything is changed. A crash, a kill and a power cut
+leave no mark, and a file that came from elsewhere, or was changed, does not fit it.
 """
 
 import logging
@@ -12,12 +17,42 @@ from collections.abc import Callable, Iterator
 from itertools import chain, count
 from pathlib import Path
 
+from app.system import json_text as json
+from app.system.files import remove, write_atomically
+
 COPY_SECONDS = 30 * 24 * 3600.0
 DAMAGED_SECONDS = 90 * 24 * 3600.0
-
 _COMPANIONS = ("", "-wal", "-shm")
 _STAMP = "%Y%m%d-%H%M%S"
 _log = logging.getLogger("coppice.archive")
+
+
+def take_clean_mark(path: Path) -> bool:
+    """Take the mark away; returns whether the database was closed in order and is still as it was then.
+
+    Raises `OSError` where the mark cannot be taken away.
+    """
+    mark, log = _mark(path), path.with_name(path.name + "-wal")
+    try:
+        is_clean = mark.read_text(encoding="utf-8") == _state(path) and not (log.exists() and log.stat().st_size)
+    except (OSError, ValueError):
+        is_clean = False
+    remove(mark)
+    return is_clean
+
+
+def leave_clean_mark(path: Path) -> None:
+    """The database is closed, and everything is in it. Raises `OSError`; then the next start checks it."""
+    write_atomically(_mark(path), _state(path).encode())
+
+
+def _mark(path: Path) -> Path:
+    return path.with_name(path.name + "-clean")
+
+
+def _state(path: Path) -> str:
+    found = path.stat()
+    return json.dumps({"size": found.st_size, "modified_ns": found.st_mtime_ns, "inode": found.st_ino})
 
 
 def set_aside(path: Path, is_damaged: bool) -> tuple[Path, float]:
