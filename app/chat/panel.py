@@ -88,7 +88,7 @@ class ChatPanel(QWidget):
         self.composer.continue_requested.connect(controller.continue_answer)
         self.composer.speculation_chosen.connect(controller.set_speculation)
         for changed in (controller.answering_changed, controller.path_changed, controller.settings_changed):
-            changed.connect(lambda: self._show_steering(controller))
+            changed.connect(lambda: self._show_generation_state(controller))
         for changed in (controller.path_changed, controller.reading_changed, controller.turn_added):
             changed.connect(lambda: self._show_divider(controller))
         self.view.edited.connect(controller.edit)
@@ -100,7 +100,7 @@ class ChatPanel(QWidget):
         self._state = state
         self.composer.set_can_ask(state.ready or state.busy)
         if self._controller is not None:
-            self._show_steering(self._controller)
+            self._show_generation_state(self._controller)
         self.welcome.show_engine_state(state)
 
     def set_theme(self, colors: Colors) -> None:
@@ -125,7 +125,7 @@ class ChatPanel(QWidget):
         event.acceptProposedAction()
         self.composer.setFocus()
 
-    def _show_steering(self, controller: ChatController) -> None:
+    def _show_generation_state(self, controller: ChatController) -> None:
         answer = controller.conversation.last_answer
         last = answer.statistics if answer is not None and answer.ending.is_final else None
         self.composer.set_can_continue(controller.can_continue)

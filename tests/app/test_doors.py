@@ -25,9 +25,9 @@ from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app import main
-from app.chat.archive.archive import Archive
-from app.chat.archive.exchange import as_json, as_markdown, from_json
+from app.chat.archive.formats import as_json, as_markdown, from_json
 from app.chat.archive.store import Store
+from app.chat.archive.worker import Archive
 from app.chat.composer import attachment_reader
 from app.chat.history.message import Message
 from app.chat.history.records import ConversationRecord, MessageRecord
@@ -68,7 +68,7 @@ SAFE_WITHOUT = {
     "app/downloads/hub_cache.py": "a commit, from JSON",
     "app/chat/typesetting/layout_cost.py": "what cannot be encoded is ignored, and the result is a length",
     "app/chat/typesetting/formula_places.py": "a picture made of an answer, whose text is well-formed",
-    "app/chat/archive/exchange.py": "JSON, and Markdown that is made well-formed there; what it reads is parsed so",
+    "app/chat/archive/formats.py": "JSON, and Markdown that is made well-formed there; what it reads is parsed so",
     "app/chat/archive/database_files.py": "numbers as JSON",
     "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",

@@ -13,7 +13,7 @@ from app.chat.composer.composer import ContextMeter
 from app.chat.generation.counter import ContextUse
 from app.chat.generation.form import GenerationForm
 from app.chat.history.message import Ending, Message
-from app.chat.view.figures import FiguresRow, TimePopup
+from app.chat.view.answer_figures import FiguresRow, TimePopup
 from app.i18n import units
 from app.i18n.number_text import Number, localised, share_text, size_text
 from app.i18n.translation import tr

@@ -11,8 +11,8 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive.archive import Archive
 from app.chat.archive.store import Store
+from app.chat.archive.worker import Archive
 from app.chat.composer.attachment_reader import AttachmentReader
 from app.chat.history.message import Attachment
 from app.chat.history.records import ConversationRecord, MessageRecord
@@ -217,7 +217,7 @@ def prove_formulas(case: Case) -> None:
     case.patch.setattr(DrawingProcess, "ask", case.fails_once(lambda *_: None))
     formulas = case.keep(Formulas())
     settled: set[Latex] = set()
-    formulas.drawn.connect(settled.update)
+    formulas.settled.connect(settled.update)
     asked = [Latex("x", "$", False), Latex("y", "$", False)]
     for each in asked:
         formulas.is_known(each)

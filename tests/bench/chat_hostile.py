@@ -136,7 +136,7 @@ def warm_up() -> None:
     """Read the fonts and the styles, as the first answer of a session does."""
     view = shown()
     told: list[object] = []
-    view.formulas.drawn.connect(told.append)
+    view.formulas.settled.connect(told.append)
     view.formulas.code.found.connect(told.append)
     view.formulas.is_known(Latex("x", "$", displayed=False))
     view.formulas.code.runs(CodeText("x", "python"))

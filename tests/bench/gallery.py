@@ -74,9 +74,9 @@ def branching(window: MainWindow) -> None:
         window.chat.ask(question)
         link_of(window).say("A lime tree, ", "I should think.")
         link_of(window).finish()
-    keeper = window.conversations.keeper
-    keeper.pin(keeper.records[-1].id, True)
-    keeper.move(keeper.records[-1].id, "Letters")
+    autosave = window.conversations.autosave
+    autosave.pin(autosave.records[-1].id, True)
+    autosave.move(autosave.records[-1].id, "Letters")
     window.chat.regenerate()
     link_of(window).say("An oak, because")
     link_of(window).finish("length")

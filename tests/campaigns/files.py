@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from app.chat.archive.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
-from app.chat.archive.kept import message_record
+from app.chat.archive.conversion import message_record
+from app.chat.archive.formats import ExchangeError, as_json, as_markdown, from_json, read_conversations
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, new_id

@@ -5,8 +5,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.chat.archive.exchange import ExchangeError, read_conversations
-from app.chat.archive.kept import records_of
+from app.chat.archive.conversion import records_of
+from app.chat.archive.formats import ExchangeError, read_conversations
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, MessageRecord

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from app.chat.history.chances import Chances, with_round
 from app.chat.history.message import Ending, Message
 from app.chat.history.reasoning import LONGEST_MARK, split
+from app.chat.history.token_probabilities import TokenProbabilities, with_round
 from engine.protocol.messages import Event, Finished, Prefilled, Round, Seconds, Statistics
 
 _ENDINGS = {"stop": Ending.COMPLETE, "length": Ending.LENGTH, "cancelled": Ending.STOPPED}
@@ -39,13 +39,17 @@ def _after_round(answer: Message, event: Round) -> Message:
         seconds=replace(count.seconds, decode=count.seconds.decode + event.seconds.decode),
     )
     text = answer.text + event.text
-    chances = (answer.chances or Chances()).fit(len(answer.text)) if event.index == 0 else answer.chances or Chances()
+    probabilities = (
+        (answer.probabilities or TokenProbabilities()).fit(len(answer.text))
+        if event.index == 0
+        else answer.probabilities or TokenProbabilities()
+    )
     return replace(
         answer,
         text=text,
         statistics=count,
         thought_seconds=answer.thought_seconds + _thinking_seconds(answer, text, event),
-        chances=with_round(chances, event),
+        probabilities=with_round(probabilities, event),
     )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 
-from app.chat.history.chances import Chances
 from app.chat.history.records import new_id
+from app.chat.history.token_probabilities import TokenProbabilities
 from engine.protocol.messages import Role, Statistics
 
 _LEAST_FENCE = 3
@@ -80,8 +80,8 @@ class Message:
     """One turn as it is shown. `ending` and `statistics` speak of answers; a person's turn is complete.
 
     `attachments` are files that a person put into a question; `beginning` are the words that a person had an answer
-    start with, `thought_seconds` how long it took the model to think before it, `chances` how likely the target found
-    what it says.
+    start with, `thought_seconds` how long it took the model to think before it, `probabilities` how likely the
+    target found what it says.
     `parent` is the message it follows, 0 for a first one; `created` in seconds since 1970. Two messages that say the
     same are equal.
     """
@@ -96,7 +96,7 @@ class Message:
     attachments: tuple[Attachment, ...] = ()
     beginning: str = ""
     thought_seconds: float = 0.0
-    chances: Chances | None = field(default=None, compare=False)
+    probabilities: TokenProbabilities | None = field(default=None, compare=False)
 
     @property
     def content(self) -> str:

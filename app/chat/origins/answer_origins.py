@@ -4,8 +4,8 @@ from PySide6.QtCore import QObject, QPoint, QRect, QSize, Signal
 from PySide6.QtGui import QTextBlock, QTextFrame, QTextLayout
 from PySide6.QtWidgets import QWidget
 
-from app.chat.history.chances import Chances
 from app.chat.history.token_origins import Origin, TokenOrigins
+from app.chat.history.token_probabilities import TokenProbabilities
 from app.chat.origins.round_mark import RoundMark
 from app.chat.origins.source_places import letters_of, places_of, source_place, source_places
 from app.chat.origins.tint import TokenTint
@@ -42,9 +42,9 @@ class OriginDisplay(QObject):
         self._known.origins = origins
         self._tint_all()
 
-    def set_chances(self, chances: Chances) -> None:
+    def set_probabilities(self, probabilities: TokenProbabilities) -> None:
         """Know how likely the target found the text; of more text it is told again."""
-        self._known.chances.follow(chances)
+        self._known.probabilities.follow(probabilities)
         if self._look.tint == TINT_CHANCE:
             self._tint()
 
@@ -179,7 +179,7 @@ class AnswerOrigins(QObject):
         self._look = look
         self._begins: dict[MarkdownView, int] = {}  # where the text of each body begins in what the model wrote
         self._origins: TokenOrigins | None = None
-        self._chances: Chances | None = None
+        self._probabilities: TokenProbabilities | None = None
         self._stretch: tuple[int, int] | None = None
         self._displays: dict[MessageText, OriginDisplay] = {}
 
@@ -196,11 +196,11 @@ class AnswerOrigins(QObject):
         for each in self._shown():
             each.set_origins(origins)
 
-    def set_chances(self, chances: Chances) -> None:
+    def set_probabilities(self, probabilities: TokenProbabilities) -> None:
         """Know how likely the target found the text; of more text it is told again."""
-        self._chances = chances
+        self._probabilities = probabilities
         for each in self._shown():
-            each.set_chances(chances)
+            each.set_probabilities(probabilities)
 
     def set_look(self, look: Look) -> None:
         """Tint in other colours, or no longer."""
@@ -250,8 +250,8 @@ class AnswerOrigins(QObject):
         display.token_chosen.connect(self.token_chosen)
         if self._origins is not None:
             display.set_origins(self._origins)
-        if self._chances is not None:
-            display.set_chances(self._chances)
+        if self._probabilities is not None:
+            display.set_probabilities(self._probabilities)
         display.show_written(self._begins[body])
         display.mark(self._stretch)
 

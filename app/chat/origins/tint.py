@@ -10,8 +10,8 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QTextCharFormat
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
-from app.chat.history.chances import UNKNOWN, Chances, probability
 from app.chat.history.token_origins import TokenOrigins
+from app.chat.history.token_probabilities import UNKNOWN, TokenProbabilities, probability_of
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -62,7 +62,7 @@ def origin_tints(colors: Colors) -> tuple[Tint, Tint]:
     return Tint(tr(_GUESSED), colors.accent, _STRENGTH), Tint(tr(_ADDED), colors.link, _STRENGTH)
 
 
-def chance_tints(colors: Colors) -> tuple[Tint, ...]:
+def probability_tints(colors: Colors) -> tuple[Tint, ...]:
     """From the likely tokens to the unlikely ones."""
     likely = (Tint(tr(words), colors.error, strength) for _, strength, words in _CLASSES)
     return (*likely, Tint(tr(_RARE), colors.error, _STRONGEST, is_underlined=True))
@@ -71,39 +71,42 @@ def chance_tints(colors: Colors) -> tuple[Tint, ...]:
 _GUESSED, _ADDED = mark("guessed by the draft"), mark("added by the target")
 
 
-class ChancePlaces:
-    """Finds the chance of a character; what an answer grows by is added, not counted anew."""
+class ProbabilityPlaces:
+    """Finds the probability of a character; what an answer grows by is added, not counted anew."""
 
     def __init__(self) -> None:
-        self._chances = Chances()
+        self._probabilities = TokenProbabilities()
         self._ends = array("L")
 
-    def follow(self, chances: Chances) -> None:
-        """Take the newest state of an answer's chances."""
-        known = len(self._chances.lengths)
-        grew = chances.begin == self._chances.begin and chances.lengths[:known] == self._chances.lengths
+    def follow(self, probabilities: TokenProbabilities) -> None:
+        """Take the newest state of an answer's probabilities."""
+        known = len(self._probabilities.lengths)
+        grew = (
+            probabilities.begin == self._probabilities.begin
+            and probabilities.lengths[:known] == self._probabilities.lengths
+        )
         if not grew:
             del self._ends[:]
-        begin = self._ends[-1] if self._ends else chances.begin
-        new = accumulate(chances.lengths[len(self._ends) :], initial=begin)
+        begin = self._ends[-1] if self._ends else probabilities.begin
+        new = accumulate(probabilities.lengths[len(self._ends) :], initial=begin)
         next(new)
         self._ends.extend(new)
-        self._chances = chances
+        self._probabilities = probabilities
 
     def at(self, place: int) -> int:
         """The level of the character at this place of the answer."""
         index = bisect_right(self._ends, place)
-        is_known = self._chances.begin <= place and index < len(self._ends)
-        return self._chances.levels[index] if is_known else UNKNOWN
+        is_known = self._probabilities.begin <= place and index < len(self._ends)
+        return self._probabilities.levels[index] if is_known else UNKNOWN
 
     def between(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
         """The pieces that cover these characters: begin, end, level."""
-        begin = max(begin, self._chances.begin)
+        begin = max(begin, self._probabilities.begin)
         for index in range(bisect_right(self._ends, begin), len(self._ends)):
             if begin >= end:
                 return
             stop = min(self._ends[index], end)
-            yield begin, stop, self._chances.levels[index]
+            yield begin, stop, self._probabilities.levels[index]
             begin = stop
 
 
@@ -112,7 +115,7 @@ class TokenTint:
 
     def __init__(self) -> None:
         self.origins: TokenOrigins | None = None
-        self.chances = ChancePlaces()
+        self.probabilities = ProbabilityPlaces()
 
     def grounds(self, begin: int, end: int, kind: str, colors: Colors) -> Iterator[tuple[int, int, QTextCharFormat]]:
         """The stretches of these characters that have a ground: begin, end, what lies there."""
@@ -121,8 +124,8 @@ class TokenTint:
             for start, stop, is_bonus in self.origins.between(begin, end):
                 yield start, stop, tints[is_bonus]
         elif kind == TINT_CHANCE:
-            tints = [each.format() for each in chance_tints(colors)]
-            for start, stop, level in self.chances.between(begin, end):
+            tints = [each.format() for each in probability_tints(colors)]
+            for start, stop, level in self.probabilities.between(begin, end):
                 if number := _class_of(level):
                     yield start, stop, tints[number]
 
@@ -130,11 +133,11 @@ class TokenTint:
         """What a reader is told of the character at a place; nothing where there is no tint, or no token."""
         if kind == TINT_OFF or place is None:
             return ""
-        chance = probability(self.chances.at(place))
+        probability = probability_of(self.probabilities.at(place))
         origin = self.origins.at(place) if self.origins is not None else None
         said = tr("How likely the target found this is not known.")
-        if chance is not None:
-            said = tr("The target gave this token {percent}.").format(percent=_percent(chance))
+        if probability is not None:
+            said = tr("The target gave this token {percent}.").format(percent=_percent(probability))
         whose = "" if origin is None else tr(_BONUS) if origin.is_bonus else tr(_ACCEPTED)
         return f"{said}\n{whose}".strip()
 
@@ -143,16 +146,20 @@ _ACCEPTED, _BONUS = mark("The draft had guessed it."), mark("The target added it
 
 
 def _class_of(level: int) -> int:
-    chance = probability(level)
-    if chance is None:
+    probability = probability_of(level)
+    if probability is None:
         return 0
-    return next((number for number, (least, _, _) in enumerate(_CLASSES) if chance >= least), len(_CLASSES))
+    return next((number for number, (least, _, _) in enumerate(_CLASSES) if probability >= least), len(_CLASSES))
 
 
-def _percent(chance: float) -> str:
-    if chance >= 0.995:
+def _percent(probability: float) -> str:
+    if probability >= 0.995:
         return tr("more than 99 %")
-    return tr("less than 0.1 %") if chance < 0.001 else f"{Number(chance * 100):.{1 if chance < 0.1 else 0}f} %"
+    return (
+        tr("less than 0.1 %")
+        if probability < 0.001
+        else f"{Number(probability * 100):.{1 if probability < 0.1 else 0}f} %"
+    )
 
 
 class Swatch(QWidget):
@@ -231,7 +238,7 @@ class TintLegend(QWidget):
             return
         is_origin = self._kind == TINT_ORIGIN
         self._add(self._label(tr("Tokens") if is_origin else tr("Probability")))
-        for tint in origin_tints(self._colors) if is_origin else chance_tints(self._colors):
+        for tint in origin_tints(self._colors) if is_origin else probability_tints(self._colors):
             self._add(self._entry(tint))
         self.setToolTip(tip(tr(_MEANING[self._kind])))
         self.setAccessibleDescription(self.text)

@@ -51,7 +51,7 @@ class MarkdownDocument(QObject):
         document.setDocumentMargin(0)
         document.setUndoRedoEnabled(False)
         if formulas is not None:
-            formulas.drawn.connect(self._on_drawn)
+            formulas.settled.connect(self._on_formulas_settled)
             formulas.code.found.connect(self._on_code_found)
         self.set_renderer(renderer)
 
@@ -185,9 +185,9 @@ class MarkdownDocument(QObject):
         assert found.isNull() or found.position() <= frame.lastPosition(), "a placeholder stands in its own block"
         return found
 
-    def _on_drawn(self, drawn: AbstractSet[Latex]) -> None:
+    def _on_formulas_settled(self, settled: AbstractSet[Latex]) -> None:
         """Pictures have come: they take the place of the text, wherever that still stands, when there is time."""
-        self._formulas.take(drawn)
+        self._formulas.take(settled)
         if not self._formulas.is_current:
             self.fell_behind.emit()
 

@@ -72,10 +72,10 @@ class FormulaPlaces:
             found.setPosition(found.position() - len(latex.source), QTextCursor.MoveMode.KeepAnchor)
             self._awaited.append((found, latex))
 
-    def take(self, drawn: AbstractSet[Latex]) -> None:
+    def take(self, settled: AbstractSet[Latex]) -> None:
         """These are settled now; `draw` puts them where they are awaited."""
-        self._ready += [each for each in self._awaited if each[1] in drawn]
-        self._awaited = [(place, each) for place, each in self._awaited if each not in drawn and place.hasSelection()]
+        self._ready += [each for each in self._awaited if each[1] in settled]
+        self._awaited = [(place, each) for place, each in self._awaited if each not in settled and place.hasSelection()]
 
     def draw(self, budget: Budget) -> None:
         """Put pictures in their places, all of a paragraph at once, until none is left or the time is up."""

@@ -36,12 +36,12 @@ class Latex(NamedTuple):
 
 
 class Formulas(QObject):
-    """Gives pictures of formulas; `drawn` says which are there now, or cannot be had, at most once a frame.
+    """Gives pictures of formulas; `settled` says which are there now, or cannot be had, at most once a frame.
 
     `code` gives the kinds of the tokens of code, which the same process finds.
     """
 
-    drawn = Signal(object)  # a set of Latex
+    settled = Signal(object)  # a set of Latex
 
     def __init__(self, parent: QObject | None = None, typesetter: Typesetter | None = None) -> None:
         super().__init__(parent)
@@ -58,7 +58,7 @@ class Formulas(QObject):
         return self._pictures.get(latex)
 
     def is_known(self, latex: Latex) -> bool:
-        """Whether it is settled how this formula looks; if not, it is drawn and `drawn` will tell."""
+        """Whether it is settled how this formula looks; if not, it is drawn and `settled` will tell."""
         if latex in self._pictures:
             return True
         if latex not in self._awaited:
@@ -90,7 +90,7 @@ class Formulas(QObject):
 
     def _tell(self) -> None:
         settled, self._settled = frozenset(self._settled), set()
-        self.drawn.emit(settled)
+        self.settled.emit(settled)
 
 
 def _is_latex(job: Job) -> bool:

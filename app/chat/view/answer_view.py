@@ -15,7 +15,7 @@ from app.chat.text.manuscript import Manuscript
 from app.chat.text.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView, Shown
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.formulas import Formulas
-from app.chat.view.figures import FiguresRow
+from app.chat.view.answer_figures import FiguresRow
 from app.chat.view.message_tools import MessageEditor, VersionSwitch, can_be_edited
 from app.chat.view.thought_view import ThoughtView
 from app.i18n.translation import tr
@@ -91,8 +91,8 @@ class AnswerView(QWidget):
         self._stretch: tuple[int, int] | None = None  # that is marked, in what the model wrote
         self.origins.token_hovered.connect(self.token_hovered)
         self.origins.token_chosen.connect(self.token_chosen)
-        if message.chances is not None:
-            self.origins.set_chances(message.chances)
+        if message.probabilities is not None:
+            self.origins.set_probabilities(message.probabilities)
         self.figures = FiguresRow(look.colors, self)
         self.versions = VersionSwitch(self)
         self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
@@ -179,8 +179,8 @@ class AnswerView(QWidget):
     def change(self, message: Message, added: str) -> None:
         """Take the answer's new state and the text that came with it."""
         self._message = message
-        if message.chances is not None:
-            self.origins.set_chances(message.chances)
+        if message.probabilities is not None:
+            self.origins.set_probabilities(message.probabilities)
         self._arrived += added
         self._reveal.add(len(added), time.monotonic())
         if message.ending.is_final or not self._look.smooth:

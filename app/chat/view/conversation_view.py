@@ -10,13 +10,12 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QToolButton, QWidget
 
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Message, Version
-from app.chat.history.token_origins import TokenOrigins
+from app.chat.history.token_origins import RoundMarks, TokenOrigins
 from app.chat.text.document_style import Look
 from app.chat.typesetting.formulas import Formulas
 from app.chat.view.message_column import MessageColumn, MessageView
 from app.chat.view.message_selection import DragScroll, MessageSelection, as_markdown
 from app.chat.view.question_view import QuestionView
-from app.chat.view.round_marks import RoundMarks
 from app.i18n.translation import tr
 from app.ui.theme import Colors, icon, reading_font
 from engine.protocol.messages import Round

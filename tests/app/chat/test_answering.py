@@ -9,12 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive.kept import conversation_of, message_record
+from app.chat.archive.conversion import conversation_of, message_record
 from app.chat.history.answering import grown
-from app.chat.history.chances import UNKNOWN, Chances, as_details, from_details, level_of, probability, with_round
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Ending, Message
 from app.chat.history.records import ConversationRecord
+from app.chat.history.token_probabilities import (
+    UNKNOWN,
+    TokenProbabilities,
+    level_of,
+    probabilities_of_details,
+    probability_details,
+    probability_of,
+    with_round,
+)
 from app.chat.text.document_style import Look
 from app.chat.view.answer_view import AnswerView
 from app.ui.theme import LIGHT
@@ -52,36 +60,36 @@ def test_thinking_that_is_continued_goes_on_being_counted() -> None:
     assert resumed.thought_seconds == pytest.approx(2 * stopped.thought_seconds)
 
 
-def test_every_piece_has_its_chance_and_what_a_person_wrote_has_none() -> None:
+def test_every_piece_has_its_probability_and_what_a_person_wrote_has_none() -> None:
     begun = replace(OPEN, text="Sure: ")
     answer = grown(begun, [said(0, "a fox", (1, 0.5), (0, 0.1), (4, 1.0)), said(1, " ran", (4, 0.25))], None)
-    assert answer.chances is not None
-    assert (answer.chances.begin, answer.chances.end) == (6, len(answer.text))
-    assert list(answer.chances.lengths) == [1, 4, 4]
-    assert [probability(each) for each in answer.chances.levels] == [0.5, 1.0, 0.25]
+    assert answer.probabilities is not None
+    assert (answer.probabilities.begin, answer.probabilities.end) == (6, len(answer.text))
+    assert list(answer.probabilities.lengths) == [1, 4, 4]
+    assert [probability_of(each) for each in answer.probabilities.levels] == [0.5, 1.0, 0.25]
 
 
 def test_an_engine_that_says_nothing_leaves_gaps() -> None:
-    chances = with_round(Chances(), round_of(1, 0, "word"))
-    assert list(chances.levels) == [UNKNOWN]
-    assert chances.end == 4
-    assert probability(UNKNOWN) is None
+    probabilities = with_round(TokenProbabilities(), round_of(1, 0, "word"))
+    assert list(probabilities.levels) == [UNKNOWN]
+    assert probabilities.end == 4
+    assert probability_of(UNKNOWN) is None
 
 
 def test_a_continued_answer_keeps_its_places() -> None:
-    chances = Chances(2, bytes([3, 3]), bytes([0, 16]))
-    assert chances.fit(8) == chances
-    assert list(chances.fit(10).lengths) == [3, 3, 2]
-    assert list(chances.fit(7).lengths) == [3, 2]
-    assert chances.fit(4).end == 4
-    assert Chances().fit(9) == Chances(9)
+    probabilities = TokenProbabilities(2, bytes([3, 3]), bytes([0, 16]))
+    assert probabilities.fit(8) == probabilities
+    assert list(probabilities.fit(10).lengths) == [3, 3, 2]
+    assert list(probabilities.fit(7).lengths) == [3, 2]
+    assert probabilities.fit(4).end == 4
+    assert TokenProbabilities().fit(9) == TokenProbabilities(9)
 
 
 @given(st.floats(0, 1, exclude_min=True))
-def test_a_level_is_near_its_probability(chance: float) -> None:
-    kept = probability(level_of(math.log(chance)))
+def test_a_level_is_near_its_probability(probability: float) -> None:
+    kept = probability_of(level_of(math.log(probability)))
     assert kept is not None
-    assert kept == pytest.approx(chance, rel=0.03) or (chance < 2e-5 and kept < 2e-5)
+    assert kept == pytest.approx(probability, rel=0.03) or (probability < 2e-5 and kept < 2e-5)
 
 
 def test_levels_of_numbers_that_are_none() -> None:
@@ -91,39 +99,39 @@ def test_levels_of_numbers_that_are_none() -> None:
 
 
 def test_long_pieces_are_cut_and_what_is_kept_comes_back() -> None:
-    chances = Chances(1).put(600, 9).put(0, 4).put(2, 200)
-    assert list(chances.lengths) == [255, 255, 90, 2]
-    assert from_details(as_details(chances)) == chances
-    many = Chances(0, bytes([4]) * 32_000, bytes(range(250)) * 128)
-    assert len(str(as_details(many))) < 3 * 32_000
+    probabilities = TokenProbabilities(1).put(600, 9).put(0, 4).put(2, 200)
+    assert list(probabilities.lengths) == [255, 255, 90, 2]
+    assert probabilities_of_details(probability_details(probabilities)) == probabilities
+    many = TokenProbabilities(0, bytes([4]) * 32_000, bytes(range(250)) * 128)
+    assert len(str(probability_details(many))) < 3 * 32_000
 
 
 @pytest.mark.parametrize(
     "kept", [None, 3, {}, {"begin": 0, "pieces": "?"}, {"begin": -1, "pieces": "eJxjZAAAAAUAAw=="}]
 )
 def test_what_was_damaged_is_as_good_as_nothing(kept: object) -> None:
-    assert from_details(kept) is None
+    assert probabilities_of_details(kept) is None
 
 
 def test_it_all_outlives_the_window() -> None:
     question = Message("user", "Why?")
     answer = Message(
         "assistant", "Sure: yes", beginning="Sure:", thought_seconds=12.0, parent=question.id,
-        chances=Chances(5, bytes([4]), bytes([7])),
+        probabilities=TokenProbabilities(5, bytes([4]), bytes([7])),
     )  # fmt: skip
     kept = Conversation([question, answer])
     read = conversation_of(
         ConversationRecord(kept.id, leaf=answer.id), [message_record(kept.id, each) for each in kept.messages]
     )
     again = read.messages[1]
-    assert (again.beginning, again.thought_seconds, again.chances) == ("Sure:", 12.0, answer.chances)
+    assert (again.beginning, again.thought_seconds, again.probabilities) == ("Sure:", 12.0, answer.probabilities)
 
 
 def test_details_of_another_kind_are_left_out() -> None:
     record = message_record(1, Message("user", "Why?"))
-    record.details.update(beginning=4, thought_seconds="long", chances=[])
+    record.details.update(beginning=4, thought_seconds="long", probabilities=[])
     read = conversation_of(ConversationRecord(1), [record]).messages[0]
-    assert (read.beginning, read.thought_seconds, read.chances) == ("", 0.0, None)
+    assert (read.beginning, read.thought_seconds, read.probabilities) == ("", 0.0, None)
 
 
 def test_regenerating_repeats_the_beginning(room: Room) -> None:

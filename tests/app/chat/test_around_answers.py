@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.history.message import Ending, Message
 from app.chat.text.links import open_link
 from app.chat.text.message_text import MessageText
-from app.chat.view.figures import figures_of
+from app.chat.view.answer_figures import figures_of
 from app.chat.view.welcome import EXAMPLES, Welcome
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import install

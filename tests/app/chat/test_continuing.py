@@ -6,7 +6,7 @@ from app.chat.generation.controller import FAILED_NOTICE
 from app.chat.history.answering import combined_statistics
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Attachment, Ending
-from app.chat.view.figures import figures_of
+from app.chat.view.answer_figures import figures_of
 from app.engine.state import EngineState, Phase
 from app.settings.store import DROP, STOP, GenerationSettings, SettingsFile
 from engine.errors import InputError

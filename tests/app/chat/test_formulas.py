@@ -183,7 +183,7 @@ def test_a_screen_full_of_formulas_is_painted_by_qt_alone() -> None:
 
 def test_pictures_that_come_together_are_told_together(qtbot: QtBot) -> None:
     formulas, told = Drawer(), list[frozenset[Latex]]()
-    formulas.drawn.connect(told.append)
+    formulas.settled.connect(told.append)
     for each in "abcdef":
         formulas._on_finished(Latex(each, "$", displayed=False), None)
     qtbot.waitUntil(lambda: sum(len(each) for each in told) == 6)
@@ -246,7 +246,7 @@ def test_formulas_are_drawn_anew_in_other_colours_and_letters_of_another_size(qt
 
 def test_what_nobody_waits_for_is_not_drawn(qtbot: QtBot) -> None:
     formulas, told = Formulas(), list[Latex]()
-    formulas.drawn.connect(told.extend)
+    formulas.settled.connect(told.extend)
     wanted = [Latex(f"x_{{{number}}}", "$", displayed=False) for number in range(300)]
     for each in wanted:
         formulas.is_known(each)

@@ -3,7 +3,7 @@
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive.kept import conversation_of, message_record, settings_of
+from app.chat.archive.conversion import conversation_of, message_record, settings_of
 from app.chat.generation.context_fit import SUMMARY_NOTICE, summary_chat
 from app.chat.history.conversation import Conversation, with_summary
 from app.chat.history.message import Ending

@@ -11,8 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Ending, Message
+from app.chat.view.answer_figures import figures_of
 from app.chat.view.conversation_view import COLUMN_WIDTH, ConversationView
-from app.chat.view.figures import figures_of
 from app.ui.theme import DARK, LIGHT
 from engine.protocol.messages import Seconds, Statistics
 

@@ -72,7 +72,7 @@ class Session:
 
     @property
     def titles(self) -> list[str]:
-        return [each.shown_title for each in self.window.conversations.keeper.records]
+        return [each.shown_title for each in self.window.conversations.autosave.records]
 
 
 def opened(folders: Folders, link: EngineLink, theme: Theme) -> MainWindow:

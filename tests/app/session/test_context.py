@@ -7,8 +7,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from app.chat.history.chances import UNKNOWN
 from app.chat.history.message import Ending
+from app.chat.history.token_probabilities import UNKNOWN
 from app.settings.store import DROP, SUMMARISE
 from engine.protocol.messages import Round
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session
@@ -23,7 +23,7 @@ def test_an_answer_is_speculated_shown_and_counted(session: Session) -> None:
     window.chat.round_arrived.connect(rounds.append)
     session.begin(LONG)
     answer = session.ask()
-    figures, chances = answer.statistics, answer.chances
+    figures, probabilities = answer.statistics, answer.probabilities
     assert figures is not None
     assert answer.ending is Ending.COMPLETE
     assert len(session.shown) > 40
@@ -32,9 +32,9 @@ def test_an_answer_is_speculated_shown_and_counted(session: Session) -> None:
     assert f"{figures.passes} passes" in window.chat_panel.view.answers[-1].figures.text
     assert rounds[-1].index == figures.passes - 1
     assert window.status_area.words.text() == "Ready: demo-target + demo-draft on cpu, float32"
-    assert chances is not None
-    assert chances.end == len(answer.text)
-    assert UNKNOWN not in chances.levels
+    assert probabilities is not None
+    assert probabilities.end == len(answer.text)
+    assert UNKNOWN not in probabilities.levels
 
 
 def test_a_second_turn_finds_the_first_in_the_cache(session: Session) -> None:

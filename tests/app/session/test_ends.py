@@ -37,9 +37,9 @@ def test_another_window_finds_everything_again(session: Session) -> None:
     titles, here = session.titles, session.window.chat.conversation.id
     session.window.close()
     again = opened(session.folders, FakeLink(), session.theme)
-    session.wait(lambda: bool(again.conversations.keeper.records))
-    assert [each.shown_title for each in again.conversations.keeper.records] == titles
-    again.conversations.keeper.open(here)
+    session.wait(lambda: bool(again.conversations.autosave.records))
+    assert [each.shown_title for each in again.conversations.autosave.records] == titles
+    again.conversations.autosave.open(here)
     session.wait(lambda: not again.chat.conversation.is_empty)
     assert again.chat.conversation.messages[-1].text == text
     again.close()

@@ -9,14 +9,14 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive.archive import Archive
-from app.chat.archive.kept import conversation_of, title_of
+from app.chat.archive.autosave import Autosave
+from app.chat.archive.conversion import conversation_of, title_of
 from app.chat.archive.store import Store
+from app.chat.archive.worker import Archive
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Attachment, Ending
 from app.chat.history.records import ConversationRecord, MessageRecord
-from app.chat.keeper import Keeper
 from app.engine.state import EngineState, Phase
 from app.settings.store import GenerationSettings, SettingsFile
 from tests.app.fake_engine import loaded
@@ -31,7 +31,7 @@ class Desk:
         self.path = path
         self.chat = ChatController(link, settings)
         self.archive = Archive(path)
-        self.keeper = Keeper(self.chat, self.archive)
+        self.autosave = Autosave(self.chat, self.archive)
         link.events_arrived.connect(self.chat.on_events)
         self.chat.on_engine_state(EngineState(Phase.READY, pair=loaded(1)))
         self.archive.start()
@@ -44,7 +44,7 @@ class Desk:
 
     def close(self) -> None:
         """Write everything, and end."""
-        self.keeper.save()
+        self.autosave.save()
         self.archive.close()
         assert self.archive.wait(10_000)
 
@@ -67,11 +67,11 @@ def open_desk(
 
 def test_a_conversation_comes_into_the_list_with_its_first_question(open_desk: Callable[[], Desk]) -> None:
     desk = open_desk()
-    assert desk.keeper.records == []
+    assert desk.autosave.records == []
     desk.chat.ask("What is a coppice?")
-    (record,) = desk.keeper.records
+    (record,) = desk.autosave.records
     assert record.shown_title == "What is a coppice?"
-    assert record.id == desk.keeper.current
+    assert record.id == desk.autosave.current
 
 
 def test_a_growing_answer_is_on_disk_before_it_ends(open_desk: Callable[[], Desk], qtbot: QtBot) -> None:
@@ -80,7 +80,7 @@ def test_a_growing_answer_is_on_disk_before_it_ends(open_desk: Callable[[], Desk
     desk.link.say("A larch")
     with qtbot.waitSignal(desk.archive.listed):
         desk.archive.list_all()  # the file is there
-    qtbot.waitUntil(lambda: "A larch" in texts_in(desk.path, desk.keeper.current))
+    qtbot.waitUntil(lambda: "A larch" in texts_in(desk.path, desk.autosave.current))
 
 
 def texts_in(path: Path, conversation: int) -> list[str]:
@@ -97,10 +97,10 @@ def test_the_next_start_finds_everything_as_it_was(open_desk: Callable[[], Desk]
     desk.link.finish(passes=7)
     desk.close()
     again = open_desk()
-    with qtbot.waitSignal(again.keeper.conversations_changed):
+    with qtbot.waitSignal(again.autosave.conversations_changed):
         again.archive.list_all()
     with qtbot.waitSignal(again.chat.conversation_replaced):
-        again.keeper.open(desk.keeper.current)
+        again.autosave.open(desk.autosave.current)
     messages = again.chat.conversation.messages
     assert [each.text for each in messages] == ["one", "un"]
     assert messages[1].statistics is not None
@@ -113,7 +113,7 @@ def test_settings_attachments_and_where_reading_begins_are_kept(open_desk: Calla
     desk = open_desk()
     files = (Attachment("a.py", "print(1)", "in part"),)
     desk.chat.change_settings(GenerationSettings(temperature=0.1, system_prompt="Be kind."))
-    assert desk.keeper.records == [], "settings alone are no conversation"
+    assert desk.autosave.records == [], "settings alone are no conversation"
     desk.chat.ask("", files)
     desk.link.finish()
     desk.converse("two", "zwei")
@@ -121,30 +121,30 @@ def test_settings_attachments_and_where_reading_begins_are_kept(open_desk: Calla
     desk.chat.set_speculation(False)
     desk.close()
     again = open_desk()
-    with qtbot.waitSignal(again.keeper.conversations_changed):
+    with qtbot.waitSignal(again.autosave.conversations_changed):
         again.archive.list_all()
     with qtbot.waitSignal(again.chat.reading_changed) as reading:
-        again.keeper.open(desk.keeper.current)
+        again.autosave.open(desk.autosave.current)
     assert reading.args == [1]
     assert again.chat.generation == GenerationSettings(temperature=0.1, system_prompt="Be kind.", speculates=False)
     assert again.chat.conversation.messages[0].attachments == files
-    assert again.keeper.records[0].shown_title == "a.py"
-    again.keeper.duplicate(desk.keeper.current)
-    qtbot.waitUntil(lambda: len(again.keeper.records) == 2)
-    assert again.keeper.records[0].settings == again.keeper.records[1].settings
+    assert again.autosave.records[0].shown_title == "a.py"
+    again.autosave.duplicate(desk.autosave.current)
+    qtbot.waitUntil(lambda: len(again.autosave.records) == 2)
+    assert again.autosave.records[0].settings == again.autosave.records[1].settings
 
 
 def test_opening_another_conversation_leaves_the_first_one_whole(open_desk: Callable[[], Desk], qtbot: QtBot) -> None:
     desk = open_desk()
     desk.converse("one", "eins")
-    first = desk.keeper.current
+    first = desk.autosave.current
     desk.chat.start_new_chat()
     desk.converse("two", "zwei")
     with qtbot.waitSignal(desk.chat.conversation_replaced):
-        desk.keeper.open(first)
+        desk.autosave.open(first)
     assert [each.text for each in desk.chat.conversation.messages] == ["one", "eins"]
-    assert {each.shown_title for each in desk.keeper.records} == {"one", "two"}
-    assert desk.keeper.current == first
+    assert {each.shown_title for each in desk.autosave.records} == {"one", "two"}
+    assert desk.autosave.current == first
 
 
 def test_a_running_answer_is_stopped_and_kept_when_another_conversation_is_opened(
@@ -152,15 +152,15 @@ def test_a_running_answer_is_stopped_and_kept_when_another_conversation_is_opene
 ) -> None:
     desk = open_desk()
     desk.converse("one", "eins")
-    first = desk.keeper.current
+    first = desk.autosave.current
     desk.chat.start_new_chat()
     desk.chat.ask("two")
     desk.link.say("zw")
-    second = desk.keeper.current
+    second = desk.autosave.current
     with qtbot.waitSignal(desk.chat.conversation_replaced):
-        desk.keeper.open(first)
+        desk.autosave.open(first)
     with qtbot.waitSignal(desk.chat.conversation_replaced):
-        desk.keeper.open(second)
+        desk.autosave.open(second)
     last = desk.chat.conversation.last_answer
     assert last is not None
     assert (last.text, last.ending) == ("zw", Ending.STOPPED)
@@ -171,13 +171,13 @@ def test_a_deleted_conversation_leaves_the_screen_and_comes_back_whole(
 ) -> None:
     desk = open_desk()
     desk.converse("one", "eins")
-    record = desk.keeper.records[0]
-    desk.keeper.delete(record.id)
+    record = desk.autosave.records[0]
+    desk.autosave.delete(record.id)
     assert desk.chat.conversation.is_empty
-    assert desk.keeper.records == []
-    desk.keeper.restore(record)
+    assert desk.autosave.records == []
+    desk.autosave.restore(record)
     with qtbot.waitSignal(desk.chat.conversation_replaced):
-        desk.keeper.open(record.id)
+        desk.autosave.open(record.id)
     assert [each.text for each in desk.chat.conversation.messages] == ["one", "eins"]
 
 
@@ -186,32 +186,32 @@ def test_renamed_pinned_and_moved_conversations_stay_so(open_desk: Callable[[], 
     desk.converse("one", "eins")
     desk.chat.start_new_chat()
     desk.converse("two", "zwei")
-    older = desk.keeper.records[1].id
-    desk.keeper.rename(older, "  Numbers \n in German ")
-    desk.keeper.pin(older, True)
-    desk.keeper.move(older, "School")
+    older = desk.autosave.records[1].id
+    desk.autosave.rename(older, "  Numbers \n in German ")
+    desk.autosave.pin(older, True)
+    desk.autosave.move(older, "School")
     desk.close()
     again = open_desk()
-    with qtbot.waitSignal(again.keeper.conversations_changed):
+    with qtbot.waitSignal(again.autosave.conversations_changed):
         again.archive.list_all()
-    first = again.keeper.records[0]
+    first = again.autosave.records[0]
     assert (first.id, first.shown_title, first.folder, first.is_pinned) == (older, "Numbers in German", "School", True)
-    again.keeper.rename(older, "")
-    assert again.keeper.records[0].shown_title == "one"
+    again.autosave.rename(older, "")
+    assert again.autosave.records[0].shown_title == "one"
 
 
 def test_a_copy_appears_in_the_list(open_desk: Callable[[], Desk], qtbot: QtBot) -> None:
     desk = open_desk()
     desk.converse("one", "eins")
     with qtbot.waitSignal(desk.archive.duplicated):
-        desk.keeper.duplicate(desk.keeper.current)
-    assert sorted(each.shown_title for each in desk.keeper.records) == ["one", "one (copy)"]
+        desk.autosave.duplicate(desk.autosave.current)
+    assert sorted(each.shown_title for each in desk.autosave.records) == ["one", "one (copy)"]
 
 
 def test_an_empty_chat_is_not_kept(open_desk: Callable[[], Desk]) -> None:
     desk = open_desk()
     desk.chat.show_conversation(Conversation())
-    desk.keeper.save()
+    desk.autosave.save()
     desk.close()
     assert Store(desk.path).conversations() == []
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.archive import exchange
-from app.chat.archive.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
+from app.chat.archive import formats as exchange
+from app.chat.archive.formats import ExchangeError, as_json, as_markdown, from_json, read_conversations
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Ending
 from app.system import hostile_json

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive.archive import Archive
 from app.chat.archive.store import Store
+from app.chat.archive.worker import Archive
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundPlace
 from app.settings.store import GenerationSettings
 
@@ -273,7 +273,7 @@ def test_a_round_that_cannot_be_packed_keeps_no_other_from_the_file(
             raise ValueError("unforeseen")
         return b"packed"
 
-    monkeypatch.setattr("app.chat.archive.archive.pack", pack)
+    monkeypatch.setattr("app.chat.archive.worker.pack", pack)
     archive.save(CHAT, [message(5, "an oak")])
     rounds: list[Any] = [(RoundPlace(5, 1, 0, 0, 1, 2), "bad"), (RoundPlace(5, 1, 1, 2, 3, 4), "good")]
     archive.save_rounds(1, rounds)

@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from app.chat.archive.exchange import write_conversation
+from app.chat.archive.conversion import conversation_of
+from app.chat.archive.formats import write_conversation
 from app.chat.archive.importing import Importing
-from app.chat.archive.kept import conversation_of
 from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.engine.round_packing import pack

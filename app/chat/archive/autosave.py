@@ -7,8 +7,8 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.archive.archive import Archive
-from app.chat.archive.kept import automatic_title, conversation_of, message_record, settings_of
+from app.chat.archive.conversion import automatic_title, conversation_of, message_record, settings_of
+from app.chat.archive.worker import Archive
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Message
@@ -18,7 +18,7 @@ from app.system.plain_text import unsteered
 _SAVE_MS = 400  # at most so long is text on screen that is not on disk
 
 
-class Keeper(QObject):
+class Autosave(QObject):
     """Saves what the controller shows, a little behind the screen; knows what the list of conversations holds.
 
     A conversation comes into the list with its first question.

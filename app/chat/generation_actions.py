@@ -13,7 +13,7 @@ from app.settings.store import SettingsFile
 from app.ui.actions import Actions
 
 
-class Steering(QObject):
+class GenerationActions(QObject):
     """Connects the counter, the settings and the actions with the panel and its controller."""
 
     def __init__(

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
-from app.chat.history import chances
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Ending, Message, attachment_details, attachments_of, settled
 from app.chat.history.records import ConversationRecord, MessageRecord
+from app.chat.history.token_probabilities import probabilities_of_details, probability_details
 from app.settings.store import read_generation
 from engine.protocol.messages import Seconds, Statistics
 
@@ -50,8 +50,8 @@ def message_record(conversation: int, message: Message) -> MessageRecord:
         details["beginning"] = message.beginning
     if message.thought_seconds:
         details["thought_seconds"] = round(message.thought_seconds, 3)
-    if message.chances and message.ending.is_final:
-        details["chances"] = chances.as_details(message.chances)
+    if message.probabilities and message.ending.is_final:
+        details["chances"] = probability_details(message.probabilities)
     if message.attachments:
         details["attachments"] = attachment_details(message.attachments)
     return MessageRecord(
@@ -105,7 +105,7 @@ def _message(record: MessageRecord) -> Message:
             attachments=attachments_of(record.details.get("attachments")),
             beginning=_kept(record, "beginning", ""),
             thought_seconds=_kept(record, "thought_seconds", 0.0),
-            chances=chances.from_details(record.details.get("chances")),
+            probabilities=probabilities_of_details(record.details.get("chances")),
         )
     )
 

@@ -10,8 +10,8 @@ from pytestqt.qtbot import QtBot
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Ending, Message
 from app.chat.panel import ChatPanel
-from app.chat.reading import Reading
 from app.chat.view.conversation_view import ConversationView
+from app.chat.view_options import ViewOptions
 from app.settings.store import SettingsFile
 from app.ui.notices import NoticeStack
 from app.ui.theme import LIGHT
@@ -54,12 +54,12 @@ def test_the_size_of_the_text_is_remembered(settings: SettingsFile, qtbot: QtBot
     qtbot.addWidget(panel)
     view = panel.view
     add_turn(view, "q", "a")
-    reading = Reading(panel, settings, panel)
+    view_options = ViewOptions(panel, settings, panel)
     size = view.answers[0].text.font().pointSizeF()
-    reading.zoom(1)
+    view_options.zoom(1)
     assert view.answers[0].text.font().pointSizeF() > size
     assert settings.current.chat_zoom == 110
-    reading.zoom(0)
+    view_options.zoom(0)
     assert view.answers[0].text.font().pointSizeF() == size
 
 

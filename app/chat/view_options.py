@@ -12,7 +12,7 @@ from app.settings.store import SettingsFile
 from app.ui.actions import Actions
 
 
-class Reading(QObject):
+class ViewOptions(QObject):
     """Connects the actions with the view, and remembers what was chosen."""
 
     token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
-from app.chat.archive.archive import Archive
+from app.chat.archive.autosave import Autosave
+from app.chat.archive.worker import Archive
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import RoundKey, RoundPlace, new_id
 from app.chat.history.token_origins import TokenOrigins
-from app.chat.keeper import Keeper
 from engine.protocol.messages import Round
 
 Run = tuple[int, int]
 """A message, and which of the requests that wrote on it."""
 
 
-class RoundKeeper(QObject):
+class RoundAutosave(QObject):
     """Rounds have the ids of their requests as long as the program runs; those of other days get ids below 0."""
 
     listed = Signal(list)  # of (request, number), all that are kept of the conversation that is shown, oldest first
@@ -25,7 +25,9 @@ class RoundKeeper(QObject):
     brought = Signal(list)  # of ((request, number), bytes or None)
     figures_brought = Signal(list)  # the same, for those who want their figures only
 
-    def __init__(self, chat: ChatController, archive: Archive, keeper: Keeper, parent: QObject | None = None) -> None:
+    def __init__(
+        self, chat: ChatController, archive: Archive, autosave: Autosave, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self._chat = chat
         self._archive = archive
@@ -38,7 +40,7 @@ class RoundKeeper(QObject):
         self._conversation = chat.conversation.id  # of those that are new
         chat.rounds_arrived.connect(self._on_rounds_arrived)
         chat.conversation_replaced.connect(self._on_replaced)
-        keeper.saved.connect(self._save)
+        autosave.saved.connect(self._save)
         archive.rounds_listed.connect(self._on_listed)
         archive.rounds_read.connect(self._on_read)
 

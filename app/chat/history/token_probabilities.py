@@ -17,7 +17,7 @@ _LARGEST = 8 << 20  # bytes that a kept one may unfold to
 
 
 @dataclass(frozen=True, slots=True)
-class Chances:
+class TokenProbabilities:
     """Pieces of an answer in turn, from its character `begin` on: `lengths` in characters, and `levels`.
 
     A level n stands for the probability 2^(-n / 16), 255 for one that is not known.
@@ -32,33 +32,33 @@ class Chances:
         """The character behind the last piece."""
         return self.begin + sum(self.lengths)
 
-    def put(self, length: int, level: int) -> "Chances":
+    def put(self, length: int, level: int) -> "TokenProbabilities":
         """With one more piece; one without text leaves no trace."""
         whole, rest = divmod(length, _LONGEST)
         lengths = bytes([_LONGEST] * whole + ([rest] if rest else []))
         return replace(self, lengths=self.lengths + lengths, levels=self.levels + bytes([level] * len(lengths)))
 
-    def fit(self, length: int) -> "Chances":
+    def fit(self, length: int) -> "TokenProbabilities":
         """So that it ends where the text does that is `length` characters long: more of it came from elsewhere."""
         if not self.lengths:
-            return Chances(length)
+            return TokenProbabilities(length)
         missing = length - self.end
         if missing >= 0:
             return self.put(missing, UNKNOWN)
         kept = self.lengths[:-1]
-        shorter = Chances(self.begin, kept, self.levels[: len(kept)])
+        shorter = TokenProbabilities(self.begin, kept, self.levels[: len(kept)])
         return shorter.put(length - shorter.end, self.levels[-1]) if shorter.end <= length else shorter.fit(length)
 
 
-def with_round(chances: Chances, event: Round) -> Chances:
+def with_round(probabilities: TokenProbabilities, event: Round) -> TokenProbabilities:
     """With the tokens of one more round; one of an older engine says nothing of them."""
     lengths, log_probs = array("I", event.lengths), array("f", event.log_probs)
     if len(lengths) != len(log_probs) or sum(lengths) != len(event.text):
-        return chances.put(len(event.text), UNKNOWN)
-    new = Chances()
+        return probabilities.put(len(event.text), UNKNOWN)
+    new = TokenProbabilities()
     for length, log_prob in zip(lengths, log_probs, strict=True):
         new = new.put(length, level_of(log_prob))
-    return replace(chances, lengths=chances.lengths + new.lengths, levels=chances.levels + new.levels)
+    return replace(probabilities, lengths=probabilities.lengths + new.lengths, levels=probabilities.levels + new.levels)
 
 
 def level_of(log_prob: float) -> int:
@@ -68,18 +68,18 @@ def level_of(log_prob: float) -> int:
     return min(max(0, round(min(-log_prob / math.log(2), UNKNOWN) * _STEPS)), UNKNOWN - 1)
 
 
-def probability(level: int) -> float | None:
+def probability_of(level: int) -> float | None:
     """What a level stands for; None where nothing is known."""
     return None if level == UNKNOWN else 2.0 ** (-level / _STEPS)
 
 
-def as_details(chances: Chances) -> dict[str, Any]:
+def probability_details(probabilities: TokenProbabilities) -> dict[str, Any]:
     """What is kept with a message, as JSON can hold it."""
-    packed = base64.b64encode(zlib.compress(chances.lengths + chances.levels)).decode()
-    return {"begin": chances.begin, "pieces": packed}
+    packed = base64.b64encode(zlib.compress(probabilities.lengths + probabilities.levels)).decode()
+    return {"begin": probabilities.begin, "pieces": packed}
 
 
-def from_details(kept: Any) -> Chances | None:
+def probabilities_of_details(kept: Any) -> TokenProbabilities | None:
     """What was kept, None where there is nothing of use."""
     try:
         reader = zlib.decompressobj()
@@ -90,4 +90,4 @@ def from_details(kept: Any) -> Chances | None:
     half, odd = divmod(len(pieces), 2)
     if odd or type(begin) is not int or begin < 0 or not pieces:
         return None
-    return Chances(begin, pieces[:half], pieces[half:])
+    return TokenProbabilities(begin, pieces[:half], pieces[half:])
