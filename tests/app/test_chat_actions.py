@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
 from app.shell.window import MainWindow
 from tests.app.fake_link import FakeLink
 from tests.app.test_window import ask, notice_button

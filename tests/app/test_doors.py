@@ -36,7 +36,8 @@ from app.engine.process import EngineProgram
 from app.engine.round_packing import pack, unpack
 from app.hub.connection import Connection
 from app.installation.runtime.index import parse_page
-from app.settings.store import GenerationSettings, Settings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import Settings, SettingsFile
 from app.shell.building import wanted_pair
 from app.shell.lifecycle.updates import parse_release
 from app.system import json_text

@@ -14,7 +14,8 @@ from app.chat.history.message import Ending, Message
 from app.engine.link import EngineLink
 from app.engine.process import engine_program
 from app.engine.state import Phase
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
 from app.system.paths import ROOT, Folders
 from engine.protocol.options import LoadOptions

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.panel import ATTACHMENT_NOTICE
 from app.chat.view.question_view import NOT_READ
 from app.engine.state import EngineState, Phase
-from app.settings.store import DROP, GenerationSettings
+from app.settings.generation import DROP, GenerationSettings
 from app.shell.window import MainWindow
 from engine.protocol.messages import Finished, Statistics
 from tests.app.fake_engine import finished, loaded

@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QWidget
 from app.i18n.translation import install
 from app.main import build_application
 from app.preferences.dialog import PreferencesDialog
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
 from app.system.paths import folders_below
 from app.ui.notices import Notice, Tone

@@ -11,7 +11,7 @@ from app.chat.history.conversation import Conversation
 from app.chat.history.message import Message
 from app.chat.history.records import ConversationRecord
 from app.i18n.translation import tr
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
 from app.system import json_text as json
 from app.system.files import write_chosen
 from app.system.hostile_json import parse_json

@@ -10,7 +10,7 @@ from app.chat.archive.formats import ExchangeError, read_conversations
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, MessageRecord
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
 
 _STEP_SECONDS = 0.1
 _STEP_CHATS = 50

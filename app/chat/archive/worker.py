@@ -17,7 +17,7 @@ from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.engine.round_packing import pack
 from app.i18n.translation import tr
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
 from app.system.background import attempt, lasting, report
 from engine.protocol.messages import Round
 

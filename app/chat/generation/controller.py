@@ -12,7 +12,8 @@ from app.chat.history.message import Attachment, Ending, Message
 from app.engine.link import EngineLink
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
-from app.settings.store import STOP, SUMMARISE, GenerationSettings, SettingsFile
+from app.settings.generation import STOP, SUMMARISE, GenerationSettings
+from app.settings.store import SettingsFile
 from app.ui.notices import Notice, Tone
 from engine.errors import InputError
 from engine.protocol.messages import Counted, Event, Failed, Ready, Round

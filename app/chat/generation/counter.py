@@ -12,7 +12,7 @@ from app.engine.state import EngineState
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.settings.store import DROP, STOP, SUMMARISE
+from app.settings.generation import DROP, STOP, SUMMARISE
 from engine.protocol.messages import ChatMessage, Counted, Event
 
 _CONSEQUENCES = {

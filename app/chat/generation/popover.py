@@ -10,7 +10,7 @@ from app.chat.generation.form import GenerationForm
 from app.chat.generation.presets import Presets
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
 from app.system.plain_text import tip
 from app.ui.labels import label
 from engine.errors import InputError
@@ -157,7 +157,7 @@ class GenerationPopover(QFrame):
         top = max(screen.top(), min(corner.y(), screen.bottom() - self.height()))
         self.move(left, top)
         self.show()
-        self.form.method.setFocus()
+        self.form.field("method").setFocus()
 
     def _on_edited(self) -> None:
         try:

@@ -1,7 +1,8 @@
 """Generation settings by name, kept with the other settings; one of them may be what new chats begin with."""
 
 from app.i18n.translation import tr
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from engine.errors import InputError
 
 _LONGEST_NAME = 60

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
 from engine.protocol.messages import Loaded, Statistics
 
 _WITHOUT_DRAFT = ("auto", "lookup")

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from app.chat.history.message import ROOT, Attachment, Ending, Message, Version
 from app.chat.history.records import new_id
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
 from engine.protocol.messages import ChatMessage
 
 # To the model, not to a person: it is the same in every language of the window.

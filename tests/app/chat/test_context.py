@@ -12,7 +12,8 @@ from app.chat.generation.controller import COUNT_NOTICE, ChatController
 from app.chat.generation.counter import ContextUse, TokenCounter
 from app.chat.history.message import Attachment
 from app.engine.state import EngineState, Phase
-from app.settings.store import DROP, GenerationSettings, SettingsFile
+from app.settings.generation import DROP, GenerationSettings
+from app.settings.store import SettingsFile
 from app.ui.notices import Notice
 from engine.protocol.messages import Prefilled
 from tests.app.fake_engine import loaded

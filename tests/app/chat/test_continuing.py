@@ -8,7 +8,8 @@ from app.chat.history.conversation import Conversation
 from app.chat.history.message import Attachment, Ending
 from app.chat.view.answer_figures import figures_of
 from app.engine.state import EngineState, Phase
-from app.settings.store import DROP, STOP, GenerationSettings, SettingsFile
+from app.settings.generation import DROP, STOP, GenerationSettings
+from app.settings.store import SettingsFile
 from engine.errors import InputError
 from engine.protocol.messages import Failed, Generate, Prefilled, Seconds, Statistics
 from tests.app.chat.test_controller import READY, Room, room

@@ -6,7 +6,8 @@ from PySide6.QtWidgets import QApplication
 from app.chat.generation.controller import FAILED_NOTICE, ChatController
 from app.chat.history.message import Ending, Message
 from app.engine.state import EngineState, Phase
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from app.ui.notices import Notice
 from engine.protocol.messages import Cancel, Failed, Generate, Prefilled, Round
 from tests.app.fake_engine import finished, loaded, round_of

@@ -17,7 +17,7 @@ from app.chat.text.message_text import MessageText
 from app.system import plain_text
 from app.ui.theme import LIGHT
 
-APP = Path(plain_text.__file__).parent
+APP = Path(plain_text.__file__).parents[1]
 
 
 def own_addresses() -> list[str]:

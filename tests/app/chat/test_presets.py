@@ -7,7 +7,8 @@ from pytestqt.qtbot import QtBot
 from app.chat.generation.controller import ChatController
 from app.chat.generation.popover import GenerationPopover
 from app.chat.generation.presets import Presets
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from engine.errors import InputError
 from tests.app.fake_link import FakeLink
 
@@ -83,15 +84,15 @@ def popover(qtbot: QtBot, chat: ChatController, presets: Presets) -> GenerationP
 
 def test_settings_are_saved_and_chosen_by_name(popover: GenerationPopover, chat: ChatController) -> None:
     row = popover.presets
-    popover.form.max_new_tokens.setValue(3)
+    popover.form.field("max_new_tokens").setValue(3)
     row.names.setEditText("Short")
     row.save.click()
-    popover.form.max_new_tokens.setValue(99)
+    popover.form.field("max_new_tokens").setValue(99)
     assert chat.generation.max_new_tokens == 99
     row.names.setCurrentIndex(row.names.findText("Short"))
     row.names.activated.emit(row.names.currentIndex())
     assert chat.generation.max_new_tokens == 3
-    assert popover.form.max_new_tokens.value() == 3
+    assert popover.form.field("max_new_tokens").value() == 3
     assert row.names.currentText() == "Short"
 
 

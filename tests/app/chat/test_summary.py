@@ -11,7 +11,7 @@ from app.chat.history.records import ConversationRecord
 from app.chat.view.conversation_view import ConversationView
 from app.chat.view.question_view import SUMMARY_READ
 from app.engine.state import EngineState, Phase
-from app.settings.store import SUMMARISE, GenerationSettings
+from app.settings.generation import SUMMARISE, GenerationSettings
 from app.ui.theme import LIGHT
 from engine.protocol.messages import ChatMessage, Failed
 from tests.app.chat.test_controller import Room, room

@@ -10,7 +10,8 @@ from pytestqt.qtbot import QtBot
 from app.chat.history.message import Message
 from app.chat.view.message_tools import VersionSwitch
 from app.engine.link import EngineLink
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
 from app.system.paths import Folders
 from app.ui.theme import Theme

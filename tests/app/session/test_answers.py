@@ -94,7 +94,7 @@ def test_a_preset_with_a_system_prompt_steers_answers(session: Session) -> None:
     plain = session.ask("Hello!").statistics
     popover = session.window.generation
     session.window.actions_.save_preset.trigger()
-    popover.form.system_prompt.setPlainText("You are a helpful assistant.")
+    popover.form.field("system_prompt").setPlainText("You are a helpful assistant.")
     popover.presets.names.setEditText("Helpful")
     popover.presets.save.click()
     popover.hide()

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 
 from app.chat.history.message import Ending
 from app.chat.history.token_probabilities import UNKNOWN
-from app.settings.store import DROP, SUMMARISE
+from app.settings.generation import DROP, SUMMARISE
 from engine.protocol.messages import Round
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session
 from tests.campaigns.extent import choose

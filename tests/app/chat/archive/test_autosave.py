@@ -18,7 +18,8 @@ from app.chat.history.conversation import Conversation
 from app.chat.history.message import Attachment, Ending
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.state import EngineState, Phase
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink
 

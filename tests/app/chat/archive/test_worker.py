@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundPlace
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
 
 
 @pytest.fixture
