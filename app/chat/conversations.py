@@ -8,6 +8,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.chat.archive.autosave import Autosave
+from app.chat.archive.formats import FORMATS, export_filters, import_patterns
 from app.chat.archive.importing import Imported
 from app.chat.archive.round_autosave import RoundAutosave
 from app.chat.archive.worker import Archive
@@ -28,7 +29,6 @@ EXCHANGE_NOTICE = "conversation-exchange"
 
 IMPORT_NOTICE = "conversation-import"
 
-_FORMATS = {"Markdown (*.md)": ".md", "JSON (*.json)": ".json"}
 _MOST_NAMED = 3  # files that an import could not read
 
 
@@ -143,7 +143,7 @@ class Conversations(QObject):
         if record is None:
             return
         start = "".join(each if each.isalnum() or each in " -_" else "_" for each in record.shown_title).strip()
-        path = ask_where(self._window, tr("Export conversation"), f"{start}.md", _FORMATS)
+        path = ask_where(self._window, tr("Export conversation"), f"{start}{FORMATS[0].suffixes[0]}", export_filters())
         if path:
             self.autosave.save()
             self.archive.export(self.autosave.record(conversation) or record, path)
@@ -151,7 +151,10 @@ class Conversations(QObject):
     def import_files(self) -> None:
         """Ask for files, and add what they hold to the list."""
         paths, _ = QFileDialog.getOpenFileNames(
-            self._window, tr("Import conversations"), "", tr("Conversations (*.json *.md *.markdown)")
+            self._window,
+            tr("Import conversations"),
+            "",
+            tr("Conversations ({patterns})").format(patterns=import_patterns()),
         )
         if paths:
             self._importing = self.archive.import_files([Path(path) for path in paths], self._chat.beginning)

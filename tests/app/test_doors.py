@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app import main
-from app.chat.archive.formats import as_json, as_markdown, from_json
+from app.chat.archive.formats import exported_json, exported_markdown, from_json
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
 from app.chat.composer import attachment_reader
@@ -239,8 +239,8 @@ def the_engine(folder: Path) -> Iterator[str]:
 
 def exports(_folder: Path) -> Iterator[str]:
     messages = [Message("user", TEXT)]
-    yield as_markdown(TEXT, messages, TEXT).splitlines()[0].removeprefix("# ")
-    yield json.loads(as_json(TEXT, messages))["title"]
+    yield exported_markdown(TEXT, messages, TEXT).splitlines()[0].removeprefix("# ")
+    yield json.loads(exported_json(TEXT, messages))["title"]
 
 
 def the_store(folder: Path) -> Iterator[str]:

@@ -1,14 +1,18 @@
-"""Conversations as files that others can read: Markdown to look at, JSON with the usual messages to go on with."""
+"""Conversations as files that others can read: Markdown to look at, JSON with the usual messages to go on with.
+
+Another format is an entry of `FORMATS`, with a function that writes it and one that reads it.
+"""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast, get_args
 
 from app.chat.archive.json_items import ItemTooLargeError, is_list, items
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import Message
+from app.chat.history.message import SPEAKERS, Message, as_markdown
 from app.chat.history.records import ConversationRecord
 from app.i18n.translation import tr
 from app.settings.generation import GenerationSettings
@@ -26,9 +30,7 @@ _LARGEST_BYTES = 1 << 30
 _LARGEST_CHAT_BYTES = 16 << 20
 _BYTES_PER_BRACKET = 16  # a message takes 28 at least
 _MOST_UNUSABLE = 1000  # of one file, before the rest of it is left
-MARKDOWN = (".md", ".markdown")
-_NAMES = {"user": "You", "assistant": "Answer", "system": "System"}
-_ROLES = {name: role for role, name in _NAMES.items()}
+_ROLES = {name: role for role, name in SPEAKERS.items()}
 _NOTHING = "(nothing)"
 # A line of a text that looks like the heading of a turn gets a backslash, which Markdown does not show.
 _TURN = re.compile(rf"^\\*## (?:{'|'.join(_ROLES)})$", re.MULTILINE)
@@ -38,26 +40,19 @@ class ExchangeError(Exception):
     """A file that holds no conversation; says what was expected."""
 
 
-def as_markdown(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
+def exported_markdown(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
     """The path that is shown, under headings."""
-    parts = [f"# {title}"]
-    for role, content in _turns(messages, system_prompt):
-        parts += [f"## {_NAMES[role]}", _TURN.sub(r"\\\g<0>", content.strip()) or _NOTHING]
-    return well_formed("\n\n".join(parts) + "\n")
+    turns = [
+        (role, _TURN.sub(r"\\\g<0>", content.strip()) or _NOTHING) for role, content in _turns(messages, system_prompt)
+    ]
+    return well_formed(as_markdown(turns, "## {}", title))
 
 
-def as_json(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
+def exported_json(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
     """The path that is shown, as `{"title", "messages": [{"role", "content"}]}`, a system prompt as the first."""
     turns = [{"role": role, "content": content} for role, content in _turns(messages, system_prompt)]
     document = {"format": _FORMAT, "title": title, "messages": turns}
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
-
-
-def write_conversation(path: Path, record: ConversationRecord, conversation: Conversation) -> None:
-    """Write the path that is shown; the end of the name decides how. Raises `OSError`; then the old file is left."""
-    prompt = conversation.settings.system_prompt if conversation.settings else ""
-    write = as_json if path.suffix.casefold() == ".json" else as_markdown
-    write_chosen(path, write(record.shown_title, conversation.messages, prompt).encode("utf-8", "replace"))
 
 
 def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, str]]:
@@ -77,24 +72,15 @@ class Read(NamedTuple):
     share: float = 1.0
 
 
-def read_conversations(path: Path) -> Iterator[Read]:
-    """The conversations of a file, one by one; what is none says why, and the next one may be one.
+def _markdown_chats(file: BinaryIO, _size: int) -> Iterator[Read]:
+    yield from (Read(*each) for each in from_markdown(_whole(file)))
 
-    Raises `ExchangeError` with the reason where nothing more can be read.
-    """
-    try:
-        size = path.stat().st_size
-        if size > _LARGEST_BYTES:
-            raise ExchangeError(tr("It is larger than {size} MB.").format(size=_LARGEST_BYTES >> 20))
-        with path.open("rb") as file:
-            if path.suffix.casefold() in MARKDOWN:
-                yield from (Read(*each) for each in from_markdown(_whole(file)))
-            elif is_list(file):
-                yield from _list(file, max(size, 1))
-            else:
-                yield from (Read(*each) for each in from_json(_whole(file)))
-    except OSError as error:
-        raise ExchangeError(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
+
+def _json_chats(file: BinaryIO, size: int) -> Iterator[Read]:
+    if is_list(file):
+        yield from _list(file, size)
+    else:
+        yield from (Read(*each) for each in from_json(_whole(file)))
 
 
 def _list(file: BinaryIO, size: int) -> Iterator[Read]:
@@ -162,7 +148,7 @@ def _parsed(content: bytes) -> Any:
 
 
 def from_markdown(text: str) -> list[tuple[str, Conversation]]:
-    """Title and conversation of a file as `as_markdown` writes it. Raises `ExchangeError`."""
+    """Title and conversation of a file as `exported_markdown` writes it. Raises `ExchangeError`."""
     lines = text.replace("\r\n", "\n").split("\n")
     title = lines[0].removeprefix("# ").strip() if lines[0].startswith("# ") else ""
     turns: list[dict[str, str]] = []
@@ -223,3 +209,58 @@ def _turn(turn: Any) -> tuple[Role, str]:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file that a conversation is written to and read from.
+
+    A name without one gets the first of the `suffixes`. `write` makes the text of a title, messages and a system
+    prompt. `read` finds the conversations of a file of so many bytes, and raises `ExchangeError`.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    write: Callable[[str, Sequence[Message], str], str]
+    read: Callable[[BinaryIO, int], Iterator[Read]]
+
+
+JSON = Format("JSON", (".json",), exported_json, _json_chats)
+FORMATS = (Format("Markdown", (".md", ".markdown"), exported_markdown, _markdown_chats), JSON)
+"""Every format: the dialogs to export and import offer these, and the end of a file's name chooses among them."""
+
+
+def _format_of(path: Path, otherwise: Format) -> Format:
+    return next((each for each in FORMATS if path.suffix.casefold() in each.suffixes), otherwise)
+
+
+def export_filters() -> dict[str, str]:
+    """What the dialog to export offers, each with the suffix that a name without one gets."""
+    return {f"{each.name} (*{each.suffixes[0]})": each.suffixes[0] for each in FORMATS}
+
+
+def import_patterns() -> str:
+    """The names of files that can be read."""
+    return " ".join(f"*{suffix}" for each in reversed(FORMATS) for suffix in each.suffixes)
+
+
+def write_conversation(path: Path, record: ConversationRecord, conversation: Conversation) -> None:
+    """Write the path that is shown; the end of the name decides how. Raises `OSError`; then the old file is left."""
+    prompt = conversation.settings.system_prompt if conversation.settings else ""
+    text = _format_of(path, FORMATS[0]).write(record.shown_title, conversation.messages, prompt)
+    write_chosen(path, text.encode("utf-8", "replace"))
+
+
+def read_conversations(path: Path) -> Iterator[Read]:
+    """The conversations of a file, one by one; what is none says why, and the next one may be one.
+
+    Raises `ExchangeError` with the reason where nothing more can be read.
+    """
+    try:
+        size = path.stat().st_size
+        if size > _LARGEST_BYTES:
+            raise ExchangeError(tr("It is larger than {size} MB.").format(size=_LARGEST_BYTES >> 20))
+        with path.open("rb") as file:
+            yield from _format_of(path, JSON).read(file, max(size, 1))
+    except OSError as error:
+        raise ExchangeError(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error

@@ -104,6 +104,17 @@ class Message:
         return with_attachments(self.text, self.attachments) if self.attachments else self.text
 
 
+SPEAKERS: dict[Role, str] = {"user": "You", "assistant": "Answer", "system": "System"}
+"""Who says a message, as Markdown has it. The words are not translated: files are read again in any language."""
+
+
+def as_markdown(turns: Iterable[tuple[Role, str]], heading: str, title: str | None = None) -> str:
+    """What was said, turn by turn below its speaker; `heading` is such as `## {}`. Empty if there is nothing."""
+    parts = [f"# {title}"] if title is not None else []
+    parts += [f"{heading.format(SPEAKERS[role])}\n\n{text}".strip() for role, text in turns]
+    return "\n\n".join(parts) + "\n" if parts else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
     """Which of several messages at the same place one is: number `index`, from 0, of `count`."""

@@ -9,12 +9,12 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QToolButton, QWidget
 
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import Message, Version
+from app.chat.history.message import Message, Version, as_markdown
 from app.chat.history.token_origins import RoundMarks, TokenOrigins
 from app.chat.text.document_style import Look
 from app.chat.typesetting.formulas import Formulas
 from app.chat.view.message_column import MessageColumn, MessageView
-from app.chat.view.message_selection import DragScroll, MessageSelection, as_markdown
+from app.chat.view.message_selection import DragScroll, MessageSelection, said
 from app.chat.view.question_view import QuestionView
 from app.i18n.translation import tr
 from app.ui.theme import Colors, icon, reading_font
@@ -194,7 +194,7 @@ class ConversationView(QScrollArea):
 
     def copy_conversation(self) -> None:
         """Put all that is shown on the clipboard, as Markdown without the thinking."""
-        if text := as_markdown(self.column.messages):
+        if text := as_markdown(((each.role, said(each)) for each in self.column.messages), "**{}**"):
             QGuiApplication.clipboard().setText(text)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802

@@ -124,8 +124,7 @@ class MessageSelection(QObject):
         return [(index, view) for index, view in found if view is not None]
 
     def _written(self, index: int) -> str:
-        message = self._column.messages[index]
-        return (split(message.text).answer if message.role == "assistant" else message.text).strip()
+        return said(self._column.messages[index]).strip()
 
     def _clear_others(self, kept: QObject | None) -> None:
         self.is_everything = False
@@ -200,16 +199,6 @@ def _select_to(text: MessageText, mouse: QPoint, down: bool) -> None:
     text.setTextCursor(cursor)
 
 
-def as_markdown(messages: Sequence[Message]) -> str:
-    """Whole messages under the names of who wrote them, without the thinking."""
-    names = {"user": "You", "assistant": "Answer", "system": "System"}
-    parts = [
-        f"**{names[each.role]}**\n\n{split(each.text).answer if each.role == 'assistant' else each.text}".strip()
-        for each in messages
-    ]
-    return "\n\n".join(parts) + "\n" if parts else ""
-
-
 class DragScroll(QObject):
     """The farther the mouse is outside, the faster; the selection follows."""
 
@@ -244,3 +233,8 @@ class DragScroll(QObject):
         bar = self._area.verticalScrollBar()
         bar.setValue(bar.value() + self._step)
         self._selection.extend(self._mouse)
+
+
+def said(message: Message) -> str:
+    """What a message says, as a person copies it: an answer without the thinking, a question without its files."""
+    return split(message.text).answer if message.role == "assistant" else message.text

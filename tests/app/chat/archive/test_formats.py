@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.archive import formats as exchange
-from app.chat.archive.formats import ExchangeError, as_json, as_markdown, from_json, read_conversations
+from app.chat.archive import formats
+from app.chat.archive.formats import ExchangeError, exported_json, exported_markdown, from_json, read_conversations
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Ending
 from app.system import hostile_json
@@ -22,13 +22,13 @@ def conversation() -> Conversation:
 
 def test_what_is_written_as_json_is_read_back() -> None:
     messages = conversation().messages
-    ((title, again),) = from_json(as_json("Trees", messages))
+    ((title, again),) = from_json(exported_json("Trees", messages))
     assert title == "Trees"
     assert again.messages == messages
 
 
 def test_markdown_has_a_heading_for_every_turn() -> None:
-    assert as_markdown("Trees", conversation().messages) == (
+    assert exported_markdown("Trees", conversation().messages) == (
         "# Trees\n\n## You\n\nWhat is *this*?\n\n## Answer\n\nA `tree`.\n"
     )
 
@@ -92,7 +92,7 @@ def test_what_is_written_as_markdown_is_read_back(tmp_path: Path, said: str) -> 
     made.change(replace(answer, text=said, ending=Ending.COMPLETE))
     made.ask("And then?")
     file = tmp_path / "trees.md"
-    file.write_text(as_markdown("Trees", made.messages), encoding="utf-8")
+    file.write_text(exported_markdown("Trees", made.messages), encoding="utf-8")
     ((title, again, *_),) = read_conversations(file)
     assert title == "Trees"
     assert again is not None
@@ -137,7 +137,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return loads(content)
 
     monkeypatch.setattr(json, "loads", counting)
-    monkeypatch.setattr(exchange, "_LARGEST_CHAT_BYTES", 1 << 20)
+    monkeypatch.setattr(formats, "_LARGEST_CHAT_BYTES", 1 << 20)
     monkeypatch.setattr(hostile_json, "_BRACKET_SLACK_BYTES", 1 << 10)
     return sizes
 
