@@ -33,7 +33,7 @@ _MOST_NAMED = 3  # files that an import could not read
 
 
 class Conversations(QObject):
-    """Connects list, keeper and archive; the window gives `panel` a place."""
+    """Connects the list, the autosave and the archive; the window gives `panel` a place."""
 
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)

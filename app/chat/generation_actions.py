@@ -1,4 +1,4 @@
-"""What steers answers besides the question: the settings of the chat, beginnings and ends, and the context."""
+"""Connects the generation settings, the token counter and the window's actions with the chat."""
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget

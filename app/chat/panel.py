@@ -1,4 +1,4 @@
-"""The room as one widget: the conversation or a welcome, and the composer below."""
+"""The chat as one widget: the conversation or a welcome, and the composer below."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
@@ -73,7 +73,7 @@ class ChatPanel(QWidget):
         return foot
 
     def follow(self, controller: ChatController) -> None:
-        """Connect both ways with the room's controller."""
+        """Connect both ways with the controller."""
         self._controller = controller
         self.question_asked.connect(controller.ask)
         self.stop_requested.connect(controller.stop)
@@ -89,7 +89,7 @@ class ChatPanel(QWidget):
         self.composer.speculation_chosen.connect(controller.set_speculation)
         for changed in (controller.answering_changed, controller.path_changed, controller.settings_changed):
             changed.connect(lambda: self._show_generation_state(controller))
-        for changed in (controller.path_changed, controller.reading_changed, controller.turn_added):
+        for changed in (controller.path_changed, controller.first_read_changed, controller.turn_added):
             changed.connect(lambda: self._show_divider(controller))
         self.view.edited.connect(controller.edit)
         self.view.edited.connect(lambda *_: self.setFocus())

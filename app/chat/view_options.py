@@ -1,4 +1,4 @@
-"""How a person reads: the size of the text, its tint, whether it comes evenly, and copies of it all."""
+"""Zoom, tint, smooth output and the actions that copy: how the conversation is shown, and what is remembered of it."""
 
 from dataclasses import replace
 

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.composer.composer import ContextMeter
 from app.chat.generation.counter import ContextUse
 from app.chat.generation.form import GenerationForm
-from app.chat.history.message import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.chat.view.answer_figures import FiguresRow, TimePopup
 from app.i18n import units
 from app.i18n.number_text import Number, localised, share_text, size_text
@@ -39,7 +39,7 @@ STATISTICS = Statistics(
     first_token_seconds=0.123,
     seconds=Seconds(prefill=1.6, decode=10.0, draft=2.4, target=7.6),
 )
-ANSWER = Message("assistant", "a", Ending.COMPLETE, STATISTICS)
+ANSWER = Message("assistant", "a", AnswerEnding.COMPLETE, STATISTICS)
 
 
 def test_in_english_a_number_is_written_as_python_does() -> None:

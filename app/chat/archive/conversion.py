@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import Ending, Message, attachment_details, attachments_of, settled
+from app.chat.history.message import AnswerEnding, Message, attachment_details, attachments_of, settled
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.chat.history.token_probabilities import probabilities_of_details, probability_details
 from app.settings.store import read_generation
@@ -66,7 +66,7 @@ def conversation_of(record: ConversationRecord, messages: Sequence[MessageRecord
     answered = {each.parent for each in found if each.role == "assistant"}
     leaf = record.leaf
     for question in [each for each in found if each.role == "user" and each.id not in answered]:
-        found.append(Message("assistant", "", Ending.INTERRUPTED, parent=question.id, created=question.created))
+        found.append(Message("assistant", "", AnswerEnding.INTERRUPTED, parent=question.id, created=question.created))
         leaf = found[-1].id if leaf == question.id else leaf
     generation, reads_from, summary = map(record.settings.get, ("generation", "reads_from", "summary"))
     return Conversation(
@@ -92,12 +92,12 @@ def settings_of(conversation: Conversation) -> dict[str, Any]:
 
 
 def _message(record: MessageRecord) -> Message:
-    known = {each.value: each for each in Ending}
+    known = {each.value: each for each in AnswerEnding}
     return settled(
         Message(
             record.role,
             record.text,
-            known.get(record.ending, Ending.COMPLETE),
+            known.get(record.ending, AnswerEnding.COMPLETE),
             _statistics(record.details.get("statistics")),
             parent=record.parent,
             id=record.id,

@@ -60,7 +60,7 @@ def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, 
     return begin + [(message.role, message.content) for message in messages]
 
 
-class Read(NamedTuple):
+class ReadChat(NamedTuple):
     """What was found at a place of a file: a title and a conversation, or why there is none.
 
     `share` of the file, from 0 to 1, has been read.
@@ -72,32 +72,32 @@ class Read(NamedTuple):
     share: float = 1.0
 
 
-def _markdown_chats(file: BinaryIO, _size: int) -> Iterator[Read]:
-    yield from (Read(*each) for each in from_markdown(_whole(file)))
+def _markdown_chats(file: BinaryIO, _size: int) -> Iterator[ReadChat]:
+    yield from (ReadChat(*each) for each in from_markdown(_whole(file)))
 
 
-def _json_chats(file: BinaryIO, size: int) -> Iterator[Read]:
+def _json_chats(file: BinaryIO, size: int) -> Iterator[ReadChat]:
     if is_list(file):
         yield from _list(file, size)
     else:
-        yield from (Read(*each) for each in from_json(_whole(file)))
+        yield from (ReadChat(*each) for each in from_json(_whole(file)))
 
 
-def _list(file: BinaryIO, size: int) -> Iterator[Read]:
+def _list(file: BinaryIO, size: int) -> Iterator[ReadChat]:
     """A list of conversations, or of the messages of one."""
     unusable = 0
     try:
         found = items(file, _LARGEST_CHAT_BYTES, _LARGEST_CHAT_BYTES // _BYTES_PER_BRACKET)
         first = next(found, None)
         if first is None or not _is_chat(_parsed(first)):
-            yield from (Read(*each) for each in from_json(_whole(file)))
+            yield from (ReadChat(*each) for each in from_json(_whole(file)))
             return
         for item in chain([first], found):
             share = file.tell() / size
             try:
-                yield Read(*_chat(_parsed(item)), share=share)
+                yield ReadChat(*_chat(_parsed(item)), share=share)
             except ExchangeError as error:
-                yield Read(reason=str(error), share=share)
+                yield ReadChat(reason=str(error), share=share)
                 unusable += 1
                 if unusable == _MOST_UNUSABLE:
                     raise ExchangeError(tr("Too much in it is no conversation.")) from None
@@ -222,7 +222,7 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     write: Callable[[str, Sequence[Message], str], str]
-    read: Callable[[BinaryIO, int], Iterator[Read]]
+    read: Callable[[BinaryIO, int], Iterator[ReadChat]]
 
 
 JSON = Format("JSON", (".json",), exported_json, _json_chats)
@@ -251,7 +251,7 @@ def write_conversation(path: Path, record: ConversationRecord, conversation: Con
     write_chosen(path, text.encode("utf-8", "replace"))
 
 
-def read_conversations(path: Path) -> Iterator[Read]:
+def read_conversations(path: Path) -> Iterator[ReadChat]:
     """The conversations of a file, one by one; what is none says why, and the next one may be one.
 
     Raises `ExchangeError` with the reason where nothing more can be read.

@@ -25,7 +25,7 @@ _BLANK = mark("It has no text, perhaps because its pages are pictures.")
 
 LARGEST_TEXT = 2 << 20  # bytes; four times that would fill the longest context there is
 LARGEST_PDF = 64 << 20
-PATIENCE_SECONDS = 20.0
+TIMEOUT_SECONDS = 20.0
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # begins as UTF-16 does, so it must be looked for first
@@ -103,7 +103,7 @@ def read_attachment(path: Path) -> Attachment:
     except OSError as error:
         raise Refused(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
     if _PDF in content[:1024]:
-        text, note = read_pdf(content, LARGEST_TEXT, time.monotonic() + PATIENCE_SECONDS)
+        text, note = read_pdf(content, LARGEST_TEXT, time.monotonic() + TIMEOUT_SECONDS)
         return Attachment(well_formed(path.name), well_formed(text), note)
     if len(content) > LARGEST_TEXT:
         raise Refused(tr("It is larger than {size} MB.").format(size=LARGEST_TEXT >> 20))

@@ -67,9 +67,9 @@ class ContextMeter(QWidget):
             "What the model reads of this chat, the message above included, has {tokens:,} tokens.\n"
             "Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer."
         )
-        room = Number(use.room)
+        reserve = Number(use.reserve)
         self.setToolTip(
-            tip(words.format(tokens=Number(use.tokens), context_tokens=Number(use.context_tokens), room=room))
+            tip(words.format(tokens=Number(use.tokens), context_tokens=Number(use.context_tokens), room=reserve))
         )
         tone = "error" if use.is_full else "warning" if use.is_scarce else ""
         for widget in (self.words, self.bar):

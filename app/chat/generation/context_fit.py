@@ -29,19 +29,19 @@ _WISH = (
 SUMMARY_NOTICE = "summarising"
 
 
-def room_for_answer(max_new_tokens: int, context_tokens: int) -> int:
+def answer_reserve(max_new_tokens: int, context_tokens: int) -> int:
     """How many tokens are kept free for an answer that may have up to `max_new_tokens`."""
     return min(max_new_tokens, context_tokens // _SHARE_OF_ANSWER)
 
 
-def first_turn_that_fits(prompt: int, turns: Sequence[int], context_tokens: int, room: int, now: int) -> int:
-    """The turn to read from on, so that the prompt leaves `room` in the context; the last turn is always read.
+def first_turn_that_fits(prompt: int, turns: Sequence[int], context_tokens: int, reserve: int, now: int) -> int:
+    """The turn to read from on, so that the prompt leaves `reserve` in the context; the last turn is always read.
 
     `prompt` has the tokens of all turns, `turns` those of each turn's text alone: what a template writes around a turn
     goes with it, so the estimate is on the safe side. `now` is where reading begins so far. It stays there as long as
     that will do, and moves a good step when it must: what is cached of a conversation is lost with its beginning.
     """
-    spare = context_tokens - room
+    spare = context_tokens - reserve
     left = [prompt - dropped for dropped in accumulate(turns[:-1], initial=0)]
     if prompt <= spare or not turns:
         return 0
@@ -77,8 +77,8 @@ def summary_chat(turns: Sequence[Sequence[ChatMessage]], before: str, context_to
     Where they are too long to be read at once, each message gives of its middle.
     """
     messages = [each for turn in turns for each in turn]
-    room = (context_tokens - 2 * context_tokens // _SHARE) * _CHARACTERS - len(_WISH) - len(before)
-    most = max(200, room // max(1, len(messages)))
+    characters = (context_tokens - 2 * context_tokens // _SHARE) * _CHARACTERS - len(_WISH) - len(before)
+    most = max(200, characters // max(1, len(messages)))
     said = [f"{_NAMES[each.role]}: {_shortened(split(each.content).answer, most)}" for each in messages]
     parts = [_WISH, *([f"{SUMMARY_PREFACE}\n{before}"] if before else []), *said]
     return (ChatMessage("user", "\n\n".join(parts)),)
@@ -86,10 +86,10 @@ def summary_chat(turns: Sequence[Sequence[ChatMessage]], before: str, context_to
 
 def summary_options(options: GenerateOptions, context_tokens: int) -> GenerateOptions:
     """How it is written: the likeliest words, and not too many."""
-    return replace(options, sampling=SamplingOptions(), max_new_tokens=room_for_summary(context_tokens), stop=())
+    return replace(options, sampling=SamplingOptions(), max_new_tokens=summary_reserve(context_tokens), stop=())
 
 
-def room_for_summary(context_tokens: int) -> int:
+def summary_reserve(context_tokens: int) -> int:
     """How many tokens a summary may have."""
     return max(_LEAST_TOKENS, context_tokens // _SHARE)
 

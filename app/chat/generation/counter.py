@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.generation.context_fit import room_for_answer
+from app.chat.generation.context_fit import answer_reserve
 from app.chat.generation.controller import ChatController
 from app.chat.history.message import Attachment, Message, with_attachments
 from app.engine.link import EngineLink
@@ -22,16 +22,16 @@ _CONSEQUENCES = {
 }
 
 _PAUSE_MS = 250  # between two counts, however fast somebody writes
-_PATIENCE_MS = 10_000  # after which a count is given up, and the next change is counted
+_TIMEOUT_MS = 10_000  # after which a count is given up, and the next change is counted
 
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """`tokens` of what will be read and `room` for the answer, of the context's `context_tokens`; 0: no model."""
+    """`tokens` of what will be read and `reserve` for the answer, of the context's `context_tokens`; 0: no model."""
 
     tokens: int = 0
     context_tokens: int = 0
-    room: int = 0
+    reserve: int = 0
     when_full: str = STOP
 
     @property
@@ -47,7 +47,7 @@ class ContextUse:
     @property
     def is_scarce(self) -> bool:
         """Whether the answer might not find room."""
-        return 0 < self.context_tokens < self.tokens + self.room
+        return 0 < self.context_tokens < self.tokens + self.reserve
 
     @property
     def words(self) -> str:
@@ -80,9 +80,9 @@ class TokenCounter(QObject):
         self._context_tokens = 0
         self._timer = QTimer(self, singleShot=True, interval=_PAUSE_MS)
         self._timer.timeout.connect(self._ask)
-        self._patience = QTimer(self, singleShot=True, interval=_PATIENCE_MS)
-        self._patience.timeout.connect(self._give_up)
-        for signal in (chat.conversation_replaced, chat.path_changed, chat.settings_changed, chat.reading_changed):
+        self._timeout = QTimer(self, singleShot=True, interval=_TIMEOUT_MS)
+        self._timeout.timeout.connect(self._give_up)
+        for signal in (chat.conversation_replaced, chat.path_changed, chat.settings_changed, chat.first_read_changed):
             signal.connect(self.request)
         chat.answer_changed.connect(self._on_answer_changed)
 
@@ -105,7 +105,7 @@ class TokenCounter(QObject):
         if not state.ready:
             self._asked, self._stale = 0, False
             self._timer.stop()
-            self._patience.stop()
+            self._timeout.stop()
             self.use_changed.emit(ContextUse())
         self.request()
 
@@ -113,7 +113,7 @@ class TokenCounter(QObject):
         """Take the count that was asked for."""
         for counted in (each for each in events if isinstance(each, Counted) and each.id == self._asked):
             self._asked = 0
-            self._patience.stop()
+            self._timeout.stop()
             if not self._chat.is_answering:
                 self._show(counted.tokens)
             self.costs_changed.emit(counted.texts)
@@ -133,7 +133,7 @@ class TokenCounter(QObject):
         if self._ready:
             texts = tuple(each.written_out for each in self._attachments)
             self._asked = self._link.count(self._prompt(), texts)
-            self._patience.start()
+            self._timeout.start()
 
     def _prompt(self) -> tuple[ChatMessage, ...]:
         """What would be read if the question were asked now; without one, what has been said."""
@@ -154,5 +154,5 @@ class TokenCounter(QObject):
 
     def _show(self, tokens: int) -> None:
         generation = self._chat.generation
-        room = 0 if self._chat.is_answering else room_for_answer(generation.max_new_tokens, self._context_tokens)
-        self.use_changed.emit(ContextUse(tokens, self._context_tokens, room, generation.when_full))
+        reserve = 0 if self._chat.is_answering else answer_reserve(generation.max_new_tokens, self._context_tokens)
+        self.use_changed.emit(ContextUse(tokens, self._context_tokens, reserve, generation.when_full))

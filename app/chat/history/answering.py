@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from app.chat.history.message import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.chat.history.reasoning import LONGEST_MARK, split
 from app.chat.history.token_probabilities import TokenProbabilities, with_round
 from engine.protocol.messages import Event, Finished, Prefilled, Round, Seconds, Statistics
 
-_ENDINGS = {"stop": Ending.COMPLETE, "length": Ending.LENGTH, "cancelled": Ending.STOPPED}
+_ENDINGS = {"stop": AnswerEnding.COMPLETE, "length": AnswerEnding.LENGTH, "cancelled": AnswerEnding.STOPPED}
 
 
 def grown(answer: Message, events: Sequence[Event], before: Statistics | None) -> Message:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
-from app.chat.history.message import ROOT, Attachment, Ending, Message, Version
+from app.chat.history.message import ROOT, AnswerEnding, Attachment, Message, Version
 from app.chat.history.records import new_id
 from app.settings.generation import GenerationSettings
 from engine.protocol.messages import ChatMessage
@@ -106,7 +106,7 @@ class Conversation:
         """
         before = self._all[message]
         assert before.role == "assistant", "only an answer can be given differently"
-        ending = Ending.STOPPED if before.ending.is_early else Ending.COMPLETE
+        ending = AnswerEnding.STOPPED if before.ending.is_early else AnswerEnding.COMPLETE
         return self._show_new(Message("assistant", text, ending, parent=before.parent, beginning=before.beginning))
 
     def show_version(self, message: int, index: int) -> Message:
@@ -182,7 +182,7 @@ class Conversation:
 
 
 def _begun(parent: int, beginning: str) -> Message:
-    return Message("assistant", beginning, Ending.WAITING, parent=parent, beginning=beginning)
+    return Message("assistant", beginning, AnswerEnding.WAITING, parent=parent, beginning=beginning)
 
 
 def with_summary(system_prompt: str, summary: str) -> str:

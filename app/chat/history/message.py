@@ -53,7 +53,7 @@ def attachments_of(kept: object) -> tuple[Attachment, ...]:
     return tuple(found)
 
 
-class Ending(Enum):
+class AnswerEnding(Enum):
     """How an answer stands."""
 
     WAITING = "waiting"  # for an engine that is still starting or loading
@@ -67,12 +67,12 @@ class Ending(Enum):
     @property
     def is_final(self) -> bool:
         """Whether nothing more will come."""
-        return self not in (Ending.WAITING, Ending.OPEN)
+        return self not in (AnswerEnding.WAITING, AnswerEnding.OPEN)
 
     @property
     def is_early(self) -> bool:
         """Whether there might have been more of the answer."""
-        return self in (Ending.LENGTH, Ending.STOPPED, Ending.INTERRUPTED)
+        return self in (AnswerEnding.LENGTH, AnswerEnding.STOPPED, AnswerEnding.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Message:
 
     role: Role
     text: str
-    ending: Ending = Ending.COMPLETE
+    ending: AnswerEnding = AnswerEnding.COMPLETE
     statistics: Statistics | None = None
     parent: int = field(default=ROOT, compare=False)
     id: int = field(default_factory=new_id, compare=False)
@@ -125,4 +125,4 @@ class Version:
 
 def settled(message: Message) -> Message:
     """A message as it is when nobody writes it any more: one that was growing was interrupted."""
-    return message if message.ending.is_final else replace(message, ending=Ending.INTERRUPTED)
+    return message if message.ending.is_final else replace(message, ending=AnswerEnding.INTERRUPTED)

@@ -20,8 +20,8 @@ def new_id() -> int:
 class MessageRecord:
     """One message of a conversation's tree; `parent` 0 for a first one.
 
-    `ending` is how an answer stands, in the words of `conversation.Ending`. `details` is whatever else is to be kept
-    with it, such as its figures, as JSON can hold it. `created` in seconds since 1970.
+    `ending` is how an answer stands, in the words of `message.AnswerEnding`. `details` is whatever else is to be
+    kept with it, such as its figures, as JSON can hold it. `created` in seconds since 1970.
     """
 
     id: int

@@ -13,7 +13,7 @@ NOTHING = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class TokenOrigin:
     """A round's request and number, and whether the target added the token itself, or accepted the draft's."""
 
     request: int
@@ -94,12 +94,12 @@ class TokenOrigins:
         drafted = sum(len(event.tree.pieces[node]) for node in event.accepted[1:])
         return begin + drafted + len(event.bonus_piece)
 
-    def at(self, place: int) -> Origin | None:
+    def at(self, place: int) -> TokenOrigin | None:
         """Where the character at this place of the answer comes from; None behind the end."""
         index = bisect_right(self._ends, place)
         if place < self._begin or index >= len(self._ends):
             return None
-        return Origin(self._requests[index], self._rounds[index], place >= self._bonuses[index])
+        return TokenOrigin(self._requests[index], self._rounds[index], place >= self._bonuses[index])
 
     def between(self, begin: int, end: int) -> Iterable[tuple[int, int, bool]]:
         """The stretches of one kind that cover these characters: begin, end, whether the target added them."""

@@ -4,7 +4,7 @@ from PySide6.QtCore import QObject, QPoint, QRect, QSize, Signal
 from PySide6.QtGui import QTextBlock, QTextFrame, QTextLayout
 from PySide6.QtWidgets import QWidget
 
-from app.chat.history.token_origins import Origin, TokenOrigins
+from app.chat.history.token_origins import TokenOrigin, TokenOrigins
 from app.chat.history.token_probabilities import TokenProbabilities
 from app.chat.origins.round_mark import RoundMark
 from app.chat.origins.source_places import letters_of, places_of, source_place, source_places
@@ -74,7 +74,7 @@ class OriginDisplay(QObject):
             self._mark.refresh()
         self._tint()
 
-    def origin_at(self, position: int) -> Origin | None:
+    def origin_at(self, position: int) -> TokenOrigin | None:
         """Where the character at a position of the document comes from, None if that is not known."""
         found = self._source_at(position)
         origins = self._known.origins
@@ -235,7 +235,7 @@ class AnswerOrigins(QObject):
         for each in body.shown:
             self._displays[each.text].show_written(begin)
 
-    def origin_at(self, position: int) -> Origin | None:
+    def origin_at(self, position: int) -> TokenOrigin | None:
         """Where the character at a position of the first section that exists comes from; None if it is not known."""
         return self._shown()[0].origin_at(position)
 

@@ -35,5 +35,6 @@ Who calls whom, when text arrives:
 
 A place counts characters of the Markdown, from 0; a position is Qt's, in one document. `MarkdownDocument` writes the
 place where each block begins into its frame (`place_of`), so that origins, tints and marks find the text that they
-belong to. `selection` copies what is selected, also where sections between do not exist; `links` decides what may be opened.
+belong to. `selection` copies what is selected, also where sections between do not exist; `links` decides what may be
+opened.
 """

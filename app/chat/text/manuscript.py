@@ -27,7 +27,7 @@ class Section:
     open: Sequence[Block]
 
 
-class Stream(Protocol):
+class BlockSource(Protocol):
     """Cuts a text that comes in pieces of any size into blocks."""
 
     @property
@@ -45,7 +45,7 @@ class Stream(Protocol):
 class Manuscript:
     """Takes text as it comes, and cuts it when there is time: nothing of it is ever lost or written twice."""
 
-    def __init__(self, section_size: int = _SECTION, stream: Callable[[], Stream] = BlockStream) -> None:
+    def __init__(self, section_size: int = _SECTION, stream: Callable[[], BlockSource] = BlockStream) -> None:
         self._section_size = section_size
         self._new_stream = stream
         self.clear()

@@ -20,7 +20,7 @@ _MARKS = {"$$": "$$", "\\[": "\\]", "\\(": "\\)", "$": "$"}
 _MATHS = re.compile(r"[\\^_={}+*/<>|]")
 
 
-class _Parser(MarkdownIt):
+class _MarkdownParser(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802  # the parser's own name
         """Only addresses of the web are links; one of any other kind is text, as it was written."""
         return url.lower().startswith(("http://", "https://"))
@@ -31,7 +31,7 @@ def markdown_parser() -> MarkdownIt:
 
     What is nested deeper than `MAX_NESTING` is dropped by the parser: whoever renders has to look for that.
     """
-    parser = _Parser("commonmark", {"html": False, "maxNesting": MAX_NESTING})
+    parser = _MarkdownParser("commonmark", {"html": False, "maxNesting": MAX_NESTING})
     parser.block.ruler.at("blockquote", _quote, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     parser.inline.ruler.before("link", "too_many_brackets", _too_many_brackets)
     return parser.enable(["table", "strikethrough"]).disable("image").use(math_syntax)

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.chat.text.blocks import BlockStream
 from app.chat.text.document import MarkdownDocument
 from app.chat.text.document_style import Look
-from app.chat.text.manuscript import Manuscript, Stream, estimated_height
+from app.chat.text.manuscript import BlockSource, Manuscript, estimated_height
 from app.chat.text.message_text import MessageText
 from app.chat.text.rendering import BlockRenderer
 from app.chat.text.selection import SectionSelection
@@ -43,7 +43,7 @@ class Shown:
 class Writing:
     """How a text is cut into blocks, and what writes them."""
 
-    stream: Callable[[], Stream]
+    stream: Callable[[], BlockSource]
     document: type[MarkdownDocument]
 
 

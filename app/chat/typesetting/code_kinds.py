@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
-from app.chat.typesetting.typesetter import Job, Typesetter
+from app.chat.typesetting.typesetter import Typesetter, TypesettingJob
 
 _LONGEST = 6_000  # characters; what is longer comes from nobody's editor
 _LONGEST_LANGUAGE = 40
@@ -82,7 +82,7 @@ class CodeKinds(QObject):
         self._asked[text.language] = text
         self._typesetter.ask(text)
 
-    def _on_answered(self, job: Job, answer: Any) -> None:
+    def _on_answered(self, job: TypesettingJob, answer: Any) -> None:
         if not isinstance(job, CodeText):
             return
         self._awaited.discard(job)

@@ -112,7 +112,7 @@ class FormulaImages:
     def clear(self, color: str) -> None:
         """Begin anew, in this colour and the letters that the document has now."""
         self._color = color
-        self._room = self._width
+        self._fitted_width = self._width
         self._formats: dict[Latex, QTextImageFormat] = {}
         self._pictures: dict[str, Formula] = {}  # by their names in the document
 
@@ -129,9 +129,13 @@ class FormulaImages:
 
     def fit(self) -> None:
         """The document may have another width: draw anew what was too wide for it, or is now."""
-        before, self._room = self._room, self._width
-        narrow = min(before, self._room)
-        wide = [each for each in self._pictures.items() if before != self._room and each[1].width * self._em > narrow]
+        before, self._fitted_width = self._fitted_width, self._width
+        narrow = min(before, self._fitted_width)
+        wide = [
+            each
+            for each in self._pictures.items()
+            if before != self._fitted_width and each[1].width * self._em > narrow
+        ]
         for name, picture in wide:
             self._draw(name, picture)
         if wide:
@@ -160,7 +164,7 @@ class FormulaImages:
 
     def _draw(self, name: str, picture: Formula) -> int:
         """Give the document a picture, no wider than the document is; returns how far it goes below the line."""
-        em = self._em * min(1.0, self._room / (picture.width * self._em))
+        em = self._em * min(1.0, self._fitted_width / (picture.width * self._em))
         ascent, depth = math.ceil(picture.ascent * em), max(0, math.ceil(picture.depth * em))
         size = QSize(max(1, math.ceil(picture.width * em)), max(1, ascent + depth))
         exact = QSizeF(picture.width, picture.ascent + picture.depth) * em

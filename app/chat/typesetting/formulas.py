@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.typesetting.code_kinds import CodeKinds
 from app.chat.typesetting.formula_drawing import Formula, formula_of
-from app.chat.typesetting.typesetter import Job, Typesetter
+from app.chat.typesetting.typesetter import Typesetter, TypesettingJob
 from app.ui.throttle import Throttle
 
 _MOST = 2_000
@@ -76,7 +76,7 @@ class Formulas(QObject):
         self.give_up()
         self.typesetter.close()
 
-    def _on_answered(self, job: Job, answer: Any) -> None:
+    def _on_answered(self, job: TypesettingJob, answer: Any) -> None:
         if isinstance(job, Latex):
             self._on_finished(job, formula_of(answer))
 
@@ -93,5 +93,5 @@ class Formulas(QObject):
         self.settled.emit(settled)
 
 
-def _is_latex(job: Job) -> bool:
+def _is_latex(job: TypesettingJob) -> bool:
     return isinstance(job, Latex)

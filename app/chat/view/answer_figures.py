@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
-from app.chat.history.message import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.i18n.known_sentences import translated
 from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
@@ -18,10 +18,10 @@ from app.ui.theme import Colors
 from engine.protocol.messages import Seconds, Statistics
 
 _ENDINGS = {
-    Ending.WAITING: mark("Waiting for the model"),
-    Ending.STOPPED: mark("Stopped"),
-    Ending.FAILED: mark("Not answered"),
-    Ending.INTERRUPTED: mark("Interrupted: the engine stopped"),
+    AnswerEnding.WAITING: mark("Waiting for the model"),
+    AnswerEnding.STOPPED: mark("Stopped"),
+    AnswerEnding.FAILED: mark("Not answered"),
+    AnswerEnding.INTERRUPTED: mark("Interrupted: the engine stopped"),
 }
 
 _BAR = QSize(260, 10)
@@ -29,14 +29,14 @@ _SWATCH = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class AnswerFigure:
     """A figure and its definition."""
 
     text: str
     definition: str
 
 
-def figures_of(message: Message) -> tuple[Figure, ...]:
+def figures_of(message: Message) -> tuple[AnswerFigure, ...]:
     """What is worth saying of an answer, the most telling first; nothing that has not been measured yet."""
     figures = []
     if ending := _describe_ending(message):
@@ -46,49 +46,49 @@ def figures_of(message: Message) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def _describe_ending(message: Message) -> Figure | None:
-    if message.ending is Ending.LENGTH:
+def _describe_ending(message: Message) -> AnswerFigure | None:
+    if message.ending is AnswerEnding.LENGTH:
         tokens = message.statistics.new_tokens if message.statistics else 0
-        return Figure(
+        return AnswerFigure(
             tr("Cut off at %n tokens", n=tokens),
             tr("The answer reached the length limit or filled the context. The limit is in Generation settings."),
         )
-    if message.ending is Ending.OPEN and not (message.statistics and message.statistics.passes):
-        return Figure(
+    if message.ending is AnswerEnding.OPEN and not (message.statistics and message.statistics.passes):
+        return AnswerFigure(
             tr("Reading the question"), tr("The models take in the conversation before the first token comes")
         )
     words = _ENDINGS.get(message.ending)
-    return Figure(tr(words), tr("Why there is no more of this answer")) if words else None
+    return AnswerFigure(tr(words), tr("Why there is no more of this answer")) if words else None
 
 
-def _measured(statistics: Statistics) -> list[Figure]:
+def _measured(statistics: Statistics) -> list[AnswerFigure]:
     figures = [
-        Figure(
+        AnswerFigure(
             tr("{rate:.1f} tokens/s").format(rate=Number(statistics.tokens_per_second)),
             tr("Tokens of the answer per second of decoding; reading the question is not counted"),
         ),
-        Figure(
+        AnswerFigure(
             tr("{rate:.1f} tokens per pass").format(rate=Number(statistics.tokens_per_pass)),
             tr(
                 "Tokens of the answer per pass of the target model. Without speculation this is 1; "
                 "the more the draft guesses right, the higher it is."
             ),
         ),
-        Figure(
+        AnswerFigure(
             tr("%n passes", n=statistics.passes),
             tr("How often the whole target model ran for this answer; reading the question is not counted"),
         ),
-        Figure(tr("%n tokens", n=statistics.new_tokens), tr("Length of the answer in tokens")),
+        AnswerFigure(tr("%n tokens", n=statistics.new_tokens), tr("Length of the answer in tokens")),
     ]
     if statistics.first_token_seconds > 0:
         figures.append(
-            Figure(
+            AnswerFigure(
                 tr("first token {seconds:.2f} s").format(seconds=Number(statistics.first_token_seconds)),
                 tr("Time from the request to the first token, with reading the question"),
             )
         )
     if statistics.note:
-        figures.append(Figure(translated(statistics.note), tr("What the engine has to say about this answer")))
+        figures.append(AnswerFigure(translated(statistics.note), tr("What the engine has to say about this answer")))
     return figures
 
 
@@ -132,17 +132,17 @@ class FiguresRow(QWidget):
         self._colors = colors
 
     def enterEvent(self, event: QEnterEvent) -> None:  # noqa: N802
-        """Say where the time went."""
+        """Open the popup that says where the time went."""
         super().enterEvent(event)
         self._open()
 
     def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
-        """No longer."""
+        """Close the popup."""
         super().leaveEvent(event)
         self._close()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802
-        """No longer."""
+        """Close the popup."""
         super().focusOutEvent(event)
         self._close()
 
@@ -173,7 +173,7 @@ class FiguresRow(QWidget):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TimePart:
     """A share of the time: its name, and its colour."""
 
     name: str
@@ -181,18 +181,18 @@ class Part:
     color: str
 
 
-def parts_of(seconds: Seconds, colors: Colors) -> tuple[Part, ...]:
+def parts_of(seconds: Seconds, colors: Colors) -> tuple[TimePart, ...]:
     """The parts that add up to all the time, in the order in which they come; those that took none are left out.
 
     Drafting that was hidden behind the target's layers is a part of its own, and is not counted as the target's.
     """
     parts = (
-        Part(tr("Loading"), seconds.load, colors.border),
-        Part(tr("Reading the question"), seconds.prefill, colors.muted),
-        Part(tr("Draft"), seconds.draft, colors.accent),
-        Part(tr("Draft, while layers came"), min(seconds.hidden_draft, seconds.target), colors.accent_hover),
-        Part(tr("Target"), max(0.0, seconds.target - seconds.hidden_draft), colors.link),
-        Part(tr("Other"), seconds.other, colors.error),
+        TimePart(tr("Loading"), seconds.load, colors.border),
+        TimePart(tr("Reading the question"), seconds.prefill, colors.muted),
+        TimePart(tr("Draft"), seconds.draft, colors.accent),
+        TimePart(tr("Draft, while layers came"), min(seconds.hidden_draft, seconds.target), colors.accent_hover),
+        TimePart(tr("Target"), max(0.0, seconds.target - seconds.hidden_draft), colors.link),
+        TimePart(tr("Other"), seconds.other, colors.error),
     )
     return tuple(part for part in parts if part.seconds > 0)
 
@@ -200,7 +200,7 @@ def parts_of(seconds: Seconds, colors: Colors) -> tuple[Part, ...]:
 class TimeBar(QWidget):
     """Parts side by side, each as wide as its share."""
 
-    def __init__(self, parts: tuple[Part, ...], parent: QWidget | None = None) -> None:
+    def __init__(self, parts: tuple[TimePart, ...], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.parts = parts
         self.setFixedHeight(_BAR.height())

@@ -273,7 +273,7 @@ class ConversationView(QScrollArea):
         """Give the page the room it wants; the column stays above the composer, with a scroll bar or without."""
         width = self.width()
         column = max(0, min(COLUMN_WIDTH, width - 2 * SIDE_MARGIN))
-        self.column.set_room((width - column) // 2 - self.viewport().x(), column)
+        self.column.set_place((width - column) // 2 - self.viewport().x(), column)
         room = self.viewport().size()
         self.column.resize(room.width(), max(room.height(), self.column.wanted_height))
 

@@ -79,7 +79,7 @@ class MessageColumn(QWidget):
             self._ensure(index)
         self._measure()
 
-    def set_room(self, left: int, width: int) -> None:
+    def set_place(self, left: int, width: int) -> None:
         """Take this place and width."""
         if (left, width) == (self._left, self._width):
             return

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.archive.conversion import conversation_of, message_record
 from app.chat.history.answering import grown
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.chat.history.records import ConversationRecord
 from app.chat.history.token_probabilities import (
     UNKNOWN,
@@ -39,7 +39,7 @@ def said(index: int, text: str, *tokens: tuple[int, float]) -> Round:
     return replace(round_of(1, index, text), lengths=lengths.tobytes(), log_probs=log_probs.tobytes())
 
 
-OPEN = Message("assistant", "", Ending.OPEN)
+OPEN = Message("assistant", "", AnswerEnding.OPEN)
 
 
 def test_rounds_are_thinking_until_the_one_that_begins_the_answer() -> None:
@@ -155,7 +155,7 @@ def test_the_time_of_thinking_is_there_again_when_a_chat_is_opened(qtbot: QtBot)
     qtbot.addWidget(view)
     assert view.thought is not None
     assert view.thought.header.text() == "Thought for 1 min 12 s"
-    growing = AnswerView(Message("assistant", "<think>hm", Ending.OPEN, thought_seconds=11.2), Look(LIGHT))
+    growing = AnswerView(Message("assistant", "<think>hm", AnswerEnding.OPEN, thought_seconds=11.2), Look(LIGHT))
     qtbot.addWidget(growing)
     assert growing.thought is not None
     assert growing.thought.header.text() == "Thinking for 12 s…"

@@ -9,7 +9,7 @@ from PySide6.QtGui import QDesktopServices, QImage, QTextDocument
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.message import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.chat.text.links import open_link
 from app.chat.text.message_text import MessageText
 from app.chat.view.answer_figures import figures_of
@@ -27,19 +27,19 @@ FIGURES = Statistics(
 @pytest.mark.parametrize(
     ("ending", "words"),
     [
-        (Ending.WAITING, "Waiting for the model"),
-        (Ending.OPEN, "Reading the question"),
-        (Ending.STOPPED, "Stopped"),
-        (Ending.FAILED, "Not answered"),
-        (Ending.INTERRUPTED, "Interrupted: the engine stopped"),
+        (AnswerEnding.WAITING, "Waiting for the model"),
+        (AnswerEnding.OPEN, "Reading the question"),
+        (AnswerEnding.STOPPED, "Stopped"),
+        (AnswerEnding.FAILED, "Not answered"),
+        (AnswerEnding.INTERRUPTED, "Interrupted: the engine stopped"),
     ],
 )
-def test_an_answer_says_why_there_is_no_more(ending: Ending, words: str) -> None:
+def test_an_answer_says_why_there_is_no_more(ending: AnswerEnding, words: str) -> None:
     assert [each.text for each in figures_of(Message("assistant", "", ending))] == [words]
 
 
 def test_a_cut_off_answer_says_where() -> None:
-    assert figures_of(Message("assistant", "a", Ending.LENGTH, FIGURES))[0].text == "Cut off at 102 tokens"
+    assert figures_of(Message("assistant", "a", AnswerEnding.LENGTH, FIGURES))[0].text == "Cut off at 102 tokens"
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def english(qapp: QApplication) -> Iterator[None]:
 @pytest.mark.usefixtures("english")
 def test_one_is_singular_and_notes_are_shown() -> None:
     one = replace(FIGURES, new_tokens=1, passes=1, note="No draft model is loaded.")
-    texts = [each.text for each in figures_of(Message("assistant", "a", Ending.COMPLETE, one))]
+    texts = [each.text for each in figures_of(Message("assistant", "a", AnswerEnding.COMPLETE, one))]
     assert "1 pass" in texts
     assert "1 token" in texts
     assert texts[-1] == "No draft model is loaded."

@@ -10,7 +10,7 @@ from app.chat.typesetting.code_kinds import CodeKinds, CodeText
 from app.chat.typesetting.code_places import CodeColors, CodeLook
 from app.chat.typesetting.drawing_program import token_runs
 from app.chat.typesetting.formulas import Formulas
-from app.chat.typesetting.typesetter import Job, Typesetter
+from app.chat.typesetting.typesetter import Typesetter, TypesettingJob
 from app.ui.theme import DARK, LIGHT
 from tests.app.chat.growing import Growing
 
@@ -22,9 +22,9 @@ class Hand(Typesetter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.jobs: list[Job] = []
+        self.jobs: list[TypesettingJob] = []
 
-    def ask(self, job: Job) -> None:
+    def ask(self, job: TypesettingJob) -> None:
         """It waits."""
         self.jobs.append(job)
 

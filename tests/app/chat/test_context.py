@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.composer.composer import ContextMeter
-from app.chat.generation.context_fit import first_turn_that_fits, room_for_answer
+from app.chat.generation.context_fit import answer_reserve, first_turn_that_fits
 from app.chat.generation.controller import COUNT_NOTICE, ChatController
 from app.chat.generation.counter import ContextUse, TokenCounter
 from app.chat.history.message import Attachment
@@ -133,13 +133,13 @@ def test_the_meter_says_it_in_words(use: ContextUse, words: str, tone: str, qtbo
 def test_what_is_read_fits_and_no_more_is_dropped_than_needs_be(
     turns: list[int], extra: int, context: int, wanted: int, now: int
 ) -> None:
-    room = room_for_answer(wanted, context)
+    reserve = answer_reserve(wanted, context)
     prompt = sum(turns) + extra
-    first = first_turn_that_fits(prompt, turns, context, room, now)
+    first = first_turn_that_fits(prompt, turns, context, reserve, now)
     assert 0 <= first < len(turns)
     if first < len(turns) - 1:
-        assert prompt - sum(turns[:first]) + room <= context
-    if prompt + room <= context:
+        assert prompt - sum(turns[:first]) + reserve <= context
+    if prompt + reserve <= context:
         assert first == 0
 
 
@@ -184,7 +184,7 @@ def test_a_question_that_is_stopped_while_it_is_counted_is_not_asked(desk: Desk,
 
 
 def test_what_is_written_is_counted_again_after_a_count_that_never_came(desk: Desk, qtbot: QtBot) -> None:
-    desk.counter._patience.setInterval(1)
+    desk.counter._timeout.setInterval(1)
     desk.counter.follow_draft("Why", ())
     wait_for_count(desk, qtbot)
     desk.counter.follow_draft("Why?", ())

@@ -5,7 +5,7 @@ import pytest
 from app.chat.generation.controller import FAILED_NOTICE
 from app.chat.history.answering import combined_statistics
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import Attachment, Ending
+from app.chat.history.message import AnswerEnding, Attachment
 from app.chat.view.answer_figures import figures_of
 from app.engine.state import EngineState, Phase
 from app.settings.generation import DROP, STOP, GenerationSettings
@@ -25,8 +25,8 @@ def cut_off(room: Room, reason: str = "length") -> None:
     room.link.finish(reason, passes=2)
 
 
-@pytest.mark.parametrize(("reason", "ending"), [("length", Ending.LENGTH), ("cancelled", Ending.STOPPED)])
-def test_an_answer_goes_on_in_its_place(room: Room, reason: str, ending: Ending) -> None:
+@pytest.mark.parametrize(("reason", "ending"), [("length", AnswerEnding.LENGTH), ("cancelled", AnswerEnding.STOPPED)])
+def test_an_answer_goes_on_in_its_place(room: Room, reason: str, ending: AnswerEnding) -> None:
     cut_off(room, reason)
     assert room.answer.ending is ending
     message = room.answer.id
@@ -35,7 +35,11 @@ def test_an_answer_goes_on_in_its_place(room: Room, reason: str, ending: Ending)
     assert room.controller.is_answering
     room.link.say(" a time")
     room.link.finish(passes=1)
-    assert (room.answer.text, room.answer.ending, room.answer.id) == ("Once upon a time", Ending.COMPLETE, message)
+    assert (room.answer.text, room.answer.ending, room.answer.id) == (
+        "Once upon a time",
+        AnswerEnding.COMPLETE,
+        message,
+    )
     assert room.controller.conversation.version(message).count == 1
     assert not room.controller.can_continue
 
@@ -72,7 +76,7 @@ def test_an_answer_that_the_engine_s_end_interrupted_goes_on(room: Room) -> None
     room.link.say("half a char\N{REPLACEMENT CHARACTER}")
     room.controller.on_engine_state(EngineState(Phase.STOPPED))
     room.link.die()
-    assert room.answer.ending is Ending.INTERRUPTED
+    assert room.answer.ending is AnswerEnding.INTERRUPTED
     room.controller.on_engine_state(READY)
     room.controller.continue_answer()
     assert room.link.last_question.chat[-1].content == "half a char"
@@ -92,7 +96,7 @@ def test_what_cannot_go_on_stays_as_it_was(room: Room) -> None:
     cut_off(room)
     room.controller.continue_answer()
     room.link.answer(Failed(room.link.last_question.id, "The conversation has 9000 tokens.", "Start a new chat."))
-    assert (room.answer.text, room.answer.ending) == ("Once upon", Ending.LENGTH)
+    assert (room.answer.text, room.answer.ending) == ("Once upon", AnswerEnding.LENGTH)
     assert FAILED_NOTICE in room.notices
     assert room.controller.can_continue
 
@@ -146,7 +150,7 @@ def test_a_cut_off_answer_goes_on_from_a_person_s_words(room: Room) -> None:
     assert [each.content for each in room.link.last_question.chat] == ["Tell me", "Once over"]
     room.link.say(" a time")
     room.link.finish()
-    assert (room.answer.text, room.answer.ending) == ("Once over a time", Ending.COMPLETE)
+    assert (room.answer.text, room.answer.ending) == ("Once over a time", AnswerEnding.COMPLETE)
 
 
 # ---- settings of the conversation -----------------------------------------------------------------------------------
@@ -203,7 +207,7 @@ def talk(room: Room, *questions: str) -> None:
 def test_the_oldest_turns_give_way_and_it_is_told(room: Room) -> None:
     told: list[int] = []
     room.controller.change_settings(GenerationSettings(when_full=DROP, max_new_tokens=100, system_prompt="Be kind."))
-    room.controller.reading_changed.connect(told.append)
+    room.controller.first_read_changed.connect(told.append)
     talk(room, "one", "two", "three")
     room.controller.ask("four")
     assert not room.answer.ending.is_final
@@ -241,7 +245,7 @@ def test_a_stop_while_it_is_counted_is_a_stop(room: Room) -> None:
     room.controller.change_settings(GenerationSettings(when_full=DROP))
     room.controller.ask("one")
     room.controller.stop()
-    assert room.answer.ending is Ending.STOPPED
+    assert room.answer.ending is AnswerEnding.STOPPED
     room.link.tell_count(10, 1000, (5,))
     assert not [each for each in room.link.sent if isinstance(each, Generate)]
 
@@ -271,7 +275,7 @@ def test_a_file_alone_is_a_question(room: Room) -> None:
 
 def test_another_conversation_begins_at_its_own_turn(room: Room, link: FakeLink) -> None:
     told: list[int] = []
-    room.controller.reading_changed.connect(told.append)
+    room.controller.first_read_changed.connect(told.append)
     conversation = Conversation()
     for _ in range(3):
         conversation.ask("a")

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.chat.generation.controller import FAILED_NOTICE, ChatController
-from app.chat.history.message import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.engine.state import EngineState, Phase
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
@@ -55,7 +55,7 @@ def test_an_answer_grows_and_ends_once(room: Room) -> None:
     room.link.say("Good", " day")
     room.link.say("!")
     room.link.finish()
-    assert (room.answer.text, room.answer.ending) == ("Good day!", Ending.COMPLETE)
+    assert (room.answer.text, room.answer.ending) == ("Good day!", AnswerEnding.COMPLETE)
     assert room.answering == [True, False]
     assert "".join(text for _, text in room.changes) == "Good day!"
 
@@ -91,9 +91,10 @@ def test_figures_run_along_and_are_replaced_by_the_engine_s(room: Room) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "ending"), [("stop", Ending.COMPLETE), ("length", Ending.LENGTH), ("cancelled", Ending.STOPPED)]
+    ("reason", "ending"),
+    [("stop", AnswerEnding.COMPLETE), ("length", AnswerEnding.LENGTH), ("cancelled", AnswerEnding.STOPPED)],
 )
-def test_every_reason_has_an_ending(room: Room, reason: str, ending: Ending) -> None:
+def test_every_reason_has_an_ending(room: Room, reason: str, ending: AnswerEnding) -> None:
     room.controller.ask("Hello")
     room.link.finish(reason)
     assert room.answer.ending is ending
@@ -106,7 +107,7 @@ def test_stop_cancels_the_request_and_waits_for_its_ending(room: Room) -> None:
     assert room.link.sent[-1] == Cancel(room.link.last_question.id)
     assert room.controller.is_answering
     room.link.finish("cancelled")
-    assert (room.answer.text, room.answer.ending) == ("a", Ending.STOPPED)
+    assert (room.answer.text, room.answer.ending) == ("a", AnswerEnding.STOPPED)
 
 
 def test_an_answer_that_ended_takes_nothing_more(room: Room) -> None:
@@ -115,7 +116,7 @@ def test_an_answer_that_ended_takes_nothing_more(room: Room) -> None:
     room.link.finish()
     room.link.say("late")
     room.link.finish("length")
-    assert (room.answer.text, room.answer.ending) == ("a", Ending.COMPLETE)
+    assert (room.answer.text, room.answer.ending) == ("a", AnswerEnding.COMPLETE)
     assert room.answering == [True, False]
 
 
@@ -137,24 +138,26 @@ def test_one_question_at_a_time_and_none_that_is_blank(room: Room) -> None:
 def test_a_question_waits_for_the_engine(room: Room) -> None:
     room.controller.on_engine_state(EngineState(Phase.LOADING))
     room.controller.ask("Hello")
-    assert room.answer == Message("assistant", "", Ending.WAITING)
+    assert room.answer == Message("assistant", "", AnswerEnding.WAITING)
     assert not room.link.sent
     room.controller.on_engine_state(READY)
     assert room.link.last_question.chat[-1].content == "Hello"
-    assert room.answer.ending is Ending.OPEN
+    assert room.answer.ending is AnswerEnding.OPEN
 
 
 def test_a_waiting_question_can_be_stopped(room: Room) -> None:
     room.controller.on_engine_state(EngineState(Phase.STARTING))
     room.controller.ask("Hello")
     room.controller.stop()
-    assert room.answer.ending is Ending.STOPPED
+    assert room.answer.ending is AnswerEnding.STOPPED
     room.controller.on_engine_state(READY)
     assert not room.link.sent
 
 
-@pytest.mark.parametrize(("phase", "ending"), [(Phase.EMPTY, Ending.FAILED), (Phase.STOPPED, Ending.INTERRUPTED)])
-def test_a_waiting_question_is_given_up_when_nothing_comes(room: Room, phase: Phase, ending: Ending) -> None:
+@pytest.mark.parametrize(
+    ("phase", "ending"), [(Phase.EMPTY, AnswerEnding.FAILED), (Phase.STOPPED, AnswerEnding.INTERRUPTED)]
+)
+def test_a_waiting_question_is_given_up_when_nothing_comes(room: Room, phase: Phase, ending: AnswerEnding) -> None:
     room.controller.on_engine_state(EngineState(Phase.LOADING))
     room.controller.ask("Hello")
     room.controller.on_engine_state(EngineState(phase))
@@ -166,7 +169,7 @@ def test_a_waiting_question_is_given_up_when_nothing_comes(room: Room, phase: Ph
 def test_a_failure_is_told_and_the_chat_stays_usable(room: Room) -> None:
     room.controller.ask("far too long")
     room.link.answer(Failed(room.link.last_question.id, "The conversation has 9000 tokens.", "Start a new chat."))
-    assert room.answer.ending is Ending.FAILED
+    assert room.answer.ending is AnswerEnding.FAILED
     assert room.notices[FAILED_NOTICE].text == "The conversation has 9000 tokens. Start a new chat."
     room.controller.ask("short")
     assert FAILED_NOTICE not in room.notices
@@ -178,7 +181,7 @@ def test_a_dead_engine_leaves_the_text_and_says_nothing_twice(room: Room) -> Non
     room.link.say("half an ans")
     room.controller.on_engine_state(EngineState(Phase.STOPPED))
     room.link.die()
-    assert (room.answer.text, room.answer.ending) == ("half an ans", Ending.INTERRUPTED)
+    assert (room.answer.text, room.answer.ending) == ("half an ans", AnswerEnding.INTERRUPTED)
     assert not room.notices
     assert room.answering == [True, False]
 
@@ -243,7 +246,7 @@ def test_a_new_chat_in_mid_answer_stops_it_and_hears_no_more_of_it(room: Room) -
     room.link.finish("cancelled")
     assert room.controller.conversation.is_empty
     room.controller.show_conversation(before)
-    assert (room.answer.text, room.answer.ending) == ("eins", Ending.STOPPED)
+    assert (room.answer.text, room.answer.ending) == ("eins", AnswerEnding.STOPPED)
 
 
 def test_a_new_chat_from_an_empty_one_is_the_same_one(room: Room) -> None:

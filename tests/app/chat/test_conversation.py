@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import Ending, Message, Version
+from app.chat.history.message import AnswerEnding, Message, Version
 from engine.protocol.messages import ChatMessage
 
 
-def answered(conversation: Conversation, question: str, answer: str, ending: Ending = Ending.COMPLETE) -> None:
+def answered(
+    conversation: Conversation, question: str, answer: str, ending: AnswerEnding = AnswerEnding.COMPLETE
+) -> None:
     """Add a whole turn."""
     _, empty = conversation.ask(question)
     conversation.change(replace(empty, text=answer, ending=ending))
@@ -18,14 +20,14 @@ def test_a_question_is_followed_by_its_empty_answer() -> None:
     assert conversation.is_empty
     assert conversation.last_answer is None
     conversation.ask("Why?")
-    assert conversation.messages == (Message("user", "Why?"), Message("assistant", "", Ending.WAITING))
+    assert conversation.messages == (Message("user", "Why?"), Message("assistant", "", AnswerEnding.WAITING))
     assert not conversation.is_empty
 
 
 def test_the_prompt_holds_answered_turns_and_the_last_question() -> None:
     conversation = Conversation()
     answered(conversation, "one", "eins")
-    answered(conversation, "two", "zw", Ending.STOPPED)
+    answered(conversation, "two", "zw", AnswerEnding.STOPPED)
     conversation.ask("three")
     assert conversation.prompt("") == (
         ChatMessage("user", "one"),
@@ -38,7 +40,7 @@ def test_the_prompt_holds_answered_turns_and_the_last_question() -> None:
 
 def test_a_question_without_an_answer_is_not_asked_again() -> None:
     conversation = Conversation()
-    answered(conversation, "far too long", "", Ending.FAILED)
+    answered(conversation, "far too long", "", AnswerEnding.FAILED)
     conversation.ask("short")
     assert conversation.prompt("") == (ChatMessage("user", "short"),)
 
@@ -58,7 +60,7 @@ def test_a_system_prompt_stands_first_and_a_blank_one_nowhere() -> None:
 
 
 def test_only_waiting_and_open_answers_go_on() -> None:
-    assert {each for each in Ending if not each.is_final} == {Ending.WAITING, Ending.OPEN}
+    assert {each for each in AnswerEnding if not each.is_final} == {AnswerEnding.WAITING, AnswerEnding.OPEN}
 
 
 def texts(conversation: Conversation) -> list[str]:
@@ -71,7 +73,7 @@ def test_nothing_is_lost_when_a_question_is_asked_differently() -> None:
     answered(conversation, "two", "zwei")
     first = conversation.messages[0]
     _, answer = conversation.ask_differently(first.id, "uno")
-    conversation.change(replace(answer, text="1", ending=Ending.COMPLETE))
+    conversation.change(replace(answer, text="1", ending=AnswerEnding.COMPLETE))
     assert texts(conversation) == ["uno", "1"]
     assert conversation.version(conversation.messages[0].id) == Version(1, 2)
     conversation.show_version(conversation.messages[0].id, 0)
@@ -83,7 +85,7 @@ def test_every_fork_remembers_what_was_last_shown_behind_it() -> None:
     answered(conversation, "one", "eins")
     answered(conversation, "two", "zwei")
     again = conversation.answer_again()
-    conversation.change(replace(again, text="deux", ending=Ending.COMPLETE))
+    conversation.change(replace(again, text="deux", ending=AnswerEnding.COMPLETE))
     conversation.show_version(again.id, 0)
     assert texts(conversation)[-1] == "zwei"
     conversation.ask_differently(conversation.messages[0].id, "uno")

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.chat.text.document import MarkdownDocument
 from app.chat.text.document_style import Look
 from app.chat.text.markdown_view import MarkdownView
@@ -180,11 +180,11 @@ def test_code_that_goes_on_in_another_section_is_seen_from_its_first_line(body: 
 
 
 def test_a_word_costs_the_same_in_a_long_answer(view: ConversationView, qtbot: QtBot) -> None:
-    view.add_turn(Message("user", "q"), Message("assistant", "", Ending.OPEN))
-    view.change_answer(Message("assistant", "", Ending.OPEN), "Some words in a paragraph.\n\n" * 3_000)
+    view.add_turn(Message("user", "q"), Message("assistant", "", AnswerEnding.OPEN))
+    view.change_answer(Message("assistant", "", AnswerEnding.OPEN), "Some words in a paragraph.\n\n" * 3_000)
     answer = settled(view, qtbot)
     longest = max(text.document().blockCount() for text in answer.texts)
-    view.change_answer(Message("assistant", "", Ending.OPEN), "Some words in a paragraph.\n\n" * 3_000)
+    view.change_answer(Message("assistant", "", AnswerEnding.OPEN), "Some words in a paragraph.\n\n" * 3_000)
     answer = settled(view, qtbot)
     assert max(text.document().blockCount() for text in answer.texts) <= longest * 1.2
     assert len(answer.texts) < 10

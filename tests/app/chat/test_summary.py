@@ -6,7 +6,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.archive.conversion import conversation_of, message_record, settings_of
 from app.chat.generation.context_fit import SUMMARY_NOTICE, summary_chat
 from app.chat.history.conversation import Conversation, with_summary
-from app.chat.history.message import Ending
+from app.chat.history.message import AnswerEnding
 from app.chat.history.records import ConversationRecord
 from app.chat.view.conversation_view import ConversationView
 from app.chat.view.question_view import SUMMARY_READ
@@ -81,7 +81,7 @@ def test_a_later_summary_knows_the_one_before(full: Room) -> None:
 def test_a_stop_while_it_is_summarised_is_a_stop(full: Room) -> None:
     full.controller.stop()
     full.link.finish("cancelled")
-    assert full.answer.ending is Ending.STOPPED
+    assert full.answer.ending is AnswerEnding.STOPPED
     assert SUMMARY_NOTICE not in full.notices
     assert full.controller.conversation.summary == ""
 
@@ -97,7 +97,7 @@ def test_a_summary_that_fails_is_told_and_the_turns_are_left_out(full: Room) -> 
 def test_the_engine_s_end_interrupts_it(full: Room) -> None:
     full.controller.on_engine_state(EngineState(Phase.STOPPED))
     full.link.die()
-    assert full.answer.ending is Ending.INTERRUPTED
+    assert full.answer.ending is AnswerEnding.INTERRUPTED
 
 
 def test_another_chat_leaves_it_behind(full: Room) -> None:

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtGui import QColor, QTextBlock
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.message import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.chat.history.token_origins import TokenOrigins
 from app.chat.history.token_probabilities import TokenProbabilities, level_of
 from app.chat.origins.tint import ProbabilityPlaces, TokenTint
@@ -76,7 +76,7 @@ def test_the_tint_goes_and_comes_with_the_setting(qtbot: QtBot) -> None:
 
 
 def test_an_answer_is_tinted_while_it_grows(qtbot: QtBot) -> None:
-    message = Message("assistant", "", Ending.OPEN)
+    message = Message("assistant", "", AnswerEnding.OPEN)
     view = AnswerView(message, Look(LIGHT, tint=TINT_CHANCE, smooth=False))
     qtbot.addWidget(view)
     text, probabilities = "", TokenProbabilities()
@@ -84,7 +84,7 @@ def test_an_answer_is_tinted_while_it_grows(qtbot: QtBot) -> None:
         text, probabilities = f"{text}w{number} ", probabilities.put(3, level_of(math.log(0.1)))
         message = replace(message, text=text, probabilities=probabilities)
         view.change(message, f"w{number} ")
-    view.change(replace(message, ending=Ending.COMPLETE), "")
+    view.change(replace(message, ending=AnswerEnding.COMPLETE), "")
     qtbot.waitUntil(lambda: list(grounds(view)) == ["w0", "w1", "w2", "w3"])
 
 

@@ -1,6 +1,6 @@
 """Which round a character came from."""
 
-from app.chat.history.token_origins import Origin, TokenOrigins
+from app.chat.history.token_origins import TokenOrigin, TokenOrigins
 from app.chat.origins.source_places import source_place, source_places
 from engine.protocol.messages import Round, Seconds, Tree
 
@@ -17,9 +17,9 @@ def test_every_character_has_its_round_and_kind() -> None:
     origins = TokenOrigins()
     origins.add(round_(0, ["one ", "two "], "three "))
     origins.add(round_(1, [], "four"))
-    assert origins.at(0) == Origin(7, 0, False)
-    assert origins.at(8) == Origin(7, 0, True)
-    assert origins.at(14) == Origin(7, 1, True)
+    assert origins.at(0) == TokenOrigin(7, 0, False)
+    assert origins.at(8) == TokenOrigin(7, 0, True)
+    assert origins.at(14) == TokenOrigin(7, 1, True)
     assert origins.at(18) is None
     assert list(origins.between(4, 16)) == [(4, 8, False), (8, 14, True), (14, 16, True)]
 
@@ -28,15 +28,15 @@ def test_held_back_text_belongs_to_the_round_that_wrote_it() -> None:
     origins = TokenOrigins()
     origins.add(round_(0, ["ab"], "</", text="ab"))
     origins.add(round_(1, ["s"], ">", text="</s>"))
-    assert origins.at(2) == Origin(7, 0, True)
-    assert origins.at(4) == Origin(7, 1, False)
+    assert origins.at(2) == TokenOrigin(7, 0, True)
+    assert origins.at(4) == TokenOrigin(7, 1, False)
 
 
 def test_what_stood_there_before_has_no_round() -> None:
     origins = TokenOrigins(5)
     origins.add(round_(0, [], "new"))
     assert origins.at(4) is None
-    assert origins.at(5) == Origin(7, 0, True)
+    assert origins.at(5) == TokenOrigin(7, 0, True)
 
 
 def test_shown_words_are_found_in_the_markdown() -> None:

@@ -18,7 +18,7 @@ from app.chat.typesetting import drawing_process, drawing_program
 from app.chat.typesetting.code_kinds import CodeText
 from app.chat.typesetting.drawing_process import DrawingProcess
 from app.chat.typesetting.formulas import Formulas, Latex
-from app.chat.typesetting.typesetter import Job, Typesetter
+from app.chat.typesetting.typesetter import Typesetter, TypesettingJob
 
 TABS = CodeText("\t" * 1_200, "easytrieve")  # a regular expression without an end
 FORMULA = {"latex": "x^2", "displayed": False}
@@ -172,7 +172,7 @@ def test_one_formula_without_an_end_does_not_keep_the_others_away(stand_in: Call
     typesetter = Typesetter(process=DrawingProcess(seconds=1.0))
     answers: dict[Any, Any] = {}
     typesetter.answered.connect(answers.__setitem__)
-    jobs: list[Job] = [latex("endless"), latex("a"), CodeText("b", "python"), latex("c")]
+    jobs: list[TypesettingJob] = [latex("endless"), latex("a"), CodeText("b", "python"), latex("c")]
     for each in jobs:
         typesetter.ask(each)
     qtbot.waitUntil(lambda: len(answers) == 4)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.chat.panel import ChatPanel
 from app.chat.view.conversation_view import ConversationView
 from app.chat.view_options import ViewOptions
@@ -31,7 +31,7 @@ def view(qtbot: QtBot) -> ConversationView:
 
 
 def add_turn(view: ConversationView, question: str, answer: str, statistics: Statistics | None = None) -> None:
-    view.add_turn(Message("user", question), Message("assistant", answer, Ending.COMPLETE, statistics))
+    view.add_turn(Message("user", question), Message("assistant", answer, AnswerEnding.COMPLETE, statistics))
     for _ in range(5):
         QApplication.processEvents()
 

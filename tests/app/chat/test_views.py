@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.chat.view.answer_figures import figures_of
 from app.chat.view.conversation_view import COLUMN_WIDTH, ConversationView
 from app.ui.theme import DARK, LIGHT
@@ -38,7 +38,7 @@ def settle() -> None:
         QApplication.processEvents()
 
 
-def add_turn(view: ConversationView, question: str, answer: str, ending: Ending = Ending.COMPLETE) -> None:
+def add_turn(view: ConversationView, question: str, answer: str, ending: AnswerEnding = AnswerEnding.COMPLETE) -> None:
     """Show a turn that is there already."""
     view.add_turn(Message("user", question), Message("assistant", answer, ending, FIGURES))
     settle()
@@ -52,7 +52,7 @@ def fill(view: ConversationView, turns: int = 12) -> None:
 
 def grow(view: ConversationView, text: str) -> None:
     """Let the last answer grow, and show it."""
-    view.change_answer(Message("assistant", text, Ending.OPEN), text)
+    view.change_answer(Message("assistant", text, AnswerEnding.OPEN), text)
     view.answers[-1]._throttle.flush()
     settle()
 
@@ -143,11 +143,11 @@ def test_the_wheel_scrolls_the_list_over_a_message(view: ConversationView) -> No
 
 
 def test_text_arrives_in_frames_and_the_ending_at_once(view: ConversationView) -> None:
-    view.add_turn(Message("user", "q"), Message("assistant", "", Ending.WAITING))
+    view.add_turn(Message("user", "q"), Message("assistant", "", AnswerEnding.WAITING))
     for _ in range(50):
-        view.change_answer(Message("assistant", "", Ending.OPEN), "word ")
+        view.change_answer(Message("assistant", "", AnswerEnding.OPEN), "word ")
     assert view.answers[0].markdown.text.count("word") < 50
-    view.change_answer(Message("assistant", "word " * 50, Ending.COMPLETE, FIGURES), "")
+    view.change_answer(Message("assistant", "word " * 50, AnswerEnding.COMPLETE, FIGURES), "")
     assert view.answers[0].markdown.text == "word " * 50
 
 
@@ -155,7 +155,7 @@ def answered_conversation(*texts: str) -> Conversation:
     conversation = Conversation()
     for question, answer in zip(texts[::2], texts[1::2], strict=True):
         _, empty = conversation.ask(question)
-        conversation.change(replace(empty, text=answer, ending=Ending.COMPLETE))
+        conversation.change(replace(empty, text=answer, ending=AnswerEnding.COMPLETE))
     return conversation
 
 
@@ -167,7 +167,7 @@ def test_another_answer_takes_the_place_of_the_last_one_and_both_can_be_reached(
     first = view.answers[0]
     again = conversation.answer_again()
     view.show_path(conversation, 3)
-    view.change_answer(replace(again, text="new", ending=Ending.COMPLETE), "new")
+    view.change_answer(replace(again, text="new", ending=AnswerEnding.COMPLETE), "new")
     assert view.answers[-1].text.toPlainText().strip() == "new"
     assert view.answers[0] is first, "what stands before it was built anew"
     assert view.answers[-1].versions.text == "2/2"
@@ -235,7 +235,7 @@ def test_a_conversation_replaces_another(view: ConversationView) -> None:
     fill(view, 3)
     conversation = Conversation()
     _, answer = conversation.ask("only")
-    conversation.change(replace(answer, text="one", ending=Ending.COMPLETE))
+    conversation.change(replace(answer, text="one", ending=AnswerEnding.COMPLETE))
     view.show_conversation(conversation)
     assert [each.text.toPlainText() for each in view.questions] == ["only"]
     assert len(view.answers) == 1
@@ -252,5 +252,5 @@ def test_figures_stand_under_the_answer_with_their_definitions(view: Conversatio
     assert view.answers[0].figures.text == (
         "51.0 tokens/s · 8.5 tokens per pass · 12 passes · 102 tokens · first token 0.12 s"
     )
-    for figure in figures_of(Message("assistant", "a", Ending.COMPLETE, FIGURES)):
+    for figure in figures_of(Message("assistant", "a", AnswerEnding.COMPLETE, FIGURES)):
         assert len(figure.definition) > len(figure.text)

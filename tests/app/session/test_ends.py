@@ -6,7 +6,7 @@ import signal
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from app.chat.history.message import Ending
+from app.chat.history.message import AnswerEnding
 from tests.app.fake_link import FakeLink
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session, opened
 from tests.app.test_window import notice_button
@@ -19,7 +19,7 @@ def test_an_engine_that_is_killed_comes_back_and_the_answer_goes_on(session: Ses
     session.wait(lambda: session.shown != "")
     assert session.link.engine_pid is not None
     os.kill(session.link.engine_pid, signal.SIGKILL)
-    session.wait(lambda: session.answer.ending is Ending.INTERRUPTED)
+    session.wait(lambda: session.answer.ending is AnswerEnding.INTERRUPTED)
     text = session.answer.text
     assert text.strip() != ""
     assert "killed" in session.window.notices.notices[-1].message

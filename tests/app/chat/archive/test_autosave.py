@@ -15,7 +15,7 @@ from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import Attachment, Ending
+from app.chat.history.message import AnswerEnding, Attachment
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.state import EngineState, Phase
 from app.settings.generation import GenerationSettings
@@ -25,7 +25,7 @@ from tests.app.fake_link import FakeLink
 
 
 class Desk:
-    """A controller and its keeper, with a real file behind them."""
+    """A controller and its autosave, with a real file behind them."""
 
     def __init__(self, link: FakeLink, settings: SettingsFile, path: Path) -> None:
         self.link = link
@@ -124,7 +124,7 @@ def test_settings_attachments_and_where_reading_begins_are_kept(open_desk: Calla
     again = open_desk()
     with qtbot.waitSignal(again.autosave.conversations_changed):
         again.archive.list_all()
-    with qtbot.waitSignal(again.chat.reading_changed) as reading:
+    with qtbot.waitSignal(again.chat.first_read_changed) as reading:
         again.autosave.open(desk.autosave.current)
     assert reading.args == [1]
     assert again.chat.generation == GenerationSettings(temperature=0.1, system_prompt="Be kind.", speculates=False)
@@ -164,7 +164,7 @@ def test_a_running_answer_is_stopped_and_kept_when_another_conversation_is_opene
         desk.autosave.open(second)
     last = desk.chat.conversation.last_answer
     assert last is not None
-    assert (last.text, last.ending) == ("zw", Ending.STOPPED)
+    assert (last.text, last.ending) == ("zw", AnswerEnding.STOPPED)
 
 
 def test_a_deleted_conversation_leaves_the_screen_and_comes_back_whole(
@@ -239,7 +239,7 @@ def test_strange_records_lose_no_text() -> None:
     conversation = conversation_of(record, [question, odd, answer])
     assert [each.text for each in conversation.messages] == ["lonely", ""]
     assert conversation.last_answer is not None
-    assert conversation.last_answer.ending is Ending.INTERRUPTED
+    assert conversation.last_answer.ending is AnswerEnding.INTERRUPTED
     conversation.show_version(10, 1)
     assert [each.text for each in conversation.messages] == ["other", "text"]
     assert conversation.messages[1].statistics is not None

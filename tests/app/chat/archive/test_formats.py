@@ -9,14 +9,14 @@ import pytest
 from app.chat.archive import formats
 from app.chat.archive.formats import ExchangeError, exported_json, exported_markdown, from_json, read_conversations
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import Ending
+from app.chat.history.message import AnswerEnding
 from app.system import hostile_json
 
 
 def conversation() -> Conversation:
     made = Conversation()
     _, answer = made.ask("What is *this*?")
-    made.change(replace(answer, text="A `tree`.", ending=Ending.COMPLETE))
+    made.change(replace(answer, text="A `tree`.", ending=AnswerEnding.COMPLETE))
     return made
 
 
@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 def test_what_is_written_as_markdown_is_read_back(tmp_path: Path, said: str) -> None:
     made = Conversation()
     _, answer = made.ask(said)
-    made.change(replace(answer, text=said, ending=Ending.COMPLETE))
+    made.change(replace(answer, text=said, ending=AnswerEnding.COMPLETE))
     made.ask("And then?")
     file = tmp_path / "trees.md"
     file.write_text(exported_markdown("Trees", made.messages), encoding="utf-8")
