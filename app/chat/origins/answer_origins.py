@@ -6,8 +6,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.history.token_origins import TokenOrigin, TokenOrigins
 from app.chat.history.token_probabilities import TokenProbabilities
-from app.chat.origins.round_mark import RoundMark
-from app.chat.origins.source_places import letters_of, places_of, source_place, source_places
+from app.chat.origins.round_mark import PlacedWord, RoundMark, letters_of, positions_of, source_place, words_in
 from app.chat.origins.tint import TokenTint
 from app.chat.text.document import MarkdownDocument, place_of
 from app.chat.text.document_style import CODE, Look, is_code
@@ -115,30 +114,24 @@ class OriginDisplay(QObject):
         self._tinted = self._markdown.blocks_written if is_tinted else -1
 
     def _tint_frame(self, frame: QTextFrame) -> None:
-        block = self._text.document().findBlock(frame.firstPosition())
-        here = place_of(frame)
-        while block.isValid() and block.position() <= frame.lastPosition():
-            places = source_places(block.text(), self._markdown.text, here)
-            if places:
-                here = max(places.values())
-            block.layout().setFormats(self._formats(block, places) if self._look.tint != TINT_OFF else [])
-            self._text.document().markContentsDirty(block.position(), block.length())
-            block = block.next()
+        document = self._text.document()
+        for block, words in words_in(frame, document, self._markdown.text):
+            block.layout().setFormats(self._formats(block, words) if self._look.tint != TINT_OFF else [])
+            document.markContentsDirty(block.position(), block.length())
 
-    def _formats(self, block: QTextBlock, places: dict[int, int]) -> list[QTextLayout.FormatRange]:
+    def _formats(self, block: QTextBlock, words: list[PlacedWord]) -> list[QTextLayout.FormatRange]:
         code = [(start, start + length) for start, length in is_code(block)]
         text, made = block.text(), []
-        for start, source in places.items():
-            end = next((place for place in range(start, len(text)) if text[place].isspace()), len(text))
-            at = places_of(text, start)
+        for start, end, place in words:
+            at = positions_of(text, start)
             if any(begin <= at < stop for begin, stop in code):
                 continue
-            here = source + self._begin
+            here = place + self._begin
             grounds = self._known.grounds(here, here + end - start, self._look.tint, self._look.colors)
             for begin, stop, ground in grounds:
                 piece = QTextLayout.FormatRange()
-                piece.start = at + places_of(text[start:], begin - here)
-                piece.length = places_of(text[start + begin - here :], stop - begin)
+                piece.start = at + positions_of(text[start:], begin - here)
+                piece.length = positions_of(text[start + begin - here :], stop - begin)
                 piece.format = ground
                 made.append(piece)
         return made

@@ -1,7 +1,7 @@
 """Which round a character came from."""
 
 from app.chat.history.token_origins import TokenOrigin, TokenOrigins
-from app.chat.origins.source_places import source_place, source_places
+from app.chat.origins.round_mark import placed_words, source_place
 from engine.protocol.messages import Round, Seconds, Tree
 
 
@@ -42,7 +42,8 @@ def test_what_stood_there_before_has_no_round() -> None:
 def test_shown_words_are_found_in_the_markdown() -> None:
     source = "# Title\n\nSome *bold* `code` and [text](http://x/y) end"
     shown = "Some bold code and text end"
-    assert source[source_places(shown, source, 9)[shown.index("end")] :] == "end"
+    places = {each.start: each.place for each in placed_words(shown, source, 9)}
+    assert source[places[shown.index("end")] :] == "end"
     place = source_place(shown, shown.index("bold") + 2, source, 9)
     assert place is not None
     assert source[place:].startswith("ld*")
