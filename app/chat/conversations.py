@@ -1,4 +1,4 @@
-"""All conversations: the list at the side, the file they live in, and the one that is shown."""
+"""Connects the list of conversations, their database, export and import, and the notices about them."""
 
 from collections.abc import Callable
 from pathlib import Path

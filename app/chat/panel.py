@@ -96,7 +96,7 @@ class ChatPanel(QWidget):
         self.view.version_chosen.connect(controller.show_version)
 
     def show_engine_state(self, state: EngineState) -> None:
-        """A question may be asked as long as somebody will answer it, now or soon."""
+        """A question may be asked while the engine is ready, or will be soon."""
         self._state = state
         self.composer.set_can_ask(state.ready or state.busy)
         if self._controller is not None:

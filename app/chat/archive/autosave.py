@@ -1,4 +1,4 @@
-"""Keeps conversations on disk while they are written, and brings them back."""
+"""Saves the shown conversation while it grows, and loads others."""
 
 import time
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _SAVE_MS = 400  # at most so long is text on screen that is not on disk
 
 
 class Autosave(QObject):
-    """Saves what the controller shows, a little behind the screen; knows what the list of conversations holds.
+    """Saves the controller's conversation with a short delay, and holds the records of all conversations.
 
     A conversation comes into the list with its first question.
     """

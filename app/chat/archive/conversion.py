@@ -1,4 +1,4 @@
-"""Conversations as they are kept: to records and back."""
+"""Converts conversations to the records of the database and back."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields

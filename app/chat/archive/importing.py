@@ -1,4 +1,4 @@
-"""Brings conversations of files into the store, a few at a time, so that other orders are carried out in between."""
+"""Imports conversations from files in small steps, so that other orders are served in between."""
 
 import time
 from collections.abc import Generator, Sequence

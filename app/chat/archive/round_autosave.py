@@ -1,4 +1,4 @@
-"""Keeps the rounds of conversations in their file, and brings them back with the text that they gave."""
+"""Saves the rounds of answers with their conversation, and loads them again with the text that they gave."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Run = tuple[int, int]
 
 
 class RoundAutosave(QObject):
-    """Rounds have the ids of their requests as long as the program runs; those of other days get ids below 0."""
+    """Maps requests to stored runs: rounds of this session have their request's id, loaded ones get ids below 0."""
 
     listed = Signal(list)  # of (request, number), all that are kept of the conversation that is shown, oldest first
     origins_found = Signal(object)  # dict: id of a message -> TokenOrigins

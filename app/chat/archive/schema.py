@@ -1,4 +1,4 @@
-"""The database file: made, checked, brought up to date; one that cannot be used is set aside, never overwritten."""
+"""Opens the database: creates, checks and upgrades it; an unusable file is renamed, never overwritten."""
 
 import logging
 import sqlite3
@@ -218,7 +218,7 @@ def _check(path: Path, checks_pages: bool) -> bool:
 
 
 def _check_content(path: Path, checks_pages: bool) -> bool:
-    """Read only: whoever wrote the file finds it, and the log beside it, as it was."""
+    """Opened read-only, so that the file and the log beside it stay as they were."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True, timeout=10)) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()

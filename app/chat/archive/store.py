@@ -1,4 +1,4 @@
-"""Reads and writes conversations; one thread's own, and never the window's."""
+"""Reads and writes conversations in SQLite; used by the archive's thread alone, never by the window's."""
 
 import logging
 import sqlite3
@@ -72,7 +72,7 @@ _MOST_COMPARED = 2000
 
 
 class Store:
-    """Every call is one transaction: it is there as a whole after a crash, or not at all.
+    """Every call is one transaction: after a crash it is there as a whole, or not at all.
 
     Where the full-text index turns out to be damaged it is made again, and what failed is done again.
     """

@@ -1,4 +1,4 @@
-"""The way to the store: a thread that reads and writes conversations, so that the window never waits for the disk."""
+"""A thread that reads and writes conversations, so that the window never waits for the disk."""
 
 import logging
 import sqlite3
@@ -287,7 +287,7 @@ class Archive(QThread):
             self.write_recovered.emit()
 
     def _on_failed(self, job: _Job, error: BaseException) -> None:
-        """Tell it, and answer whoever waits for an answer."""
+        """Report the failure, and give every order that waits for an answer an empty one."""
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         self._is_late = self._is_late or self._store is None or job.order == "list"
         self._has_failed = self._has_failed or job.order in ("save", "delete", "restore")

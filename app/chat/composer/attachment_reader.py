@@ -1,4 +1,4 @@
-"""Reads files for the window in a thread of its own, as text within bounds; the rest is refused in words."""
+"""Reads attached files in a thread: text and PDFs up to a size; other files are refused with a reason."""
 
 import codecs
 import io
@@ -38,7 +38,7 @@ _PDF = b"%PDF-"
 
 
 class Refused(Exception):  # noqa: N818  # what happens to the file
-    """Says in a sentence what is wrong with the file, and what could be done."""
+    """The reason why a file cannot be attached, as a sentence for the person."""
 
 
 class _OutOfTime(Exception):  # noqa: N818  # not an error: what is there is taken
@@ -145,7 +145,7 @@ def _read_bytes(path: Path) -> bytes:
 class AttachmentReader(QObject):
     """Files are read one after the other, in the order they were given; answers come as signals.
 
-    The thread is nobody's to wait for: at the end a file that takes its time is left unread.
+    Closing does not wait for the thread: a file that takes long is left unread.
     """
 
     was_read = Signal(object, object)  # path, Attachment

@@ -1,4 +1,4 @@
-"""The files of the question that is being written, as chips with their price in tokens."""
+"""The files attached to the question that is being written, as chips with their length in tokens."""
 
 from itertools import count
 from pathlib import Path
@@ -119,7 +119,7 @@ class AttachmentTray(QWidget):
 
 
 class AttachmentChip(QFrame):
-    """One file: its name, what it costs, and a way to take it away."""
+    """One file: its name, its length, and a button that removes it."""
 
     removed = Signal()
 

@@ -1,4 +1,4 @@
-"""How full the context is: a short bar and its numbers."""
+"""Where a person writes: the field, attached files, how the answer begins, the context's meter, and the send button."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ _BUTTON_SIZE = 34
 
 
 class ContextMeter(QWidget):
-    """Shows a `ContextUse`; from the moment the answer might find no room, it says so."""
+    """Shows a `ContextUse` as a bar and in words, and warns when an answer might not fit."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -80,7 +80,7 @@ class ContextMeter(QWidget):
 
 
 class Composer(QFrame):
-    """`sent` carries the question, its attachments, and how the answer begins; all is emptied when it was taken."""
+    """Emits `sent` with the question, its attachments and the answer's beginning, and clears all three."""
 
     sent = Signal(str, tuple, str)
     stop_requested = Signal()
@@ -157,7 +157,7 @@ class Composer(QFrame):
         self.set_can_continue(self._can_continue)
 
     def set_can_ask(self, can_ask: bool) -> None:
-        """Without an engine or a model there is nobody to ask."""
+        """Without an engine or a model no question can be asked."""
         self._can_ask = can_ask
         self._show_button()
         self.set_can_continue(self._can_continue)

@@ -55,7 +55,7 @@ class QuestionField(QPlainTextEdit):
         return bool(files_of(source)) or super().canInsertFromMimeData(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802
-        """Files are attached, and so is a text that would make the field slow; nobody wanted to write their names."""
+        """Attach pasted files instead of writing their names, and a text that is too long for the field."""
         here = self.textCursor().block().text()
         if files := files_of(source):
             self.files_given.emit(files)
@@ -92,7 +92,7 @@ def files_of(source: QMimeData) -> list[Path]:
 
 
 class BeginningRow(QWidget):
-    """One line that is there only when it is wanted; Return sends, Escape puts it away."""
+    """A line for the first words of the answer, hidden until it is asked for; Return sends, Escape closes it."""
 
     submitted = Signal()
     closed = Signal()

@@ -1,4 +1,4 @@
-"""Makes room in a full context: which turns still fit, and a summary of those that are left out."""
+"""Fits a conversation into the context: which turns are left out, and a summary of them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -100,7 +100,7 @@ def _shortened(text: str, most: int) -> str:
 
 
 class Summariser(QObject):
-    """One summary at a time, by the model that is loaded. Each ends in one of `written`, `stopped` and `lost`."""
+    """Has the loaded model write one summary at a time; each ends with `written`, `stopped` or `lost`."""
 
     written = Signal(int, str)  # the turn to read from on, and the summary; empty where there is none
     stopped = Signal()

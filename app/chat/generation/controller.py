@@ -1,4 +1,4 @@
-"""The embedded pair is there to show what Coppice does: it grows trees to see, though it is too small to need them."""
+"""Answers a conversation: turns a person's actions into requests, and the engine's events into turns."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -305,7 +305,7 @@ class ChatController(QObject):
         self.notice_raised.emit(Notice(FAILED_NOTICE, message, hint))
 
     def _abandon(self) -> None:
-        """Leave the running request behind; whatever it still sends has an id that nobody waits for."""
+        """Cancel the running request; events that still come have an id that is no longer expected."""
         if self._request:
             self._link.cancel(self._request)
         self._summariser.leave()

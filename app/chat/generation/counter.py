@@ -1,4 +1,4 @@
-"""How much of the context a conversation takes, in numbers and in words."""
+"""Counts the tokens of the conversation and the draft question, a little behind the keyboard."""
 
 from dataclasses import dataclass
 
@@ -63,7 +63,7 @@ class ContextUse:
 
 
 class TokenCounter(QObject):
-    """Asks the engine, one count at a time; what changes meanwhile is counted next."""
+    """Asks the engine for one count at a time; changes meanwhile are counted next."""
 
     use_changed = Signal(ContextUse)
     costs_changed = Signal(tuple)  # of int: the tokens of each attachment

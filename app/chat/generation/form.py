@@ -55,7 +55,7 @@ class GenerationForm(QWidget):
         return self._fields[name].widget
 
     def show_settings(self, settings: GenerationSettings) -> None:
-        """Fill every field, without a word to anybody."""
+        """Fill every field without emitting `edited`."""
         self.blockSignals(True)
         for name, field in self._fields.items():
             field.show(getattr(settings, name))

@@ -9,7 +9,7 @@ _LONGEST_NAME = 60
 
 
 class Presets:
-    """What can be done with presets. Every method raises `InputError` for a name that cannot be used."""
+    """Saves, renames and deletes presets. Every method raises `InputError` for a name that cannot be used."""
 
     def __init__(self, settings: SettingsFile) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""Whether the next answer will be speculated on, and why not if not."""
+"""Whether the next answer will use speculation, and the reason if not."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the engine's events make of an answer: its text, how it ended, its figures, and what it thought before."""
+"""Applies the engine's events to an answer: its text, ending, figures, thinking time and probabilities."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace

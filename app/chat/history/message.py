@@ -124,5 +124,5 @@ class Version:
 
 
 def settled(message: Message) -> Message:
-    """A message as it is when nobody writes it any more: one that was growing was interrupted."""
+    """A loaded message: one that was still growing when the program ended is marked as interrupted."""
     return message if message.ending.is_final else replace(message, ending=AnswerEnding.INTERRUPTED)

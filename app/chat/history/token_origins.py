@@ -174,7 +174,7 @@ class RoundMarks:
         return next((each for each, origins in self._origins.items() if origins.stretch(request, number)), None)
 
     def beginning_of(self, request: int, number: int) -> tuple[int, int] | None:
-        """The answer that a round wrote on, and where in it; None where nobody knows."""
+        """The answer that a round wrote on, and where in it; None if it is not known."""
         message = self.message_of(request, number)
         stretch = self._origins[message].stretch(request, number) if message is not None else None
         return (message, stretch[0]) if message is not None and stretch else None

@@ -1,4 +1,4 @@
-"""How likely the target found every piece of an answer, in two bytes a piece."""
+"""The target's probability of every piece of an answer, packed into two bytes a piece."""
 
 import base64
 import binascii

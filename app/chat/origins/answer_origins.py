@@ -17,7 +17,7 @@ from app.system.plain_text import tip
 
 
 class OriginDisplay(QObject):
-    """The tint lies over the text and is no part of it: copies and exports know nothing of it. Code is never tinted."""
+    """Tints one section, but for code. The tint is a layout format and no part of the document: copies lack it."""
 
     token_hovered = Signal(int, int)  # request and number of a round; 0 and -1: of none any more
     token_chosen = Signal(int, int)  # the same of a click
@@ -158,9 +158,9 @@ class OriginDisplay(QObject):
 
 
 class AnswerOrigins(QObject):
-    """Passes on what is known of the origins to the sections, also to those that come near later.
+    """Gives origins and probabilities to every section of an answer, also to those that are made later.
 
-    An answer has a body of sections for its text, and another one for its thinking once somebody has opened that.
+    An answer has a body of sections for its text, and another one for its thinking once that was opened.
     """
 
     token_hovered = Signal(int, int)  # request and number of a round; 0 and -1: of none any more

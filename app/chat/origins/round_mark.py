@@ -79,7 +79,7 @@ def letters_of(text: str, positions: int) -> int:
 
 
 class RoundMark:
-    """Lies over the text of one answer and is no part of it. Places count characters of its Markdown."""
+    """Marks a stretch of one section as an extra selection. Places count characters of the Markdown."""
 
     def __init__(self, text: MessageText, markdown: MarkdownDocument, colors: Colors) -> None:
         self._text = text

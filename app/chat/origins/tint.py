@@ -163,7 +163,7 @@ def _percent(probability: float) -> str:
 
 
 class Swatch(QWidget):
-    """A piece of one ground."""
+    """A sample of one background."""
 
     def __init__(self, tint: Tint, colors: Colors, parent: QWidget) -> None:
         super().__init__(parent)
@@ -185,7 +185,7 @@ class Swatch(QWidget):
 
 
 class TintLegend(QWidget):
-    """Is there only while there is a tint."""
+    """Explains the tint; hidden while there is none."""
 
     closed = Signal()
 

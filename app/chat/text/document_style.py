@@ -41,7 +41,7 @@ class Look:
 
 
 def squash(cursor: QTextCursor) -> None:
-    """A document keeps an empty paragraph around every frame: make it so low that nobody sees it."""
+    """Give the empty paragraph that a document keeps around every frame a height of 0."""
     low, tiny = QTextBlockFormat(), QTextCharFormat()
     low.setLineHeight(0, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
     tiny.setFontPointSize(1)

@@ -1,4 +1,4 @@
-"""The Markdown of an answer, cut into blocks, and the blocks into sections that are each shown by a document."""
+"""The whole text of an answer, cut into blocks, and the blocks grouped into sections of one document each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class BlockSource(Protocol):
 
 
 class Manuscript:
-    """Takes text as it comes, and cuts it when there is time: nothing of it is ever lost or written twice."""
+    """Takes text as it comes, and cuts it into blocks and sections within a time budget."""
 
     def __init__(self, section_size: int = _SECTION, stream: Callable[[], BlockSource] = BlockStream) -> None:
         self._section_size = section_size

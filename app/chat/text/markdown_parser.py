@@ -29,7 +29,7 @@ class _MarkdownParser(MarkdownIt):
 def markdown_parser() -> MarkdownIt:
     """CommonMark with tables, strikethrough and maths. HTML is text; an image is the link it is made from.
 
-    What is nested deeper than `MAX_NESTING` is dropped by the parser: whoever renders has to look for that.
+    The parser drops what is nested deeper than `MAX_NESTING`: a renderer has to check for that.
     """
     parser = _MarkdownParser("commonmark", {"html": False, "maxNesting": MAX_NESTING})
     parser.block.ruler.at("blockquote", _quote, {"alt": ["paragraph", "reference", "blockquote", "list"]})
@@ -38,7 +38,7 @@ def markdown_parser() -> MarkdownIt:
 
 
 def structure_parser() -> MarkdownIt:
-    """The same, for whoever only asks what blocks there are: the text inside them is not looked into."""
+    """The same without parsing the text inside blocks: it finds only which blocks there are."""
     parser = markdown_parser()
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
@@ -50,7 +50,7 @@ def _quote(state: StateBlock, line: int, last: int, silent: bool) -> bool:
 
 
 def _too_many_brackets(state: StateInline, silent: bool) -> bool:
-    """Where there are more opening brackets than anybody writes, they are text."""
+    """Treat opening brackets as text where there are too many of them."""
     if state.src[state.pos] != "[" or state.src.count("[") <= _MOST_BRACKETS:
         return False
     if not silent:

@@ -51,7 +51,7 @@ MARKDOWN = Writing(BlockStream, MarkdownDocument)
 
 
 class MarkdownView(QWidget):
-    """Shows growing Markdown, a little in every turn of the event loop: whoever owns it calls `work` while `is_behind`.
+    """Shows growing Markdown, a little in every turn of the event loop: its owner calls `work` while `is_behind`.
 
     `section_added` tells of a section that has come near, `fell_behind` of pictures that have come for what is shown.
     """

@@ -1,4 +1,4 @@
-"""A text document as tall as what it holds: it never scrolls by itself and fetches nothing."""
+"""A text browser as tall as its document: it never scrolls by itself and loads nothing."""
 
 import math
 from typing import TYPE_CHECKING

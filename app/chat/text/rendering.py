@@ -44,7 +44,7 @@ class Rendered:
 
 
 def placeholder(number: int) -> str:
-    """What stands in the place of a formula: characters that mean nothing to anybody."""
+    """What stands in the place of a formula: a number between characters of the private use area."""
     return f"\ue000{number}\ue001"
 
 

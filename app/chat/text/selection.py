@@ -88,7 +88,7 @@ class ShownSection(Protocol):
 
 
 class SectionSelection:
-    """Knows that all of a text is selected, however little of it exists, and how the selection is copied."""
+    """The selection in a text of which only some sections exist, and how it is copied."""
 
     def __init__(self, manuscript: "Manuscript", sections: Mapping[int, ShownSection]) -> None:
         """`sections`: those that exist by now, by their numbers."""

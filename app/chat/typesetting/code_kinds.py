@@ -71,7 +71,7 @@ class CodeKinds(QObject):
         return not goes_on and self._misses[text.language] < _MOST_MISSES
 
     def _ask(self, text: CodeText) -> None:
-        """Ask for it, in the place of what it has grown from: nobody will see that again."""
+        """Ask for it, and drop the request for the shorter text that it has grown from."""
         if text in self._awaited:
             return
         before = self._asked.get(text.language)

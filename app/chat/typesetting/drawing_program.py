@@ -1,7 +1,7 @@
 """A program without a window that draws formulas and colours code: one request a line, one answer a line.
 
 Libraries that read hostile text can take for ever or all memory. Here both are limited, and the program ends when the
-one that asks closes its end of the pipe, or when a request takes too long: nobody has to be there to end it.
+window closes its end of the pipe, or when a request takes too long, without being ended from outside.
 """
 
 import faulthandler

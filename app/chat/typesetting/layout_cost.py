@@ -1,4 +1,4 @@
-"""How much work it is to lay out a text, and for how long to work before the window is served again."""
+"""Estimates the work of laying out a text, limits the length of texts, and measures time budgets."""
 
 import math
 import re
@@ -63,7 +63,7 @@ def is_long(text: str) -> bool:
 
 
 def is_writable(text: str, lines_before: int = 0) -> bool:
-    """Whether somebody could write on in it: a field lays out a whole line again with every letter."""
+    """Whether a text field can hold it: with every letter it lays out a whole line again."""
     if len(text) > _WRITTEN or lines_before + text.count("\n") > _WRITTEN_LINES:
         return False
     return _weighted_length(text) <= _WRITTEN_LINE or all(
@@ -79,7 +79,7 @@ def _weighted_length(text: str) -> int:
 
 
 class Budget:
-    """Runs from when it is made. Whoever works under it does one thing, asks, does the next, and so on."""
+    """A span of time that starts when it is made; work is done in small steps, with a look at `is_spent` after each."""
 
     def __init__(self, seconds: float = math.inf, clock: Clock = time.perf_counter) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Has formulas drawn and code coloured beside the window, one after another, by a process that can be ended."""
+"""Sends formulas and code to the drawing process from a thread, one after another."""
 
 from collections import deque
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class TypesettingJob(Protocol):
 
 
 class Typesetter(QObject):
-    """Starts its thread, and that its process, when the first job comes.
+    """A queue of jobs with a thread; both thread and process start with the first job.
 
     `answered` carries a job and its answer, None if there was none in time, in a later turn of the event loop.
     """
@@ -78,7 +78,7 @@ class _JobQueue:
         self._is_closed = False
 
     def put(self, job: TypesettingJob) -> bool:
-        """Whether there is still somebody to do it."""
+        """Add a job; returns False if the queue is closed."""
         with self._changed:
             if not self._is_closed:
                 self._waiting[0 if job.is_urgent else 1].append(job)

@@ -1,4 +1,4 @@
-"""Shows text evenly that comes in bursts: a round's text is spread over the time to the next round."""
+"""An answer as it is shown: its text, which appears evenly, its figures, and its tools."""
 
 import time
 
@@ -27,7 +27,7 @@ _LONGEST_SECONDS = 4.0  # a reader is not kept waiting longer, however slow the 
 
 
 class Reveal:
-    """Counts characters: how many have come, and how many of them are to be shown now.
+    """Spreads a round's text over the time to the next round: how many characters are to be shown now.
 
     What is not shown when the next burst comes is shown at once, so the text is never more than one burst behind.
     """

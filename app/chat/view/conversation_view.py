@@ -120,7 +120,7 @@ class ConversationView(QScrollArea):
         self._marks.take(self.answers[-1], rounds, len(self.column.messages[-1].text))
 
     def restore_origins(self, found: Mapping[int, TokenOrigins]) -> None:
-        """Know where the texts of answers come from that were written another day."""
+        """Take the origins of answers that were loaded from the database."""
         self._marks.restore(found, self.answers)
 
     def mark_round(self, request: int, number: int) -> None:

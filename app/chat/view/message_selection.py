@@ -200,7 +200,7 @@ def _select_to(text: MessageText, mouse: QPoint, down: bool) -> None:
 
 
 class DragScroll(QObject):
-    """The farther the mouse is outside, the faster; the selection follows."""
+    """Scrolls on while the mouse selects beyond the edge: the farther outside, the faster."""
 
     def __init__(self, area: QScrollArea, selection: MessageSelection) -> None:
         super().__init__(area)

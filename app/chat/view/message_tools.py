@@ -84,7 +84,7 @@ class MessageEditor(QWidget):
 
 
 def can_be_edited(text: str, tool: QToolButton) -> bool:
-    """Whether somebody could write on in a message; if not, the tool that was to begin it says so."""
+    """Whether a message is short enough to be edited; if not, its tool says so."""
     writable = is_writable(text)
     if not writable:
         words = tr("This message is too long to be edited here. It can be copied.")
@@ -93,7 +93,7 @@ def can_be_edited(text: str, tool: QToolButton) -> bool:
 
 
 class VersionSwitch(QWidget):
-    """Two arrows around "2/3"; not there at all while there is one version."""
+    """Two arrows around "2/3"; hidden while there is one version."""
 
     chosen = Signal(int)  # index of the version to show
 

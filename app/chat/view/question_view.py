@@ -1,4 +1,4 @@
-"""The line between what the model no longer reads and what it does."""
+"""A question as it is shown: a bubble on the right, and above it the line from which the model reads."""
 
 from typing import TYPE_CHECKING
 
