@@ -1,4 +1,4 @@
-"""What steers answers, through the window's widgets and keys, in front of a fake link."""
+"""The settings and actions of generation, through the window's widgets and keys, in front of a fake link."""
 
 from pathlib import Path
 

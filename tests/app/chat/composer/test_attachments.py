@@ -17,7 +17,7 @@ from app.chat.composer.attachment_tray import MOST_FILES, AttachmentTray
 from app.chat.composer.composer import Composer
 from app.chat.history.message import Attachment, attachment_details, attachments_of
 from app.ui.theme import LIGHT
-from tests.app.chat.pdfs import encrypted, pdf_of
+from tests.app.chat.composer.pdfs import encrypted, pdf_of
 
 LATER = 10.0**12
 

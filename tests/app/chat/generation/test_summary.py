@@ -14,7 +14,7 @@ from app.engine.state import EngineState, Phase
 from app.settings.generation import SUMMARISE, GenerationSettings
 from app.ui.theme import LIGHT
 from engine.protocol.messages import ChatMessage, Failed
-from tests.app.chat.test_controller import Room, room
+from tests.app.chat.generation.test_controller import Room, room
 
 __all__ = ["room"]
 

@@ -21,7 +21,7 @@ from app.settings.store import SettingsFile
 from app.ui.notices import NoticeStack
 from app.ui.theme import LIGHT
 from engine.protocol.messages import Round
-from tests.app.chat.test_token_origins import round_
+from tests.app.chat.history.test_token_origins import round_
 
 
 def probabilities_of(*pieces: tuple[str, float]) -> TokenProbabilities:

@@ -12,7 +12,7 @@ from app.settings.generation import DROP, STOP, GenerationSettings
 from app.settings.store import SettingsFile
 from engine.errors import InputError
 from engine.protocol.messages import Failed, Generate, Prefilled, Seconds, Statistics
-from tests.app.chat.test_controller import READY, Room, room
+from tests.app.chat.generation.test_controller import READY, Room, room
 from tests.app.fake_link import FakeLink
 
 __all__ = ["room"]

@@ -9,7 +9,7 @@ from app.chat.text.blocks import Block
 from app.chat.text.rendering import BlockRenderer
 from app.chat.typesetting.layout_cost import Budget
 from app.ui.theme import DARK, LIGHT
-from tests.app.chat.growing import Growing
+from tests.app.chat.text.growing import Growing
 
 
 @pytest.fixture

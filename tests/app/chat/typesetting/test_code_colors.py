@@ -12,7 +12,7 @@ from app.chat.typesetting.drawing_program import token_runs
 from app.chat.typesetting.formulas import Formulas
 from app.chat.typesetting.typesetter import Typesetter, TypesettingJob
 from app.ui.theme import DARK, LIGHT
-from tests.app.chat.growing import Growing
+from tests.app.chat.text.growing import Growing
 
 CODE = 'def f(x):\n    """Says \U0001f333 to x."""\n    return [x, 12]  # all\n'
 

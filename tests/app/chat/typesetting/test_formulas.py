@@ -19,7 +19,7 @@ from app.chat.typesetting.layout_cost import Budget
 from app.chat.view.answer_view import AnswerView
 from app.settings.preferences import TINT_ORIGIN
 from app.ui.theme import DARK, LIGHT
-from tests.app.chat.growing import Growing
+from tests.app.chat.text.growing import Growing
 
 BOX = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><path d="M0 0 H10 V10 H0 Z" fill="#010203"/></svg>'
 

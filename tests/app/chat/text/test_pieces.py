@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.text.blocks import Block, BlockStream
 from app.ui.theme import LIGHT
-from tests.app.chat.growing import Growing
+from tests.app.chat.text.growing import Growing
 
 LONGEST_TAIL = 8_500
 

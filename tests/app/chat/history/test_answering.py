@@ -27,7 +27,7 @@ from app.chat.text.document_style import Look
 from app.chat.view.answer_view import AnswerView
 from app.ui.theme import LIGHT
 from engine.protocol.messages import Round
-from tests.app.chat.test_controller import Room, room
+from tests.app.chat.generation.test_controller import Room, room
 from tests.app.fake_engine import finished, round_of
 
 __all__ = ["room"]

@@ -14,7 +14,7 @@ from app.chat.text.message_text import MessageText
 from app.chat.view.answer_view import AnswerView
 from app.chat.view.conversation_view import ConversationView
 from app.ui.theme import DARK, LIGHT
-from tests.app.chat.test_manuscript import Steps
+from tests.app.chat.text.test_manuscript import Steps
 
 WORDS = "".join(f"word{number} " for number in range(20_000))
 TABLE = "| a | b |\n|---|---|\n" + "".join(f"| r{number} | x |\n" for number in range(3_000))
