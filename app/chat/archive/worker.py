@@ -2,11 +2,12 @@
 
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from PySide6.QtCore import QObject, QThread, Signal
 
@@ -23,23 +24,29 @@ from engine.protocol.messages import Round
 
 _log = logging.getLogger("coppice.archive")
 
-Order = Literal[
-    "list", "search", "open", "export", "save", "delete", "restore", "duplicate", "import", "close",
-    "save rounds", "list rounds", "read rounds", "write again",
-]  # fmt: skip
 _MOST_ROUNDS_BACK = 5_000  # that could not be written, and are tried again
 
 
-class _Job(NamedTuple):
-    order: Order
-    conversation: ConversationRecord | None = None
-    messages: tuple[MessageRecord, ...] = ()
-    words: str = ""
-    number: int = 0
-    rounds: tuple[tuple[RoundPlace, Round], ...] = ()
-    keys: tuple[RoundKey, ...] = ()
-    paths: tuple[Path, ...] = ()
-    beginning: GenerationSettings | None = None
+class _Failure(Enum):
+    """What a person is told of an order that failed."""
+
+    NOT_SAVED = "not saved"
+    NOT_READ = "not read"
+    SILENT = "silent"  # nothing: its own answer says it, or it is no loss that a person has to know of
+
+
+class _Order(NamedTuple):
+    """What the thread is asked to do.
+
+    `keep` holds what is to be written before anything can fail. `answer` is called with the reason of a failure, for
+    those who wait for an answer.
+    """
+
+    name: str
+    work: Callable[[Store], object]
+    answer: Callable[[str], object] | None = None
+    keep: Callable[[], object] | None = None
+    failure: _Failure = _Failure.NOT_SAVED
 
 
 class Archive(QThread):
@@ -67,72 +74,115 @@ class Archive(QThread):
     def __init__(self, path: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._path = path
-        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._orders: SimpleQueue[_Order | None] = SimpleQueue()  # None: the end
         self._store: Store | None = None
-        self._kept_back: dict[int, _Job] = {}  # conversation -> what could not be written yet
-        self._marks_back: dict[int, _Job] = {}  # the same of deleting and restoring
-        self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}  # the same of rounds
+        # What could not be written yet, by conversation: its messages, that it was deleted or restored, its rounds.
+        self._kept_back: dict[int, tuple[ConversationRecord, dict[int, MessageRecord]]] = {}
+        self._marks_back: dict[int, Callable[[Store], None]] = {}
+        self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}
         self._latest_search = self._latest_order = 0
         self._imports: dict[int, Importing] = {}
         self._stopped: set[int] = set()
-        self._is_late = False  # with the list
+        self._is_list_wanted = False
         self._has_failed = False  # to write
-        self._is_closing = False
 
     # ---- for the window's thread ------------------------------------------------------------------------------------
 
     def list_all(self) -> None:
         """Ask for `listed`."""
-        self._jobs.put(_Job("list"))
+        self._orders.put(_Order("list", self._want_list))
 
     def search(self, words: str) -> int:
         """Ask for `found`; returns the number it will carry. A search that a newer one overtook is not answered."""
-        self._latest_search += 1
-        self._jobs.put(_Job("search", words=words, number=self._latest_search))
-        return self._latest_search
+        self._latest_search = number = self._latest_search + 1
+
+        def work(store: Store) -> None:
+            if number == self._latest_search:
+                self.found.emit(number, store.search(words))
+
+        self._orders.put(_Order("search", work, lambda _: self.found.emit(number, []), failure=_Failure.NOT_READ))
+        return number
 
     def open(self, conversation: ConversationRecord) -> int:
         """Ask for `opened`, to show it; returns the number it will carry."""
-        return self._put_numbered(_Job("open", conversation))
+        number = self._next_number()
+        self._orders.put(
+            _Order(
+                "open",
+                lambda store: self.opened.emit(number, conversation, store.messages(conversation.id)),
+                failure=_Failure.NOT_READ,
+            )
+        )
+        return number
 
     def export(self, conversation: ConversationRecord, path: Path) -> None:
         """Write the path that was last shown into a file; ask for `exported` or `export_failed`."""
-        self._jobs.put(_Job("export", conversation, paths=(path,)))
+
+        def work(store: Store) -> None:
+            write_conversation(path, conversation, conversation_of(conversation, store.messages(conversation.id)))
+            self.exported.emit(path)
+
+        self._orders.put(
+            _Order("export", work, lambda reason: self.export_failed.emit(path, reason), failure=_Failure.SILENT)
+        )
 
     def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
         """Write a conversation, and these of its messages."""
-        self._jobs.put(_Job("save", conversation, tuple(messages)))
+        self._put_write("save", conversation.id, partial(self._keep_messages, conversation, tuple(messages)))
 
     def delete(self, conversation: ConversationRecord) -> None:
         """Take a conversation out of the list."""
-        self._jobs.put(_Job("delete", conversation))
+        self._put_mark("delete", conversation.id, lambda store: store.delete(conversation.id))
 
     def restore(self, conversation: ConversationRecord) -> None:
         """Bring back a conversation that was deleted."""
-        self._jobs.put(_Job("restore", conversation))
+        self._put_mark("restore", conversation.id, lambda store: store.restore(conversation.id))
 
     def duplicate(self, conversation: ConversationRecord) -> None:
         """Ask for a copy, and for `duplicated`."""
-        self._jobs.put(_Job("duplicate", conversation))
+        self._orders.put(
+            _Order(
+                "duplicate",
+                lambda store: self.duplicated.emit(store.duplicate(conversation)),
+                failure=_Failure.NOT_READ,
+            )
+        )
 
     def save_rounds(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> None:
         """Keep rounds of a conversation; its messages are ordered to be saved before."""
-        self._jobs.put(_Job("save rounds", number=conversation, rounds=tuple(rounds)))
+        self._orders.put(self._rounds_order(conversation, tuple(rounds)))
 
     def list_rounds(self, conversation: int) -> None:
         """Ask for `rounds_listed`."""
-        self._jobs.put(_Job("list rounds", number=conversation))
+        self._orders.put(
+            _Order(
+                "list rounds",
+                lambda store: self.rounds_listed.emit(conversation, store.rounds(conversation)),
+                lambda _: self.rounds_listed.emit(conversation, []),
+                failure=_Failure.SILENT,
+            )
+        )
 
     def read_rounds(self, keys: Sequence[RoundKey]) -> None:
         """Ask for `rounds_read`."""
-        self._jobs.put(_Job("read rounds", keys=tuple(keys)))
+        wanted = tuple(keys)
+        self._orders.put(
+            _Order(
+                "read rounds",
+                lambda store: self.rounds_read.emit(list(zip(wanted, store.read_rounds(wanted), strict=True))),
+                lambda _: self.rounds_read.emit([(key, None) for key in wanted]),
+                failure=_Failure.SILENT,
+            )
+        )
 
     def import_files(self, paths: Sequence[Path], beginning: GenerationSettings) -> int:
         """Bring in the conversations of files; ask for `import_progressed` and `imported`, which carry the number.
 
         `beginning`: the settings of a new conversation. Other orders are carried out in between.
         """
-        return self._put_numbered(_Job("import", paths=tuple(paths), beginning=beginning))
+        number = self._next_number()
+        self._put_import(number, Importing(tuple(paths), beginning))
+        return number
 
     def stop_import(self, number: int) -> None:
         """Import no more; what is in the store already stays, and `imported` tells of it."""
@@ -140,58 +190,59 @@ class Archive(QThread):
 
     def close(self) -> None:
         """Carry out what was ordered so far, then end the thread."""
-        self._jobs.put(_Job("close"))
+        self._orders.put(None)
 
-    def _put_numbered(self, job: _Job) -> int:
+    def _next_number(self) -> int:
         self._latest_order += 1
-        self._jobs.put(job._replace(number=self._latest_order))
         return self._latest_order
+
+    def _put_write(self, name: str, conversation: int, keep: Callable[[], object]) -> None:
+        self._orders.put(_Order(name, partial(self._write_all, conversation), self._on_write_failed, keep))
+
+    def _put_mark(self, name: str, conversation: int, mark: Callable[[Store], None]) -> None:
+        self._put_write(name, conversation, lambda: self._marks_back.update({conversation: mark}))
+
+    def _put_import(self, number: int, importing: Importing) -> None:
+        self._orders.put(
+            _Order("import", partial(self._import, number, importing), lambda _: self._end_import(number, importing))
+        )
+
+    def _rounds_order(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> _Order:
+        keep = partial(self._keep_rounds, conversation, rounds)
+        return _Order("save rounds", partial(self._save_rounds, conversation), keep=keep, failure=_Failure.SILENT)
 
     # ---- in the thread ----------------------------------------------------------------------------------------------
 
     @lasting("archive")
     def run(self) -> None:
         """Serve orders until `close`; what could not be written until then is tried once more."""
-        while not self._is_closing:
-            job = self._jobs.get()
-            self._is_closing = job.order == "close"
-            if not self._is_closing:
-                self._carry_out(job)
+        while (order := self._orders.get()) is not None:
+            self._carry_out(order)
         for conversation in {**self._kept_back, **self._marks_back}:
-            self._carry_out(_Job("write again", number=conversation))
+            self._carry_out(_Order("write again", partial(self._write, conversation)))
         for conversation in list(self._rounds_back):
-            self._carry_out(_Job("save rounds", number=conversation))
+            self._carry_out(self._rounds_order(conversation, ()))
         for importing in self._imports.values():
             importing.stop()
         if self._store:
             attempt(self._store.close, lambda _error: None)
 
-    def _carry_out(self, job: _Job) -> None:
+    def _carry_out(self, order: _Order) -> None:
         """Whatever is raised, it is told, and the next order is served."""
-        self._keep(job)  # first: whatever happens now, nothing of it is lost
+        if order.keep is not None:
+            order.keep()  # first: whatever happens now, nothing of it is lost
         try:
             store = self._opened_store()
-            self._serve(store, job)
-            if self._is_late:  # the list was asked for in vain
-                self._is_late = False
+            order.work(store)
+            if self._is_list_wanted:  # asked for now, or earlier in vain
                 self.listed.emit(store.conversations())
+                self._is_list_wanted = False
         except (sqlite3.Error, OSError) as error:
-            _log.exception("the order to %s could not be carried out", job.order)
-            self._on_failed(job, error)
+            _log.exception("the order to %s could not be carried out", order.name)
+            self._on_failed(order, error)
         except BaseException as error:  # noqa: BLE001  # a thread that ends would lose every later save
             report(error)
-            self._on_failed(job, error)
-
-    def _keep(self, job: _Job) -> None:
-        """Hold what is to be written until it is written; of very many rounds the oldest are lost."""
-        if job.order == "save" and job.conversation:
-            before = self._kept_back.get(job.conversation.id)
-            self._kept_back[job.conversation.id] = _merge(before, job)
-        elif job.order in ("delete", "restore") and job.conversation:
-            self._marks_back[job.conversation.id] = job
-        elif job.order == "save rounds":
-            rounds = [*self._rounds_back.get(job.number, ()), *job.rounds]
-            self._rounds_back[job.number] = rounds[-_MOST_ROUNDS_BACK:]
+            self._on_failed(order, error)
 
     def _opened_store(self) -> Store:
         if self._store is None:
@@ -200,126 +251,87 @@ class Archive(QThread):
                 self.set_aside.emit(str(self._store.set_aside), self._store.reason, self._store.until)
         return self._store
 
-    def _serve(self, store: Store, job: _Job) -> None:
-        if job.conversation is None:
-            self._serve_all(store, job)
-            return
-        match job.order:
-            case "open":
-                self.opened.emit(job.number, job.conversation, store.messages(job.conversation.id))
-            case "export":
-                record = job.conversation
-                write_conversation(job.paths[0], record, conversation_of(record, store.messages(record.id)))
-                self.exported.emit(job.paths[0])
-            case "save" | "delete" | "restore":
-                self._write(store, job.conversation.id)
-                self._write_others(store)
-            case "duplicate":
-                self.duplicated.emit(store.duplicate(job.conversation))
+    def _want_list(self, _store: Store) -> None:
+        self._is_list_wanted = True
 
-    def _serve_all(self, store: Store, job: _Job) -> None:
-        """What is asked without a conversation's record."""
-        match job.order:
-            case "list":
-                self.listed.emit(store.conversations())
-            case "search" if job.number == self._latest_search:
-                self.found.emit(job.number, store.search(job.words))
-            case "import":
-                self._import(store, job)
-            case "write again":
-                self._write(store, job.number)
-            case "save rounds":
-                self._save_rounds(store, job)
-            case "list rounds":
-                self.rounds_listed.emit(job.number, store.rounds(job.number))
-            case "read rounds":
-                self.rounds_read.emit(list(zip(job.keys, store.read_rounds(job.keys), strict=True)))
+    def _keep_messages(self, conversation: ConversationRecord, messages: Sequence[MessageRecord]) -> None:
+        _, before = self._kept_back.get(conversation.id, (conversation, {}))
+        self._kept_back[conversation.id] = (conversation, before | {each.id: each for each in messages})
 
-    def _save_rounds(self, store: Store, job: _Job) -> None:
+    def _keep_rounds(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> None:
+        """Of very many rounds the oldest are lost."""
+        kept = [*self._rounds_back.get(conversation, ()), *rounds]
+        self._rounds_back[conversation] = kept[-_MOST_ROUNDS_BACK:]
+
+    def _save_rounds(self, conversation: int, store: Store) -> None:
         """With those that could not be written before."""
         packed = []
-        for place, each in self._rounds_back.get(job.number, ()):
+        for place, each in self._rounds_back.get(conversation, ()):
             if content := attempt(partial(pack, each), lambda _error: b""):  # one that cannot be packed never will be
                 packed.append((place, content))
-        store.save_rounds(job.number, packed)
-        self._rounds_back.pop(job.number, None)
+        store.save_rounds(conversation, packed)
+        self._rounds_back.pop(conversation, None)
 
-    def _import(self, store: Store, job: _Job) -> None:
+    def _import(self, number: int, importing: Importing, store: Store) -> None:
         """A step of it; the next one waits behind what was ordered meanwhile."""
-        assert job.beginning
-        if job.number not in self._imports:
-            self._imports[job.number] = Importing(job.paths, job.beginning)
-        importing = self._imports[job.number]
-        if job.number in self._stopped:
+        self._imports[number] = importing
+        if number in self._stopped:
             importing.stop()
         else:
             importing.step(store)
         if importing.is_over:
-            self._end_import(job.number, importing)
+            self._end_import(number, importing)
         else:
-            self.import_progressed.emit(job.number, importing.so_far)
-            self._jobs.put(job)
+            self.import_progressed.emit(number, importing.so_far)
+            self._put_import(number, importing)
 
     def _end_import(self, number: int, importing: Importing) -> None:
         self._imports.pop(number, None)
         self._stopped.discard(number)
         self.imported.emit(number, importing.so_far, importing.records)
 
-    def _write(self, store: Store, conversation: int) -> None:
+    def _write(self, conversation: int, store: Store) -> None:
         """What is kept of it, also from before, so that nothing newer is overwritten; it is kept until it is there."""
         if kept := self._kept_back.get(conversation):
-            assert kept.conversation
-            store.save(kept.conversation, kept.messages)
+            record, messages = kept
+            store.save(record, tuple(messages.values()))
             del self._kept_back[conversation]
         if mark := self._marks_back.get(conversation):
-            (store.delete if mark.order == "delete" else store.restore)(conversation)
+            mark(store)
             del self._marks_back[conversation]
 
-    def _write_others(self, store: Store) -> None:
-        """What failed before is tried again; that was told then, and must not stop what went well."""
-        for conversation in {**self._kept_back, **self._marks_back}:
+    def _write_all(self, conversation: int, store: Store) -> None:
+        """Write a conversation, and try again what failed before.
+
+        That failure was told when it came first, and must not stop what goes well now.
+        """
+        self._write(conversation, store)
+        for other in {**self._kept_back, **self._marks_back}:
             try:
-                self._write(store, conversation)
+                self._write(other, store)
             except BaseException as error:  # noqa: BLE001  # whatever it is, it was reported when it came first
                 _log.debug("A conversation still cannot be written: %r", error)
         if self._has_failed and not (self._kept_back or self._marks_back):
             self._has_failed = False
             self.write_recovered.emit()
 
-    def _on_failed(self, job: _Job, error: BaseException) -> None:
+    def _on_write_failed(self, _reason: str) -> None:
+        self._has_failed = True
+
+    def _on_failed(self, order: _Order, error: BaseException) -> None:
         """Report the failure, and give every order that waits for an answer an empty one."""
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        self._is_late = self._is_late or self._store is None or job.order == "list"
-        self._has_failed = self._has_failed or job.order in ("save", "delete", "restore")
-        match job.order:
-            case "import":
-                assert job.beginning
-                importing = self._imports.get(job.number) or Importing(job.paths, job.beginning)
-                self._end_import(job.number, importing)
-            case "export":
-                self.export_failed.emit(job.paths[0], reason)
-                return
-            case "search":
-                self.found.emit(job.number, [])
-            case "read rounds":
-                self.rounds_read.emit([(key, None) for key in job.keys])
-            case "list rounds":
-                self.rounds_listed.emit(job.number, [])
-        if not job.order.endswith("rounds"):  # the conversation itself is what a person has to hear of
-            self.write_failed.emit(self._failure(job, reason))
+        self._is_list_wanted = self._is_list_wanted or self._store is None
+        if order.answer is not None:
+            order.answer(reason)
+        if order.failure is not _Failure.SILENT:
+            self.write_failed.emit(self._words_of(order.failure, reason))
 
-    def _failure(self, job: _Job, reason: str) -> str:
-        if job.order in ("open", "search", "duplicate") and self._store is not None:
+    def _words_of(self, failure: _Failure, reason: str) -> str:
+        if failure is _Failure.NOT_READ and self._store is not None:
             told = tr("Conversations cannot be read from {file}: {reason}.")
             return f"{told.format(file=self._path.name, reason=reason)} {tr('Try it again; the log tells more.')}"
         told = tr("Conversations cannot be saved in {file}: {reason}.").format(file=self._path.name, reason=reason)
         full = "full" in reason.lower()
         hint = tr("Free some space; it is tried again.") if full else tr("It is tried again with the next change.")
         return f"{told} {hint}"
-
-
-def _merge(before: _Job | None, job: _Job) -> _Job:
-    if before is None:
-        return job
-    messages = {each.id: each for each in (*before.messages, *job.messages)}
-    return job._replace(messages=tuple(messages.values()))
