@@ -9,7 +9,7 @@ from app.chat.history.token_probabilities import TokenProbabilities
 from app.chat.origins.round_mark import PlacedWord, RoundMark, letters_of, positions_of, source_place, words_in
 from app.chat.origins.tint import TokenTint
 from app.chat.text.document import MarkdownDocument, place_of
-from app.chat.text.document_style import CODE, Look, is_code
+from app.chat.text.document_style import CODE, Look, code_stretches
 from app.chat.text.markdown_view import MarkdownView, Shown
 from app.chat.text.message_text import MessageText
 from app.settings.preferences import TINT_CHANCE, TINT_OFF
@@ -120,7 +120,7 @@ class OriginDisplay(QObject):
             document.markContentsDirty(block.position(), block.length())
 
     def _formats(self, block: QTextBlock, words: list[PlacedWord]) -> list[QTextLayout.FormatRange]:
-        code = [(start, start + length) for start, length in is_code(block)]
+        code = [(start, start + length) for start, length in code_stretches(block)]
         text, made = block.text(), []
         for start, end, place in words:
             at = positions_of(text, start)

@@ -72,7 +72,7 @@ def style_sheet(colors: Colors) -> str:
     """
 
 
-def is_code(block: QTextBlock) -> list[tuple[int, int]]:
+def code_stretches(block: QTextBlock) -> list[tuple[int, int]]:
     """The stretches of a paragraph that are code: where they begin, and how long they are."""
     mono = monospace_family()
     return [(each.start, each.length) for each in block.textFormats() if mono in (each.format.fontFamilies() or [])]

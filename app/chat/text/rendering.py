@@ -37,11 +37,6 @@ class Rendered:
     formulas: tuple[Latex, ...] = ()
     codes: tuple[CodeText, ...] = ()
 
-    @property
-    def is_code(self) -> bool:
-        """Whether it is a code block."""
-        return self.code is not None
-
 
 def placeholder(number: int) -> str:
     """What stands in the place of a formula: a number between characters of the private use area."""

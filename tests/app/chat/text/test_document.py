@@ -135,7 +135,7 @@ def test_odd_text_leaves_the_document_usable(document: QTextDocument, hostile: s
 
 def test_code_in_no_language_is_plain_and_other_code_has_a_place() -> None:
     plain, other = (BlockRenderer(LIGHT).render(Block(f"```{name}\na < b\n```")) for name in ("", "python"))
-    assert plain.is_code
+    assert plain.code is not None
     assert plain.html == "<pre>a &lt; b</pre>"
     assert other.codes == (("a < b", "python"),)
     assert other.html == f"<pre>{rendering.code_placeholder(0)}</pre>"
