@@ -8,7 +8,7 @@ from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey
 from app.system import json_text as json
 from app.system.plain_text import well_formed_values
 
-MOST_BYTES = 200 << 20
+MOST_ROUND_BYTES = 200 << 20
 """Of one conversation's rounds; the oldest go beyond that."""
 _SAVE = """
     INSERT OR IGNORE INTO rounds (message, run, number, begin, bonus, end, packed) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -74,7 +74,7 @@ def _object(text: str) -> dict[str, Any]:
 class RoundTable:
     """Works on the store's connection; transactions are the store's."""
 
-    def __init__(self, connection: sqlite3.Connection, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, connection: sqlite3.Connection, most_bytes: int = MOST_ROUND_BYTES) -> None:
         self._connection = connection
         self._most = most_bytes
         self._sizes: dict[int, int] = {}  # conversation -> bytes of its rounds, once it was asked

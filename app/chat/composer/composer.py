@@ -26,9 +26,9 @@ from app.system.plain_text import tip
 from app.ui.theme import Colors, icon
 from app.ui.tool import quiet_tool
 
-_WIDTH = 40
+_METER_WIDTH = 40
 _LEAST_WORDS = 88  # pixels; "1,200 of 4,096 tokens" on two lines
-_STEPS = 1000
+_METER_STEPS = 1000
 
 _BUTTON_SIZE = 34
 
@@ -41,8 +41,8 @@ class ContextMeter(QWidget):
         self.bar = QProgressBar(self)
         self.bar.setObjectName("context")
         self.bar.setTextVisible(False)
-        self.bar.setRange(0, _STEPS)
-        self.bar.setFixedWidth(_WIDTH)
+        self.bar.setRange(0, _METER_STEPS)
+        self.bar.setFixedWidth(_METER_WIDTH)
         self.bar.setAccessibleName(tr("Context used"))
         self.words = QLabel(self)
         self.words.setObjectName("figure")
@@ -62,7 +62,7 @@ class ContextMeter(QWidget):
         """Show how much is taken; nothing without a model."""
         self.words.setText(use.words)
         self.words.setAccessibleName(tr("Context: {words}").format(words=use.words))
-        self.bar.setValue(round(use.share * _STEPS))
+        self.bar.setValue(round(use.share * _METER_STEPS))
         words = tr(
             "What the model reads of this chat, the message above included, has {tokens:,} tokens.\n"
             "Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer."

@@ -14,11 +14,11 @@ from app.ui.notices import Notice, Tone
 from engine.protocol.messages import ChatMessage, Event, Failed, Finished, Ready, Round
 from engine.protocol.options import GenerateOptions, SamplingOptions
 
-_SHARE_OF_ANSWER = 4  # at most this part of the context is kept free for an answer
+_ANSWER_SHARE = 4  # at most this part of the context is kept free for an answer
 
-_SHARE = 8  # at most this part of the context is for the summary
-_LEAST_TOKENS = 64
-_CHARACTERS = 3  # of a token, for a text that nobody has counted
+_SUMMARY_SHARE = 8  # at most this part of the context is for the summary
+_LEAST_SUMMARY_TOKENS = 64
+_CHARACTERS_PER_TOKEN = 3  # of a text that was not counted
 _NAMES = {"user": "User", "assistant": "Assistant", "system": "System"}
 # Words to the model, not to a person: they are the same in every language of the window.
 _WISH = (
@@ -31,7 +31,7 @@ SUMMARY_NOTICE = "summarising"
 
 def answer_reserve(max_new_tokens: int, context_tokens: int) -> int:
     """How many tokens are kept free for an answer that may have up to `max_new_tokens`."""
-    return min(max_new_tokens, context_tokens // _SHARE_OF_ANSWER)
+    return min(max_new_tokens, context_tokens // _ANSWER_SHARE)
 
 
 def first_turn_that_fits(prompt: int, turns: Sequence[int], context_tokens: int, reserve: int, now: int) -> int:
@@ -77,7 +77,9 @@ def summary_chat(turns: Sequence[Sequence[ChatMessage]], before: str, context_to
     Where they are too long to be read at once, each message gives of its middle.
     """
     messages = [each for turn in turns for each in turn]
-    characters = (context_tokens - 2 * context_tokens // _SHARE) * _CHARACTERS - len(_WISH) - len(before)
+    characters = (
+        (context_tokens - 2 * context_tokens // _SUMMARY_SHARE) * _CHARACTERS_PER_TOKEN - len(_WISH) - len(before)
+    )
     most = max(200, characters // max(1, len(messages)))
     said = [f"{_NAMES[each.role]}: {_shortened(split(each.content).answer, most)}" for each in messages]
     parts = [_WISH, *([f"{SUMMARY_PREFACE}\n{before}"] if before else []), *said]
@@ -91,7 +93,7 @@ def summary_options(options: GenerateOptions, context_tokens: int) -> GenerateOp
 
 def summary_reserve(context_tokens: int) -> int:
     """How many tokens a summary may have."""
-    return max(_LEAST_TOKENS, context_tokens // _SHARE)
+    return max(_LEAST_SUMMARY_TOKENS, context_tokens // _SUMMARY_SHARE)
 
 
 def _shortened(text: str, most: int) -> str:

@@ -19,23 +19,24 @@ from engine.errors import InputError
 from engine.protocol.messages import Counted, Event, Failed, Ready, Round
 from engine.protocol.options import EMBEDDED, GenerateOptions
 
-BUDGET = 64
+DEMO_BUDGET = 64
 
 FAILED_NOTICE = "request-failed"
 COUNT_NOTICE = "not-counted"
 _COUNT_MS = 10_000  # that an answer waits for the length of its prompt; to count it usually takes milliseconds
 
 
-def demonstrating(options: GenerateOptions, engine: EngineState) -> GenerateOptions:
-    """The same, but with a tree of `BUDGET` nodes where everything is left to the engine and the pair is the demo.
+def with_visible_tree(options: GenerateOptions, engine: EngineState) -> GenerateOptions:
+    """The same, but for the embedded pair a tree of `DEMO_BUDGET` nodes, unless a method or a budget was chosen.
 
-    Resident and tiny, it would be fastest with hardly any tree. The text is the same either way.
+    The embedded pair shows what Coppice does. Resident and tiny, it would be fastest with hardly any tree. The text is
+    the same either way.
     """
     speculation = options.speculation
     is_left_open = speculation.method == "auto" and not speculation.budget
     if engine.pair is None or engine.pair.target.source != EMBEDDED or not is_left_open:
         return options
-    return replace(options, speculation=replace(speculation, budget=BUDGET))
+    return replace(options, speculation=replace(speculation, budget=DEMO_BUDGET))
 
 
 class ChatController(QObject):
@@ -283,7 +284,7 @@ class ChatController(QObject):
             self.conversation.read_from(first, summary)
             self.first_read_changed.emit(first)
         generation = self.generation
-        options = demonstrating(self._settings.current.complete_answer(generation.options()), self._engine)
+        options = with_visible_tree(self._settings.current.complete_answer(generation.options()), self._engine)
         prompt = self.conversation.prompt(generation.system_prompt)
         self._request = self._link.generate(prompt, options)
         self.asked.emit(self._request, prompt, options)

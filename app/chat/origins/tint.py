@@ -20,7 +20,7 @@ from app.system.plain_text import tip
 from app.ui.flow_layout import FlowLayout
 from app.ui.theme import Colors
 
-_STRENGTH = 46  # of 255, of the tint by origin
+_ORIGIN_STRENGTH = 46  # of 255, of the tint by origin
 
 _SWATCH, _CLOSER = QSize(18, 12), QSize(22, 18)
 _MEANING = {
@@ -59,7 +59,7 @@ _RARE, _STRONGEST = mark("below 20 %"), 112
 
 def origin_tints(colors: Colors) -> tuple[Tint, Tint]:
     """The draft's tokens, and those that the target added itself."""
-    return Tint(tr(_GUESSED), colors.accent, _STRENGTH), Tint(tr(_ADDED), colors.link, _STRENGTH)
+    return Tint(tr(_GUESSED), colors.accent, _ORIGIN_STRENGTH), Tint(tr(_ADDED), colors.link, _ORIGIN_STRENGTH)
 
 
 def probability_tints(colors: Colors) -> tuple[Tint, ...]:

@@ -67,8 +67,6 @@ class AnswerView(QWidget):
     regenerate_requested = Signal()
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
     version_chosen = Signal(object, int)  # id, index
-    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
-    token_chosen = Signal(int, int)  # the same of text that was clicked
     text_added = Signal(object)  # MessageText: one more part of a long answer is shown
 
     def __init__(
@@ -89,8 +87,6 @@ class AnswerView(QWidget):
         self.origins = AnswerOrigins(look, self)
         self.origins.add_body(self.body)
         self._stretch: tuple[int, int] | None = None  # that is marked, in what the model wrote
-        self.origins.token_hovered.connect(self.token_hovered)
-        self.origins.token_chosen.connect(self.token_chosen)
         if message.probabilities is not None:
             self.origins.set_probabilities(message.probabilities)
         self.figures = FiguresRow(look.colors, self)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.chat.generation.controller import BUDGET, demonstrating
+from app.chat.generation.controller import DEMO_BUDGET, with_visible_tree
 from app.engine.state import EngineState, Phase
 from engine.protocol.options import GenerateOptions, SpeculationOptions
 from tests.app.fake_engine import loaded
@@ -13,7 +13,7 @@ def state(target: str) -> EngineState:
 
 
 def test_the_embedded_pair_grows_trees_to_see() -> None:
-    assert demonstrating(GenerateOptions(), state("embedded")).speculation.budget == BUDGET
+    assert with_visible_tree(GenerateOptions(), state("embedded")).speculation.budget == DEMO_BUDGET
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_the_embedded_pair_grows_trees_to_see() -> None:
 )
 def test_everything_else_is_left_as_it_is(speculation: SpeculationOptions, engine: EngineState) -> None:
     options = GenerateOptions(speculation=speculation)
-    assert demonstrating(options, engine) is options
+    assert with_visible_tree(options, engine) is options
