@@ -1,4 +1,4 @@
-"""All conversations: the list at the side, the file they live in, and the one that is shown."""
+"""Connects the list of conversations, their database, export and import, and the notices about them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,12 +7,13 @@ from PySide6.QtCore import QDateTime, QLocale, QObject, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from app.chat.archive.archive import Archive
+from app.chat.archive.autosave import Autosave
+from app.chat.archive.formats import FORMATS, export_filters, import_patterns
 from app.chat.archive.importing import Imported
+from app.chat.archive.round_autosave import RoundAutosave
+from app.chat.archive.worker import Archive
 from app.chat.generation.controller import ChatController
 from app.chat.history.records import ConversationRecord, SearchHit
-from app.chat.keeper import Keeper
-from app.chat.round_keeper import RoundKeeper
 from app.chat.sidebar.panel import ConversationsPanel
 from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
@@ -28,12 +29,11 @@ EXCHANGE_NOTICE = "conversation-exchange"
 
 IMPORT_NOTICE = "conversation-import"
 
-_FORMATS = {"Markdown (*.md)": ".md", "JSON (*.json)": ".json"}
 _MOST_NAMED = 3  # files that an import could not read
 
 
 class Conversations(QObject):
-    """Connects list, keeper and archive; the window gives `panel` a place."""
+    """Connects the list, the autosave and the archive; the window gives `panel` a place."""
 
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
@@ -45,16 +45,16 @@ class Conversations(QObject):
         self._deleted: list[ConversationRecord] = []
         self._importing = 0  # number of the import that was asked for, or told of, last
         self.archive = Archive(file, self)
-        self.keeper = Keeper(chat, self.archive, self)
-        self.rounds = RoundKeeper(chat, self.archive, self.keeper, self)
+        self.autosave = Autosave(chat, self.archive, self)
+        self.rounds = RoundAutosave(chat, self.archive, self.autosave, self)
         self.panel = ConversationsPanel(colors, parent)
         self._connect()
 
     def _connect(self) -> None:
-        keeper, archive, panel = self.keeper, self.archive, self.panel
-        keeper.conversations_changed.connect(panel.show_conversations)
-        keeper.current_changed.connect(panel.show_current)
-        panel.show_current(keeper.current)
+        autosave, archive, panel = self.autosave, self.archive, self.panel
+        autosave.conversations_changed.connect(panel.show_conversations)
+        autosave.current_changed.connect(panel.show_current)
+        panel.show_current(autosave.current)
         archive.found.connect(self._on_found)
         archive.exported.connect(self._on_exported)
         archive.export_failed.connect(self._on_export_failed)
@@ -63,22 +63,22 @@ class Conversations(QObject):
         archive.set_aside.connect(self._on_set_aside)
         archive.write_failed.connect(lambda words: self.notice_raised.emit(Notice(SAVING_NOTICE, words)))
         archive.write_recovered.connect(lambda: self.notice_withdrawn.emit(SAVING_NOTICE))
-        panel.opened.connect(keeper.open)
-        panel.renamed.connect(keeper.rename)
-        panel.pinned.connect(keeper.pin)
-        panel.moved.connect(keeper.move)
-        panel.duplicated.connect(keeper.duplicate)
+        panel.opened.connect(autosave.open)
+        panel.renamed.connect(autosave.rename)
+        panel.pinned.connect(autosave.pin)
+        panel.moved.connect(autosave.move)
+        panel.duplicated.connect(autosave.duplicate)
         panel.deleted.connect(self.delete)
         panel.exported.connect(self.export)
         panel.search_requested.connect(archive.search)
 
     def connect_actions(self, actions: Actions) -> None:
         """Have the window's actions do what they say, with what is chosen in the list or else with what is shown."""
-        keeper, panel = self.keeper, self.panel
+        autosave, panel = self.autosave, self.panel
         actions.import_chats.triggered.connect(self.import_files)
         with_one: dict[QAction, Callable[[int], None]] = {
             actions.export_chat: self.export,
-            actions.duplicate_chat: keeper.duplicate,
+            actions.duplicate_chat: autosave.duplicate,
             actions.delete_chat: self.delete,
             actions.rename_chat: panel.begin_rename,
             actions.move_chat: panel.ask_folder,
@@ -89,16 +89,16 @@ class Conversations(QObject):
 
         def show_what_can_be_done() -> None:
             for action in with_one:
-                action.setEnabled(keeper.record(self.chosen) is not None)
+                action.setEnabled(autosave.record(self.chosen) is not None)
 
-        for changed in (keeper.conversations_changed, keeper.current_changed, panel.choice_changed):
+        for changed in (autosave.conversations_changed, autosave.current_changed, panel.choice_changed):
             changed.connect(show_what_can_be_done)
         show_what_can_be_done()
 
     @property
     def chosen(self) -> int:
         """The conversation that actions are for."""
-        return self.panel.chosen or self.keeper.current
+        return self.panel.chosen or self.autosave.current
 
     @property
     def notice_actions(self) -> dict[str, Callable[[], None]]:
@@ -113,23 +113,23 @@ class Conversations(QObject):
 
     def close(self) -> None:
         """Write what is new and end the thread; returns when that is done."""
-        self.keeper.save()
+        self.autosave.save()
         if self.archive.isRunning():
             self.archive.close()
             self.archive.wait()
 
     def delete(self, conversation: int) -> None:
         """Take a conversation out of the list, with a way back."""
-        record = self.keeper.record(conversation)
+        record = self.autosave.record(conversation)
         if record is not None:
             self._deleted.append(record)
-            self.keeper.delete(conversation)
+            self.autosave.delete(conversation)
             self._offer_undo()
 
     def undo_delete(self) -> None:
         """Bring back what was deleted last; then what was deleted before it can be brought back."""
         if self._deleted:
-            self.keeper.restore(self._deleted.pop())
+            self.autosave.restore(self._deleted.pop())
             self._offer_undo()
 
     def _offer_undo(self) -> None:
@@ -139,19 +139,22 @@ class Conversations(QObject):
 
     def export(self, conversation: int) -> None:
         """Ask for a file, and write the path that was last shown into it."""
-        record = self.keeper.record(conversation)
+        record = self.autosave.record(conversation)
         if record is None:
             return
         start = "".join(each if each.isalnum() or each in " -_" else "_" for each in record.shown_title).strip()
-        path = ask_where(self._window, tr("Export conversation"), f"{start}.md", _FORMATS)
+        path = ask_where(self._window, tr("Export conversation"), f"{start}{FORMATS[0].suffixes[0]}", export_filters())
         if path:
-            self.keeper.save()
-            self.archive.export(self.keeper.record(conversation) or record, path)
+            self.autosave.save()
+            self.archive.export(self.autosave.record(conversation) or record, path)
 
     def import_files(self) -> None:
         """Ask for files, and add what they hold to the list."""
         paths, _ = QFileDialog.getOpenFileNames(
-            self._window, tr("Import conversations"), "", tr("Conversations (*.json *.md *.markdown)")
+            self._window,
+            tr("Import conversations"),
+            "",
+            tr("Conversations ({patterns})").format(patterns=import_patterns()),
         )
         if paths:
             self._importing = self.archive.import_files([Path(path) for path in paths], self._chat.beginning)
@@ -161,8 +164,8 @@ class Conversations(QObject):
         self.archive.stop_import(self._importing)
 
     def _change_pin(self, conversation: int) -> None:
-        if record := self.keeper.record(conversation):
-            self.keeper.pin(conversation, not record.is_pinned)
+        if record := self.autosave.record(conversation):
+            self.autosave.pin(conversation, not record.is_pinned)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -175,7 +178,7 @@ class Conversations(QObject):
 
     def _on_imported(self, _number: int, result: Imported, records: list[ConversationRecord]) -> None:
         self.notice_withdrawn.emit(IMPORT_NOTICE)
-        self.keeper.take_in(records)
+        self.autosave.take_in(records)
         if result.is_stopped or result.problems or len(records) > 1:
             self.notice_raised.emit(_import_notice(result))
 

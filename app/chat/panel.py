@@ -1,15 +1,16 @@
-"""The room as one widget: the conversation or a welcome, and the composer below."""
+"""The chat as one widget: the conversation or a welcome, and the composer below."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer.composer import Composer
-from app.chat.composer.question_field import files_of
+from app.chat.composer.fields import files_of
 from app.chat.generation.controller import ChatController
 from app.chat.generation.speculation_state import speculation_state
-from app.chat.history.conversation import Conversation, Message
-from app.chat.origins.tint_legend import TintLegend
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Message
+from app.chat.origins.tint import TintLegend
 from app.chat.view.conversation_view import COLUMN_WIDTH, SIDE_MARGIN, ConversationView
 from app.chat.view.welcome import Welcome
 from app.engine.state import EngineState
@@ -72,7 +73,7 @@ class ChatPanel(QWidget):
         return foot
 
     def follow(self, controller: ChatController) -> None:
-        """Connect both ways with the room's controller."""
+        """Connect both ways with the controller."""
         self._controller = controller
         self.question_asked.connect(controller.ask)
         self.stop_requested.connect(controller.stop)
@@ -87,19 +88,19 @@ class ChatPanel(QWidget):
         self.composer.continue_requested.connect(controller.continue_answer)
         self.composer.speculation_chosen.connect(controller.set_speculation)
         for changed in (controller.answering_changed, controller.path_changed, controller.settings_changed):
-            changed.connect(lambda: self._show_steering(controller))
-        for changed in (controller.path_changed, controller.reading_changed, controller.turn_added):
+            changed.connect(lambda: self._show_generation_state(controller))
+        for changed in (controller.path_changed, controller.first_read_changed, controller.turn_added):
             changed.connect(lambda: self._show_divider(controller))
         self.view.edited.connect(controller.edit)
         self.view.edited.connect(lambda *_: self.setFocus())
         self.view.version_chosen.connect(controller.show_version)
 
     def show_engine_state(self, state: EngineState) -> None:
-        """A question may be asked as long as somebody will answer it, now or soon."""
+        """A question may be asked while the engine is ready, or will be soon."""
         self._state = state
         self.composer.set_can_ask(state.ready or state.busy)
         if self._controller is not None:
-            self._show_steering(self._controller)
+            self._show_generation_state(self._controller)
         self.welcome.show_engine_state(state)
 
     def set_theme(self, colors: Colors) -> None:
@@ -124,7 +125,7 @@ class ChatPanel(QWidget):
         event.acceptProposedAction()
         self.composer.setFocus()
 
-    def _show_steering(self, controller: ChatController) -> None:
+    def _show_generation_state(self, controller: ChatController) -> None:
         answer = controller.conversation.last_answer
         last = answer.statistics if answer is not None and answer.ending.is_final else None
         self.composer.set_can_continue(controller.can_continue)

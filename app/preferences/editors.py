@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLineEdit, QSpinBox, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QWidget
 
 from app.i18n.translation import tr
 from app.settings.kinds import Choice, Decimal, Name, Switch, Text, Whole
-from app.ui.number_fields import DecimalField, give_room
+from app.ui.number_fields import WheellessChoice, WheellessDecimal, WheellessWhole
 
 _NUMBER_WIDTH, _CHOICE_WIDTH = 130, 180
 
@@ -57,7 +56,7 @@ class ChoiceEditor(Editor):
     """A list that opens."""
 
     def __init__(self, option: Choice) -> None:
-        self._list = _Choices()
+        self._list = WheellessChoice()
         super().__init__(self._list)
         self._list.setMinimumWidth(_CHOICE_WIDTH)
         for value, name in option.choices:
@@ -77,7 +76,7 @@ class NameEditor(Editor):
     """A list of what there is now."""
 
     def __init__(self, option: Name) -> None:
-        self._list = _Choices()
+        self._list = WheellessChoice()
         super().__init__(self._list)
         self._none = tr(option.none)
         self._list.setMinimumWidth(_CHOICE_WIDTH)
@@ -103,7 +102,7 @@ class WholeEditor(Editor):
     """A number with arrows; the range is the option's."""
 
     def __init__(self, option: Whole) -> None:
-        self._number = _WholeNumber()
+        self._number = WheellessWhole()
         super().__init__(self._number)
         self._number.setFixedWidth(_NUMBER_WIDTH)
         self._number.setRange(option.smallest, option.largest)
@@ -122,13 +121,13 @@ class WholeEditor(Editor):
 
 
 class DecimalEditor(Editor):
-    """The same with one decimal."""
+    """The same with decimals."""
 
     def __init__(self, option: Decimal) -> None:
-        self._number = _DecimalNumber()
+        self._number = WheellessDecimal()
         super().__init__(self._number)
         self._number.setFixedWidth(_NUMBER_WIDTH)
-        self._number.setDecimals(1)
+        self._number.setDecimals(option.decimals)
         self._number.setRange(option.smallest, option.largest)
         self._number.setSingleStep(option.step)
         self._number.setSuffix(tr(option.unit) if option.unit else "")
@@ -137,7 +136,7 @@ class DecimalEditor(Editor):
 
     def value(self) -> float:
         """The number."""
-        return round(self._number.value(), 1)
+        return round(self._number.value(), self._number.decimals())
 
     def show_value(self, value: float) -> None:
         """Show a number of the range."""
@@ -159,41 +158,3 @@ class TextEditor(Editor):
     def show_value(self, value: str) -> None:
         """Show this text."""
         self._line.setText(value)
-
-
-class _Choices(QComboBox):
-    """Nobody wants to change a choice by scrolling past it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
-        """Left to the page."""
-        event.ignore()
-
-
-class _WholeNumber(QSpinBox):
-    """The same for a number."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        give_room(self)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
-        """Left to the page."""
-        event.ignore()
-
-
-class _DecimalNumber(DecimalField):
-    """The same for a number with a decimal."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        give_room(self)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
-        """Left to the page."""
-        event.ignore()

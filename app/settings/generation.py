@@ -1,11 +1,24 @@
-"""The options of what new chats begin with."""
+"""The generation settings of a chat, each declared once: its default, its range, its words, and where it is shown.
+
+The form of a chat, presets, Preferences and what is read from files all follow these declarations. A new setting is a
+field of `GenerationSettings`, a place in `FORM_ORDER`, and what `options` makes of it for the engine.
+"""
+
+import secrets
+from dataclasses import dataclass, replace
 
 from app.i18n.wording import mark
-from app.settings.kinds import Choice, Effect, Name, Whole
+from app.settings.kinds import Choice, Decimal, Effect, LongText, Name, Seed, Switch, Whole, option
 from app.settings.preferences import CHAT, SPECULATION
-from engine.protocol.options import METHODS
+from engine.errors import InputError
+from engine.protocol.options import METHODS, GenerateOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.sentences import say
 
-_NAMES = {
+RANDOM_SEED = -1
+STOP, DROP, SUMMARISE = "stop", "drop", "summarise"
+_SEEDS = 2**31
+
+_METHOD_NAMES = {
     "auto": mark("Automatic"),
     "specexec": mark("SpecExec tree"),
     "sequoia": mark("Sequoia tree"),
@@ -20,7 +33,7 @@ METHOD = Choice(
     title=mark("Method"),
     help=mark("How the draft model guesses ahead. Automatic speculates whenever a draft is loaded."),
     effect=Effect.NEW_CHAT,
-    choices=tuple((method, _NAMES[method]) for method in METHODS),
+    choices=tuple((method, _METHOD_NAMES[method]) for method in METHODS),
 )
 BUDGET = Whole(
     page=SPECULATION,
@@ -41,9 +54,9 @@ WHEN_FULL = Choice(
     help=mark("What happens when a conversation has become too long for the model. Nothing is dropped silently."),
     effect=Effect.NEW_CHAT,
     choices=(
-        ("stop", mark("Stop, and say so")),
-        ("drop", mark("Drop the oldest turns")),
-        ("summarise", mark("Summarise the oldest turns")),
+        (STOP, mark("Stop, and say so")),
+        (DROP, mark("Drop the oldest turns")),
+        (SUMMARISE, mark("Summarise the oldest turns")),
     ),
 )
 DEFAULT_PRESET = Name(
@@ -54,3 +67,142 @@ DEFAULT_PRESET = Name(
     names="presets",
     none=mark("None"),
 )
+
+# What only the form of a chat shows.
+_TEMPERATURE = Decimal(
+    title=mark("Temperature"),
+    help=mark("0 always takes the likeliest token; higher values dare more."),
+    smallest=0.0,
+    largest=5.0,
+    step=0.05,
+    decimals=2,
+)
+_TOP_P = Decimal(
+    title=mark("Top-p"),
+    help=mark("Only the likeliest tokens that together have this probability are drawn from; 1 is no limit."),
+    smallest=0.01,
+    largest=1.0,
+    step=0.05,
+    decimals=2,
+)
+_TOP_K = Whole(
+    title=mark("Top-k"),
+    help=mark("Only so many of the likeliest tokens are drawn from; 0 is no limit."),
+    smallest=0,
+    largest=1000,
+    smallest_means=mark("No limit"),
+)
+_MIN_P = Decimal(
+    title=mark("Min-p"),
+    help=mark("Tokens less likely than this share of the likeliest one are left out; 0 is no limit."),
+    smallest=0.0,
+    largest=0.99,
+    step=0.01,
+    decimals=2,
+)
+_REPETITION_PENALTY = Decimal(
+    title=mark("Repetition penalty"),
+    help=mark("Above 1 makes words that were there already less likely; 1 changes nothing."),
+    smallest=0.5,
+    largest=2.0,
+    step=0.05,
+    decimals=2,
+)
+_PRESENCE_PENALTY = Decimal(
+    title=mark("Presence penalty"),
+    help=mark("Above 0 makes words that the answer has already less likely; 0 changes nothing."),
+    smallest=-10.0,
+    largest=10.0,
+    step=0.1,
+    decimals=2,
+)
+_SEED = Seed(
+    title=mark("Seed"),
+    help=mark(
+        "With 32-bit weights the same seed, question and settings give the same answer. With 16-bit weights rounding "
+        "depends on the size of the trees, and answers may part where two tokens are almost equally likely. "
+        "Empty draws a new seed for every answer."
+    ),
+    random=RANDOM_SEED,
+    random_means=mark("Random"),
+)
+_MAX_NEW_TOKENS = Whole(
+    title=mark("Longest answer"),
+    help=mark("The answer is cut off at this many tokens."),
+    smallest=1,
+    largest=1_000_000,
+)
+_SYSTEM_PROMPT = LongText(
+    title=mark("System prompt"),
+    help=mark("Told to the model before the conversation, such as 'Answer briefly.'"),
+    empty_means=mark("None"),
+)
+_SPECULATES = Switch(
+    title=mark("Speculation"),
+    help=mark(
+        "Without speculation the target writes token by token, mostly slower. The answer has the same probabilities "
+        "either way; with 32-bit weights it is the same text, with 16-bit weights texts may part where two tokens are "
+        "almost equally likely."
+    ),
+    words=mark("On"),
+)
+_WHEN_FULL_IN_CHAT = replace(
+    WHEN_FULL,
+    title=mark("With a full context"),
+    help=mark(
+        "What happens when the conversation fills the context. Turns that are dropped stay on the screen, "
+        "above a line that says so."
+    ),
+)
+
+FORM_ORDER = (
+    "speculates", "method", "budget", "temperature", "top_p", "top_k", "min_p", "repetition_penalty",
+    "presence_penalty", "seed", "max_new_tokens", "when_full", "system_prompt",
+)  # fmt: skip
+"""The settings from top to bottom, as the form of a chat shows them. Files keep the order of the fields below."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationSettings:
+    """How answers are drawn and speculated on. `seed` -1 draws a new seed for every answer; `budget` 0 is automatic.
+
+    `speculates` False switches speculation off and remembers `method`. `when_full` is what happens when the context is
+    full: `stop` answering, `drop` the oldest turns, or `summarise` them.
+    """
+
+    method: str = option("auto", METHOD, form=METHOD)
+    budget: int = option(0, BUDGET, form=replace(BUDGET, step=1))
+    temperature: float = option(0.6, form=_TEMPERATURE)
+    top_p: float = option(0.9, form=_TOP_P)
+    top_k: int = option(0, form=_TOP_K)
+    min_p: float = option(0.0, form=_MIN_P)
+    repetition_penalty: float = option(1.0, form=_REPETITION_PENALTY)
+    seed: int = option(RANDOM_SEED, form=_SEED)
+    max_new_tokens: int = option(512, form=_MAX_NEW_TOKENS)
+    system_prompt: str = option("", form=_SYSTEM_PROMPT)
+    presence_penalty: float = option(0.0, form=_PRESENCE_PENALTY)
+    speculates: bool = option(True, form=_SPECULATES)
+    when_full: str = option(STOP, WHEN_FULL, form=_WHEN_FULL_IN_CHAT)
+
+    def options(self) -> GenerateOptions:
+        """The options of the next answer; a random seed is drawn here."""
+        return GenerateOptions(
+            sampling=SamplingOptions(
+                temperature=self.temperature,
+                top_p=self.top_p,
+                top_k=self.top_k,
+                min_p=self.min_p,
+                repetition_penalty=self.repetition_penalty,
+                presence_penalty=self.presence_penalty,
+                seed=secrets.randbelow(_SEEDS) if self.seed == RANDOM_SEED else self.seed,
+            ),
+            speculation=SpeculationOptions(method=self.method if self.speculates else "none", budget=self.budget),
+            max_new_tokens=self.max_new_tokens,
+        )
+
+    def check(self) -> None:
+        """Raise `InputError` if a field is outside its range."""
+        if not WHEN_FULL.allows(self.when_full):
+            legal = say("Give {first}, {second} or {third}.", first=STOP, second=DROP, third=SUMMARISE)
+            raise InputError(say("What happens with a full context is '{name}'.", name=self.when_full), legal)
+        self.options().check()

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from app.i18n.wording import mark
 
-_OPTION = "option"
+_OPTION, _FORM = "option", "form"  # what a field is in Preferences, and in a form of its own
 _Value = TypeVar("_Value")
 
 
@@ -24,9 +24,9 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One thing that can be set. `page` is the page it stands on, `title` its name, `help` what it does."""
+    """One thing that can be set. `title` is its name, `help` what it does, `page` that of Preferences it stands on."""
 
-    page: str
+    page: str = ""
     title: str
     help: str
     effect: Effect = Effect.AT_ONCE
@@ -38,7 +38,9 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch(Option):
-    """On or off."""
+    """On or off; `words` stand beside the box, if any do."""
+
+    words: str = ""
 
     def allows(self, value: object) -> bool:
         """Either."""
@@ -85,11 +87,12 @@ class Whole(Option):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decimal(Option):
-    """A number with one decimal; otherwise as `Whole`."""
+    """A number with decimals; otherwise as `Whole`."""
 
     smallest: float
     largest: float
     step: float = 1.0
+    decimals: int = 1
     unit: str = ""
     smallest_means: str = ""
 
@@ -112,6 +115,29 @@ class Text(Option):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LongText(Option):
+    """Any text of several lines; an empty one is shown as `empty_means`."""
+
+    empty_means: str = ""
+
+    def allows(self, value: object) -> bool:
+        """Any text."""
+        return isinstance(value, str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seed(Option):
+    """A whole number of any size from 0 on, or `random`, which is shown as `random_means`."""
+
+    random: int
+    random_means: str
+
+    def allows(self, value: object) -> bool:
+        """A number that can be a seed."""
+        return type(value) is int and (value >= 0 or value == self.random)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Folder(Option):
     """A folder by its full path; an empty one stands for `otherwise`."""
 
@@ -131,12 +157,18 @@ class Folders(Option):
         return isinstance(value, tuple) and all(isinstance(each, str) and each for each in value)
 
 
-def option(default: _Value, declared: Option) -> _Value:
-    """A field of a record that is an option as well."""
-    made: _Value = field(default=default, metadata={_OPTION: declared})
+def option(default: _Value, declared: Option | None = None, *, form: Option | None = None) -> _Value:
+    """A field of a record that is an option of Preferences as well, or of a form, as `form` declares it."""
+    metadata = {kind: each for kind, each in ((_OPTION, declared), (_FORM, form)) if each is not None}
+    made: _Value = field(default=default, metadata=metadata)
     return made
 
 
 def options_of(record: Any) -> dict[str, Option]:
     """The options among the fields of a record, by the names of the fields."""
     return {each.name: each.metadata[_OPTION] for each in fields(record) if _OPTION in each.metadata}
+
+
+def form_of(record: Any) -> dict[str, Option]:
+    """What a form shows of the fields of a record, by the names of the fields."""
+    return {each.name: each.metadata[_FORM] for each in fields(record) if _FORM in each.metadata}

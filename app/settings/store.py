@@ -1,12 +1,11 @@
 """What a person has set, kept in one JSON file."""
 
 import logging
-import secrets
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from app.settings.generation import BUDGET, DEFAULT_PRESET, METHOD, WHEN_FULL
+from app.settings.generation import DEFAULT_PRESET, GenerationSettings
 from app.settings.kinds import option, options_of
 from app.settings.old_settings import renewed
 from app.settings.preferences import Preferences
@@ -14,67 +13,15 @@ from app.system import json_text as json
 from app.system.addresses import split_password
 from app.system.files import write_private
 from engine.errors import InputError
-from engine.protocol.options import EMBEDDED, GenerateOptions, LoadOptions, Place, SamplingOptions, SpeculationOptions
-from engine.protocol.sentences import say
+from engine.protocol.options import EMBEDDED, GenerateOptions, LoadOptions, Place
 
 _log = logging.getLogger(__name__)
-
 VERSION = 1  # of the file; another one's is copied before it is written over
-RANDOM_SEED = -1
-STOP, DROP, SUMMARISE = "stop", "drop", "summarise"
-_SEEDS = 2**31
 _MOST_TARGETS = 300
 _GB = 10**9
 _ADDRESSES = ("proxy", "endpoint")  # they may hold a password, which is none of this file's business
-
 _Record = TypeVar("_Record", "GenerationSettings", "Settings")
 _Kept = TypeVar("_Kept")
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationSettings:
-    """How answers are drawn and speculated on. `seed` -1 draws a new seed for every answer; `budget` 0 is automatic.
-
-    Without `speculates` the method waits for better times. `when_full` is what happens when the context is full: `stop`
-    answering, `drop` the oldest turns, or `summarise` them.
-    """
-
-    method: str = option("auto", METHOD)
-    budget: int = option(0, BUDGET)
-    temperature: float = 0.6
-    top_p: float = 0.9
-    top_k: int = 0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    seed: int = RANDOM_SEED
-    max_new_tokens: int = 512
-    system_prompt: str = ""
-    presence_penalty: float = 0.0
-    speculates: bool = True
-    when_full: str = option(STOP, WHEN_FULL)
-
-    def options(self) -> GenerateOptions:
-        """The options of the next answer; a random seed is drawn here."""
-        return GenerateOptions(
-            sampling=SamplingOptions(
-                temperature=self.temperature,
-                top_p=self.top_p,
-                top_k=self.top_k,
-                min_p=self.min_p,
-                repetition_penalty=self.repetition_penalty,
-                presence_penalty=self.presence_penalty,
-                seed=secrets.randbelow(_SEEDS) if self.seed == RANDOM_SEED else self.seed,
-            ),
-            speculation=SpeculationOptions(method=self.method if self.speculates else "none", budget=self.budget),
-            max_new_tokens=self.max_new_tokens,
-        )
-
-    def check(self) -> None:
-        """Raise `InputError` if a field is outside its range."""
-        if self.when_full not in (STOP, DROP, SUMMARISE):
-            legal = say("Give {first}, {second} or {third}.", first=STOP, second=DROP, third=SUMMARISE)
-            raise InputError(say("What happens with a full context is '{name}'.", name=self.when_full), legal)
-        self.options().check()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget, QMainWindow
 
+from app.chat.archive.round_autosave import RoundAutosave
 from app.chat.generation.controller import ChatController
-from app.chat.reading import Reading
-from app.chat.round_keeper import RoundKeeper
 from app.chat.view.conversation_view import ConversationView
+from app.chat.view_options import ViewOptions
 from app.engine.link import EngineLink
 from app.i18n.translation import tr
 from app.settings.store import SettingsFile
@@ -64,9 +64,9 @@ class TreeRoom(QObject):
         link: EngineLink,
         chat: ChatController,
         settings: SettingsFile,
-        rounds: RoundKeeper,
+        rounds: RoundAutosave,
         view: ConversationView,
-        reading: Reading,
+        view_options: ViewOptions,
     ) -> None:
         """Connect the panel with all these: now what makes one necessary, the rest as soon as there is one."""
 
@@ -79,8 +79,8 @@ class TreeRoom(QObject):
         chat.asked.connect(self._on_asked)
         rounds.listed.connect(self._on_listed)
         rounds.origins_found.connect(view.restore_origins)
-        reading.token_hovered.connect(self.glance_at)
-        reading.token_chosen.connect(self.show_round_of)
+        view_options.token_hovered.connect(self.glance_at)
+        view_options.token_chosen.connect(self.show_round_of)
 
     def _on_events(self, events: list[Event]) -> None:
         if self._panel is None:
@@ -125,7 +125,7 @@ def connect_tree(panel: "TreePanel", link: EngineLink, chat: ChatController, set
     panel.budget_wanted.connect(change_budget)
 
 
-def connect_rounds(panel: "TreePanel", rounds: RoundKeeper, chat: ChatController, view: ConversationView) -> None:
+def connect_rounds(panel: "TreePanel", rounds: RoundAutosave, chat: ChatController, view: ConversationView) -> None:
     """Bring the rounds of a stored conversation into the panel, and lead from a round to its text and back.
 
     A rejected guess of a round can become another version of the answer.
@@ -152,7 +152,7 @@ def connect_rounds(panel: "TreePanel", rounds: RoundKeeper, chat: ChatController
     panel.branch_wanted.connect(branch)
 
 
-def connect_figures(telemetry: TelemetryRoom, rounds: RoundKeeper) -> None:
+def connect_figures(telemetry: TelemetryRoom, rounds: RoundAutosave) -> None:
     """Draw the figures of a stored conversation's rounds."""
     rounds.listed.connect(telemetry.on_listed)
     rounds.figures_brought.connect(telemetry.on_brought)

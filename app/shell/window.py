@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QToolBar, Q
 
 from app.chat.conversations import Conversations
 from app.chat.generation.controller import ChatController
+from app.chat.generation_actions import GenerationActions
 from app.chat.panel import ChatPanel
-from app.chat.reading import Reading
-from app.chat.steering import Steering
+from app.chat.view_options import ViewOptions
 from app.engine.link import EngineLink
 from app.engine.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from app.i18n.translation import tr
@@ -68,9 +68,9 @@ class MainWindow(QMainWindow):
         self.telemetry = TelemetryRoom(link, theme.colors, self, self.afterwards.do)
         self.status_area = StatusArea(self)
         self.models = ModelsRoom(link, settings, folders, theme.colors, self)
-        self.steering = Steering(link, self.chat, self.chat_panel, settings, self)
-        self.generation = self.steering.popover
-        self.reading = Reading(self.chat_panel, settings, self)
+        self.generation_actions = GenerationActions(link, self.chat, self.chat_panel, settings, self)
+        self.generation = self.generation_actions.popover
+        self.view_options = ViewOptions(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
         self.tools = WindowTools(self, settings, folders, theme)
         self._lay_out()
@@ -150,9 +150,9 @@ class MainWindow(QMainWindow):
         link.engine_stopped.connect(self._on_engine_stopped)
         for room in (library.on_events, models.on_events, chat.on_events, self.telemetry.on_events):
             link.events_arrived.connect(room)
-        link.events_arrived.connect(self.steering.counter.on_events)
+        link.events_arrived.connect(self.generation_actions.counter.on_events)
         library.state_changed.connect(chat.on_engine_state)
-        library.state_changed.connect(self.steering.counter.on_engine_state)
+        library.state_changed.connect(self.generation_actions.counter.on_engine_state)
         library.state_changed.connect(self.chat_panel.show_engine_state)
         library.state_changed.connect(self.status_area.show_engine_state)
         library.state_changed.connect(models.show_engine_state)
@@ -167,7 +167,7 @@ class MainWindow(QMainWindow):
         self.chat_panel.follow(chat)
         chat.answering_changed.connect(self.status_area.show_answering)
         chat.answering_changed.connect(self._on_answering_changed)
-        self.tree.follow(link, chat, self.settings, self.conversations.rounds, self.chat_panel.view, self.reading)
+        self.tree.follow(link, chat, self.settings, self.conversations.rounds, self.chat_panel.view, self.view_options)
         connect_figures(self.telemetry, self.conversations.rounds)
         chat.asked.connect(self.telemetry.on_asked)
         chat.conversation_replaced.connect(self.telemetry.clear)
@@ -198,8 +198,8 @@ class MainWindow(QMainWindow):
         self.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
         self.telemetry.follow(do.telemetry, self.tree.show_round_of)
         do.generation.triggered.connect(self.open_generation)
-        self.steering.connect_actions(do)
-        self.reading.connect_actions(do)
+        self.generation_actions.connect_actions(do)
+        self.view_options.connect_actions(do)
         do.full_screen.toggled.connect(self._on_full_screen)
         self.tools.follow(do, self.conversations, self.library, self.models)
         self._on_answering_changed(False)
@@ -260,7 +260,7 @@ class MainWindow(QMainWindow):
 
     def _on_preferences_changed(self) -> None:
         self.chat_panel.composer.field.sends_with_ctrl = self.settings.current.send_key == "ctrl-return"
-        self.reading.follow_settings()
+        self.view_options.follow_settings()
 
     def _set_theme(self, colors: Colors) -> None:
         self.chat_panel.set_theme(colors)

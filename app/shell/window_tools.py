@@ -92,7 +92,7 @@ class WindowTools(QObject):
         entries = [_entry(action, menu) for action, menu in actions.commands if action is not actions.palette]
         entries += [
             Entry(f"{_CHAT}{each.id}", each.shown_title, tr("Chat"), "", _opener(conversations, each.id))
-            for each in conversations.keeper.records
+            for each in conversations.autosave.records
         ]
         self.palette.open(entries, self._settings.current.recent_commands)
 
@@ -203,4 +203,4 @@ def _entry(action: QAction, menu: str) -> Entry:
 
 
 def _opener(conversations: Conversations, conversation: int) -> Callable[[], None]:
-    return lambda: conversations.keeper.open(conversation)
+    return lambda: conversations.autosave.open(conversation)

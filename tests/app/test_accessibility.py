@@ -185,7 +185,7 @@ def test_conversations_are_arranged_with_keys_alone(window: MainWindow, qtbot: Q
     assert isinstance(link, FakeLink)
     window.chat.ask("Hello")
     link.finish()
-    identity = window.conversations.keeper.current
+    identity = window.conversations.autosave.current
     window.chats_dock.hide()
     QTest.keyClick(window.focusWidget(), Qt.Key.Key_F2)
     editor = window.conversations.panel.list.findChild(QLineEdit)
@@ -193,10 +193,10 @@ def test_conversations_are_arranged_with_keys_alone(window: MainWindow, qtbot: Q
     assert editor.isVisible()
     QTest.keyClicks(editor, "Greetings")
     QTest.keyClick(editor, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: window.conversations.keeper.records[0].title == "Greetings")
+    qtbot.waitUntil(lambda: window.conversations.autosave.records[0].title == "Greetings")
     control = Qt.KeyboardModifier.ControlModifier
     QTest.keyClick(window.focusWidget(), Qt.Key.Key_I, control | Qt.KeyboardModifier.ShiftModifier)
-    assert window.conversations.keeper.records[0].is_pinned
+    assert window.conversations.autosave.records[0].is_pinned
 
     def choose() -> None:
         dialog = next(each for each in window.findChildren(QInputDialog) if each.isVisible())
@@ -205,7 +205,7 @@ def test_conversations_are_arranged_with_keys_alone(window: MainWindow, qtbot: Q
 
     QTimer.singleShot(0, choose)
     QTest.keyClick(window.focusWidget(), Qt.Key.Key_F, control | Qt.KeyboardModifier.AltModifier)
-    record = window.conversations.keeper.record(identity)
+    record = window.conversations.autosave.record(identity)
     assert record is not None
     assert record.folder == "Letters"
 

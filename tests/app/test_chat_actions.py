@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
 from app.shell.window import MainWindow
 from tests.app.fake_link import FakeLink
 from tests.app.test_window import ask, notice_button
@@ -22,13 +22,13 @@ def converse(window: MainWindow, link: FakeLink, question: str) -> None:
 
 
 def titles(window: MainWindow) -> list[str]:
-    return sorted(each.shown_title for each in window.conversations.keeper.records)
+    return sorted(each.shown_title for each in window.conversations.autosave.records)
 
 
 def choose(window: MainWindow, title: str) -> None:
     """Go to a conversation in the list, without opening it."""
     panel = window.conversations.panel
-    record = next(each for each in window.conversations.keeper.records if each.shown_title == title)
+    record = next(each for each in window.conversations.autosave.records if each.shown_title == title)
     panel.list.setFocus()
     panel.list.setCurrentIndex(panel.model.index_of(record.id))
 
@@ -50,12 +50,12 @@ def test_actions_are_for_what_is_chosen_in_the_list(window: MainWindow, link: Fa
         converse(window, link, question)
     choose(window, "One")
     window.actions_.pin_chat.trigger()
-    assert [each.shown_title for each in window.conversations.keeper.records if each.is_pinned] == ["One"]
+    assert [each.shown_title for each in window.conversations.autosave.records if each.is_pinned] == ["One"]
     window.actions_.delete_chat.trigger()
     assert titles(window) == ["Two"]
     window.chat_panel.setFocus()
     window.actions_.pin_chat.trigger()
-    assert [each.shown_title for each in window.conversations.keeper.records if each.is_pinned] == ["Two"]
+    assert [each.shown_title for each in window.conversations.autosave.records if each.is_pinned] == ["Two"]
 
 
 def test_the_chat_that_is_shown_is_marked_in_the_list_from_the_first_on(window: MainWindow, link: FakeLink) -> None:
@@ -73,7 +73,7 @@ def test_a_copy_is_opened(window: MainWindow, link: FakeLink, qtbot: QtBot) -> N
     converse(window, link, "One")
     with qtbot.waitSignal(window.chat.conversation_replaced):
         window.actions_.duplicate_chat.trigger()
-    record = window.conversations.keeper.record(window.chat.conversation.id)
+    record = window.conversations.autosave.record(window.chat.conversation.id)
     assert record is not None
     assert record.shown_title == "One (copy)"
     assert titles(window) == ["One", "One (copy)"]
@@ -97,8 +97,8 @@ def test_what_is_deleted_while_it_is_read_is_not_opened(window: MainWindow, link
         converse(window, link, question)
     window.actions_.new_chat.trigger()
     choose(window, "One")
-    keeper = window.conversations.keeper
-    keeper.open(window.conversations.chosen)
+    autosave = window.conversations.autosave
+    autosave.open(window.conversations.chosen)
     window.actions_.delete_chat.trigger()
     with qtbot.waitSignal(window.conversations.archive.listed):
         window.conversations.archive.list_all()

@@ -7,7 +7,8 @@ import pytest
 from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.state import EngineState, Phase
-from app.settings.store import GenerationSettings, Settings
+from app.settings.generation import GenerationSettings
+from app.settings.store import Settings
 from app.shell.diagnostics import diagnostics
 from app.shell.log_excerpt import hide_secrets
 from app.system.paths import Folders

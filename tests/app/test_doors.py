@@ -25,18 +25,19 @@ from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app import main
-from app.chat.archive.archive import Archive
-from app.chat.archive.exchange import as_json, as_markdown, from_json
+from app.chat.archive.formats import exported_json, exported_markdown, from_json
 from app.chat.archive.store import Store
-from app.chat.composer.attachments import reading
-from app.chat.history.conversation import Message
+from app.chat.archive.worker import Archive
+from app.chat.composer import attachment_reader
+from app.chat.history.message import Message
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
 from app.engine.round_packing import pack, unpack
 from app.hub.connection import Connection
 from app.installation.runtime.index import parse_page
-from app.settings.store import GenerationSettings, Settings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import Settings, SettingsFile
 from app.shell.building import wanted_pair
 from app.shell.lifecycle.updates import parse_release
 from app.system import json_text
@@ -66,10 +67,10 @@ SAFE_WITHOUT = {
     "app/shell/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
     "app/tree/rounds/recording.py": "JSON", "app/tree/rounds/saving.py": "lines of recordings, which are JSON",
     "app/downloads/hub_cache.py": "a commit, from JSON",
-    "app/chat/text/text_length.py": "what cannot be encoded is ignored, and the result is a length",
-    "app/chat/typesetting/formula_image.py": "a picture made of an answer, whose text is well-formed",
-    "app/chat/archive/exchange.py": "JSON, and Markdown that is made well-formed there; what it reads is parsed so",
-    "app/chat/archive/clean_end.py": "numbers as JSON",
+    "app/chat/typesetting/layout_cost.py": "what cannot be encoded is ignored, and the result is a length",
+    "app/chat/typesetting/formula_places.py": "a picture made of an answer, whose text is well-formed",
+    "app/chat/archive/formats.py": "JSON, and Markdown that is made well-formed there; what it reads is parsed so",
+    "app/chat/archive/database_files.py": "numbers as JSON",
     "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",
     "app/shell/lifecycle/socket_place.py": "a hash of a name that `main` has checked",
@@ -161,14 +162,14 @@ def imported_chat(_folder: Path) -> Iterator[str]:
 def attached_name(folder: Path) -> Iterator[str]:
     file = folder / TEXT.replace(HALF, BYTE)
     file.write_text("notes")
-    yield reading.read_attachment(file).name
+    yield attachment_reader.read_attachment(file).name
 
 
 def text_of_a_pdf(folder: Path) -> Iterator[str]:
     (folder / "a.pdf").write_bytes(b"%PDF-")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "read_pdf", lambda *_: (TEXT, ""))
-        yield reading.read_attachment(folder / "a.pdf").text
+        patch.setattr(attachment_reader, "read_pdf", lambda *_: (TEXT, ""))
+        yield attachment_reader.read_attachment(folder / "a.pdf").text
 
 
 def listing_of_the_hub(_folder: Path) -> Iterator[str]:
@@ -238,8 +239,8 @@ def the_engine(folder: Path) -> Iterator[str]:
 
 def exports(_folder: Path) -> Iterator[str]:
     messages = [Message("user", TEXT)]
-    yield as_markdown(TEXT, messages, TEXT).splitlines()[0].removeprefix("# ")
-    yield json.loads(as_json(TEXT, messages))["title"]
+    yield exported_markdown(TEXT, messages, TEXT).splitlines()[0].removeprefix("# ")
+    yield json.loads(exported_json(TEXT, messages))["title"]
 
 
 def the_store(folder: Path) -> Iterator[str]:

@@ -9,12 +9,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDoubleSpinBox, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.chat.context.meter import ContextMeter
-from app.chat.context.use import ContextUse
+from app.chat.composer.composer import ContextMeter
+from app.chat.generation.counter import ContextUse
 from app.chat.generation.form import GenerationForm
-from app.chat.history.conversation import Ending, Message
-from app.chat.view.figures import FiguresRow
-from app.chat.view.time_popup import TimePopup
+from app.chat.history.message import AnswerEnding, Message
+from app.chat.view.answer_figures import FiguresRow, TimePopup
 from app.i18n import units
 from app.i18n.number_text import Number, localised, share_text, size_text
 from app.i18n.translation import tr
@@ -23,9 +22,10 @@ from app.library.picker.entry import parameters_text
 from app.library.picker.terms_form import TermsForm
 from app.preferences.row import OptionRow, refusal
 from app.preferences.values import options_on
+from app.settings.generation import GenerationSettings
 from app.settings.kinds import Decimal
 from app.settings.preferences import APPEARANCE, MEMORY
-from app.settings.store import GenerationSettings, Settings, SettingsFile
+from app.settings.store import Settings, SettingsFile
 from app.system.paths import Folders
 from app.telemetry import numbers
 from app.telemetry.charts.axis import ValueAxis
@@ -39,7 +39,7 @@ STATISTICS = Statistics(
     first_token_seconds=0.123,
     seconds=Seconds(prefill=1.6, decode=10.0, draft=2.4, target=7.6),
 )
-ANSWER = Message("assistant", "a", Ending.COMPLETE, STATISTICS)
+ANSWER = Message("assistant", "a", AnswerEnding.COMPLETE, STATISTICS)
 
 
 def test_in_english_a_number_is_written_as_python_does() -> None:
@@ -117,17 +117,17 @@ def test_a_german_decimal_is_read_with_a_comma_or_a_point(qtbot: QtBot, typed: s
     form = GenerationForm()
     qtbot.addWidget(form)
     form.show_settings(GenerationSettings(temperature=1.25))
-    assert form.temperature.text() == "1,25"
-    _type(form.temperature, typed)
-    assert form.temperature.text() == "0,60"
+    assert form.field("temperature").text() == "1,25"
+    _type(form.field("temperature"), typed)
+    assert form.field("temperature").text() == "0,60"
     assert form.read().temperature == 0.6
 
 
 def test_an_english_decimal_has_a_point(qtbot: QtBot) -> None:
     form = GenerationForm()
     qtbot.addWidget(form)
-    _type(form.temperature, "0.6")
-    assert (form.temperature.text(), form.read().temperature) == ("0.60", 0.6)
+    _type(form.field("temperature"), "0.6")
+    assert (form.field("temperature").text(), form.read().temperature) == ("0.60", 0.6)
 
 
 @pytest.mark.usefixtures("german")
@@ -158,7 +158,7 @@ def test_preferences_are_shown_and_read_in_german(qtbot: QtBot) -> None:
 def test_what_is_stored_knows_no_language(qtbot: QtBot, settings: SettingsFile, folders: Folders) -> None:
     form = GenerationForm()
     qtbot.addWidget(form)
-    _type(form.temperature, "0,6")
+    _type(form.field("temperature"), "0,6")
     settings.change(presets={"calm": form.read()})
     stored = json.loads(folders.settings_file.read_text(encoding="utf-8"))
     assert stored["presets"]["calm"]["temperature"] == 0.6

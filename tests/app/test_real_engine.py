@@ -10,11 +10,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.engine.link import EngineLink
 from app.engine.process import engine_program
 from app.engine.state import Phase
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
 from app.system.paths import ROOT, Folders
 from engine.protocol.options import LoadOptions
@@ -91,7 +92,7 @@ def test_a_wrong_target_leaves_the_window_usable(
     assert "Traceback" not in window.notices.notices[0].text
     window.chat.change_settings(GREEDY)
     ask(window, "Hello!")
-    qtbot.waitUntil(lambda: answer(window).ending is Ending.COMPLETE, timeout=PATIENCE_MS)
+    qtbot.waitUntil(lambda: answer(window).ending is AnswerEnding.COMPLETE, timeout=PATIENCE_MS)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the engine watches its parent by other means there")

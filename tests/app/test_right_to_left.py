@@ -7,7 +7,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Conversation, Message
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Message
 from app.shell.window import MainWindow
 from app.ui.flow_layout import FlowLayout
 from tests.app.conftest import OpenWindow

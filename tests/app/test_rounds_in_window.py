@@ -124,8 +124,8 @@ def test_rounds_of_another_day_come_back_with_their_conversation(
     other = FakeLink()
     window = open_window(other)
     other.become_ready()
-    qtbot.waitUntil(lambda: bool(window.conversations.keeper.records))
-    window.conversations.keeper.open(window.conversations.keeper.records[0].id)
+    qtbot.waitUntil(lambda: bool(window.conversations.autosave.records))
+    window.conversations.autosave.open(window.conversations.autosave.records[0].id)
     player = window.tree_panel.player
     qtbot.waitUntil(lambda: len(player.history) == 7)
     qtbot.waitUntil(lambda: shown_round(window) == 2)
@@ -144,8 +144,8 @@ def test_rounds_of_another_day_come_back_with_their_conversation(
     qtbot.waitUntil(lambda: shown_word(window) == "One ")
     window.tree_panel.show_in_answer()
     qtbot.waitUntil(lambda: "another version" in window.tree_panel.findChildren(News)[0].words.text())
-    keeper = window.conversations.keeper
-    here = keeper.current
+    autosave = window.conversations.autosave
+    here = autosave.current
     window.conversations.delete(here)
     qtbot.waitUntil(lambda: len(player.history) == 0)
     window.conversations.undo_delete()

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from app.settings.generation import RANDOM_SEED, GenerationSettings
 from app.settings.preferences import TINT_CHANCE, TINT_OFF, TINT_ORIGIN
-from app.settings.store import RANDOM_SEED, GenerationSettings, Settings, SettingsFile
+from app.settings.store import Settings, SettingsFile
 from engine.errors import InputError
 from engine.protocol.options import GenerateOptions
 

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Ending
+from app.chat.history.message import AnswerEnding
 from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
 from app.engine.state import Phase
@@ -43,7 +43,7 @@ def ask(window: MainWindow, question: str) -> None:
     QTest.keyClick(window.chat_panel.composer.field, Qt.Key.Key_Return)
 
 
-def ending(window: MainWindow) -> Ending:
+def ending(window: MainWindow) -> AnswerEnding:
     """How the last answer stands."""
     answer = window.chat.conversation.last_answer
     assert answer is not None
@@ -70,14 +70,14 @@ def test_a_question_asked_before_the_engine_is_up_is_answered(
 ) -> None:
     window = open_window(link)
     ask(window, "Tell me a story")
-    assert ending(window) is Ending.WAITING
-    qtbot.waitUntil(lambda: ending(window) is Ending.COMPLETE, timeout=PATIENCE_MS)
+    assert ending(window) is AnswerEnding.WAITING
+    qtbot.waitUntil(lambda: ending(window) is AnswerEnding.COMPLETE, timeout=PATIENCE_MS)
     assert shown_answer(window) == STORY
 
 
 def test_an_answer_that_is_cut_off_says_so(window: MainWindow, qtbot: QtBot) -> None:
     ask(window, "long")
-    qtbot.waitUntil(lambda: ending(window) is Ending.LENGTH, timeout=PATIENCE_MS)
+    qtbot.waitUntil(lambda: ending(window) is AnswerEnding.LENGTH, timeout=PATIENCE_MS)
     assert window.chat_panel.view.answers[-1].figures.text.startswith("Cut off at")
 
 
@@ -87,7 +87,7 @@ def test_stop_in_mid_answer_ends_it_once(window: MainWindow, qtbot: QtBot) -> No
     ask(window, "hang")
     wait_for_text(qtbot, window)
     QTest.keyClick(window.chat_panel.composer.field, Qt.Key.Key_Escape)
-    qtbot.waitUntil(lambda: ending(window) is Ending.STOPPED, timeout=PATIENCE_MS)
+    qtbot.waitUntil(lambda: ending(window) is AnswerEnding.STOPPED, timeout=PATIENCE_MS)
     assert endings == [True, False]
     ask(window, "say still here")
     qtbot.waitUntil(lambda: shown_answer(window) == "still here", timeout=PATIENCE_MS)
@@ -99,7 +99,7 @@ def test_kill_in_mid_answer_keeps_the_text_and_restarts(window: MainWindow, link
     pid = link.engine_pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    qtbot.waitUntil(lambda: ending(window) is Ending.INTERRUPTED, timeout=PATIENCE_MS)
+    qtbot.waitUntil(lambda: ending(window) is AnswerEnding.INTERRUPTED, timeout=PATIENCE_MS)
     assert shown_answer(window) == "Once upon"
     notice = window.notices.notices[0]
     assert notice.key == ENGINE_NOTICE
@@ -163,7 +163,7 @@ def test_an_engine_that_does_not_hear_a_stop_can_be_restarted(window: MainWindow
     button = next(each for each in window.notices.findChildren(QPushButton) if each.text() == "Restart engine")
     button.click()
     qtbot.waitUntil(lambda: window.library.state.ready and ending(window).is_final, timeout=PATIENCE_MS)
-    assert ending(window) is Ending.INTERRUPTED
+    assert ending(window) is AnswerEnding.INTERRUPTED
     assert shown_answer(window) == text
     assert notices(window) == []
     ask(window, "say I am back")

@@ -11,10 +11,10 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive.archive import Archive
 from app.chat.archive.store import Store
-from app.chat.composer.attachments.reader import AttachmentReader
-from app.chat.history.attachment import Attachment
+from app.chat.archive.worker import Archive
+from app.chat.composer.attachment_reader import AttachmentReader
+from app.chat.history.message import Attachment
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.chat.typesetting.drawing_process import DrawingProcess, _Running
 from app.chat.typesetting.formulas import Formulas, Latex
@@ -217,7 +217,7 @@ def prove_formulas(case: Case) -> None:
     case.patch.setattr(DrawingProcess, "ask", case.fails_once(lambda *_: None))
     formulas = case.keep(Formulas())
     settled: set[Latex] = set()
-    formulas.drawn.connect(settled.update)
+    formulas.settled.connect(settled.update)
     asked = [Latex("x", "$", False), Latex("y", "$", False)]
     for each in asked:
         formulas.is_known(each)
@@ -255,7 +255,7 @@ def prove_passwords(case: Case) -> None:
 
 def prove_attachments(case: Case) -> None:
     read = case.fails_once(lambda path: Attachment(path.name, "text"))
-    case.patch.setattr("app.chat.composer.attachments.reader.read_attachment", read)
+    case.patch.setattr("app.chat.composer.attachment_reader.read_attachment", read)
     reader = case.keep(AttachmentReader())
     with case.bot.waitSignal(reader.was_refused) as refused, case.bot.waitSignal(reader.was_read) as was_read:
         reader.read(Path("bad"))

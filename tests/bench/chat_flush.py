@@ -15,7 +15,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPlainTextEdit
 
-from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import AnswerEnding, Message
 from app.chat.view.answer_view import AnswerView
 from app.chat.view.conversation_view import ConversationView
 from tests.bench.chat_hostile import done, settle, shown
@@ -37,8 +38,8 @@ SECTION = (
 
 def growing(view: ConversationView, text: str) -> AnswerView:
     """An answer that has begun, with this much text."""
-    view.add_turn(Message("user", "q"), Message("assistant", "", Ending.OPEN))
-    view.change_answer(Message("assistant", "", Ending.OPEN), text)
+    view.add_turn(Message("user", "q"), Message("assistant", "", AnswerEnding.OPEN))
+    view.change_answer(Message("assistant", "", AnswerEnding.OPEN), text)
     settle(view)
     return view.answers[-1]
 
@@ -55,7 +56,7 @@ def flush_ms(tokens: int) -> float:
         answer._throttle.cancel()
         answer._again.stop()
         start = time.perf_counter()
-        view.change_answer(Message("assistant", "", Ending.OPEN), piece)
+        view.change_answer(Message("assistant", "", AnswerEnding.OPEN), piece)
         answer._reveal.finish()
         answer._throttle.flush()
         QApplication.processEvents()
@@ -88,7 +89,7 @@ def typing_ms(keys: int = 300) -> float:
     field.show()
     spent = []
     for number in range(keys):
-        view.change_answer(Message("assistant", "", Ending.OPEN), SECTION[number * 5 % 600 :][:24])
+        view.change_answer(Message("assistant", "", AnswerEnding.OPEN), SECTION[number * 5 % 600 :][:24])
         start = time.perf_counter()
         QTest.keyClick(field, Qt.Key.Key_A)
         QApplication.processEvents()

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from PySide6.QtWidgets import QApplication
 
-from app.chat.history.conversation import Conversation, Ending, Message
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import AnswerEnding, Message
 from app.chat.text.plain_text_view import PlainTextView
 from app.chat.typesetting.code_kinds import CodeText
 from app.chat.typesetting.formulas import Latex
@@ -106,9 +107,9 @@ def turn(work: Callable[[], object]) -> Turn:
 def arriving(text: str) -> tuple[list[Turn], float]:
     """The turns while such an answer comes, and the seconds until it is written."""
     view = shown()
-    view.add_turn(Message("user", "q"), Message("assistant", "", Ending.OPEN))
+    view.add_turn(Message("user", "q"), Message("assistant", "", AnswerEnding.OPEN))
     begin = time.perf_counter()
-    turns = [turn(lambda: view.change_answer(Message("assistant", "", Ending.OPEN), text)), *settle(view)]
+    turns = [turn(lambda: view.change_answer(Message("assistant", "", AnswerEnding.OPEN), text)), *settle(view)]
     seconds = time.perf_counter() - begin
     done(view)
     return turns, seconds
@@ -135,7 +136,7 @@ def warm_up() -> None:
     """Read the fonts and the styles, as the first answer of a session does."""
     view = shown()
     told: list[object] = []
-    view.formulas.drawn.connect(told.append)
+    view.formulas.settled.connect(told.append)
     view.formulas.code.found.connect(told.append)
     view.formulas.is_known(Latex("x", "$", displayed=False))
     view.formulas.code.runs(CodeText("x", "python"))

@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QWidget
 from app.i18n.translation import install
 from app.main import build_application
 from app.preferences.dialog import PreferencesDialog
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
 from app.system.paths import folders_below
 from app.ui.notices import Notice, Tone
@@ -74,9 +75,9 @@ def branching(window: MainWindow) -> None:
         window.chat.ask(question)
         link_of(window).say("A lime tree, ", "I should think.")
         link_of(window).finish()
-    keeper = window.conversations.keeper
-    keeper.pin(keeper.records[-1].id, True)
-    keeper.move(keeper.records[-1].id, "Letters")
+    autosave = window.conversations.autosave
+    autosave.pin(autosave.records[-1].id, True)
+    autosave.move(autosave.records[-1].id, "Letters")
     window.chat.regenerate()
     link_of(window).say("An oak, because")
     link_of(window).finish("length")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from app.chat.archive.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
-from app.chat.archive.kept import message_record
+from app.chat.archive.conversion import message_record
+from app.chat.archive.formats import ExchangeError, exported_json, exported_markdown, from_json, read_conversations
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, new_id
@@ -32,7 +32,7 @@ DOCUMENTS: tuple[Any, ...] = (
     [{"title": "One", "messages": _TURNS}, {"messages": _TURNS[1:]}],
     {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}, *_TURNS]},
 )
-MARKDOWN = as_markdown("Trees", from_json(json.dumps(_TURNS))[0][1].messages, "Be brief.")
+MARKDOWN = exported_markdown("Trees", from_json(json.dumps(_TURNS))[0][1].messages, "Be brief.")
 
 
 def chat_cases(folder: Path, seeds: range) -> Iterator[Outcome]:
@@ -71,9 +71,9 @@ def _of_chat(store: Store, known: int, folder: Path, seed: int) -> Outcome:
         identities.append(_save(store, title, conversation))
         if lost := _lost(store, identities[-1], conversation):
             return Outcome(seed, Kind.LOST, lost)
-        if len(from_json(as_json(title, conversation.messages))[0][1].messages) != len(conversation.messages):
+        if len(from_json(exported_json(title, conversation.messages))[0][1].messages) != len(conversation.messages):
             return Outcome(seed, Kind.LOST, "What was exported as JSON does not come back whole.")
-        as_markdown(title, conversation.messages)
+        exported_markdown(title, conversation.messages)
     if [each.text for each in store.messages(known) if each.role == "user"] != [KEPT]:
         return Outcome(seed, Kind.LOST, "The conversation that was there before has changed.")
     for identity in identities:

@@ -1,1 +1,1 @@
-"""Conversations on disk: one SQLite file that survives whatever happens to the program."""
+"""Conversations on disk: the database that survives crashes, its thread, autosave, and export and import."""

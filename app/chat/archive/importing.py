@@ -1,16 +1,16 @@
-"""Brings conversations of files into the store, a few at a time, so that other orders are carried out in between."""
+"""Imports conversations from files in small steps, so that other orders are served in between."""
 
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.chat.archive.exchange import ExchangeError, read_conversations
-from app.chat.archive.kept import records_of
+from app.chat.archive.conversion import records_of
+from app.chat.archive.formats import ExchangeError, read_conversations
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, MessageRecord
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
 
 _STEP_SECONDS = 0.1
 _STEP_CHATS = 50

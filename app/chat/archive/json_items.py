@@ -1,4 +1,4 @@
-"""Takes a long list in a JSON file apart, item by item, in memory that does not grow with the file."""
+"""Splits a long list in a JSON file into its items, in memory that does not grow with the file."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The database file: made, checked, brought up to date; one that cannot be used is set aside, never overwritten."""
+"""Opens the database: creates, checks and upgrades it; an unusable file is renamed, never overwritten."""
 
 import logging
 import sqlite3
@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.chat.archive import clean_end, leftovers, text_index
+from app.chat.archive import database_files, text_index
 from app.i18n.translation import tr
 
 _log = logging.getLogger("coppice.archive")
@@ -125,20 +125,20 @@ def open_database(path: Path) -> Opened:
     The whole file is checked after every end that was not orderly. One that is damaged, foreign or from a newer version
     of the program is renamed, and a new one made in its place; damage to the full-text index alone is repaired.
     """
-    is_clean = clean_end.take(path)
+    is_clean = database_files.take_clean_mark(path)
     moved, reason, until = None, "", 0.0
     index_is_whole = True
     try:
         index_is_whole = _check(path, checks_pages=not is_clean)
     except Unusable as found:
         reason = str(found)
-        moved, until = leftovers.set_aside(path, found.is_damaged)
+        moved, until = database_files.set_aside(path, found.is_damaged)
     connection = connect(path)
     try:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         _back_up(connection, path)
         if 0 < version < VERSION:
-            leftovers.sort_out(path, _is_damaged)
+            database_files.sort_out(path, _is_damaged)
             text_index.rebuild(connection)
         _bring_up_to_date(connection)
         if not index_is_whole:
@@ -147,7 +147,7 @@ def open_database(path: Path) -> Opened:
             text_index.rebuild(connection)
         if 0 < version < VERSION:
             _rewrite(connection)
-        leftovers.remove_old(path)
+        database_files.remove_old(path)
     except BaseException:
         connection.close()
         raise
@@ -218,7 +218,7 @@ def _check(path: Path, checks_pages: bool) -> bool:
 
 
 def _check_content(path: Path, checks_pages: bool) -> bool:
-    """Read only: whoever wrote the file finds it, and the log beside it, as it was."""
+    """Opened read-only, so that the file and the log beside it stay as they were."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True, timeout=10)) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()

@@ -1,4 +1,4 @@
-"""Reads and writes conversations; one thread's own, and never the window's."""
+"""Reads and writes conversations in SQLite; used by the archive's thread alone, never by the window's."""
 
 import logging
 import sqlite3
@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from app.chat.archive import clean_end, text_index
-from app.chat.archive.rounds import RoundTable
-from app.chat.archive.rows import conversation_in, message_in, row_of_conversation, row_of_message
+from app.chat.archive import database_files, text_index
 from app.chat.archive.schema import open_database
+from app.chat.archive.tables import RoundTable, conversation_in, message_in, row_of_conversation, row_of_message
 from app.chat.history.records import (
     HIT_BEGIN,
     HIT_END,
@@ -73,7 +72,7 @@ _MOST_COMPARED = 2000
 
 
 class Store:
-    """Every call is one transaction: it is there as a whole after a crash, or not at all.
+    """Every call is one transaction: after a crash it is there as a whole, or not at all.
 
     Where the full-text index turns out to be damaged it is made again, and what failed is done again.
     """
@@ -106,7 +105,7 @@ class Store:
         (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._connection.close()
         if self._is_sound and not is_busy:
-            clean_end.leave(self._path)
+            database_files.leave_clean_mark(self._path)
 
     def _settle(self) -> None:
         self._connection.execute("UPDATE messages SET ending = 'interrupted' WHERE ending IN ('open', 'waiting')")

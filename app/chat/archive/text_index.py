@@ -1,4 +1,4 @@
-"""The full-text index: it is made from the messages, so damage to it is repaired by making it again."""
+"""The full-text index of messages. It is derived from them, so damage is repaired by a rebuild."""
 
 import logging
 import sqlite3

@@ -1,26 +1,86 @@
-"""Where a person writes: the field, the files that go with it, how the answer begins, and the button that sends."""
+"""Where a person writes: the field, attached files, how the answer begins, the context's meter, and the send button."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
-from app.chat.composer.attachments.tray import AttachmentTray
-from app.chat.composer.beginning_row import BeginningRow
-from app.chat.composer.question_field import QuestionField
-from app.chat.context.meter import ContextMeter
+from app.chat.composer.attachment_tray import AttachmentTray
+from app.chat.composer.fields import BeginningRow, QuestionField
+from app.chat.generation.counter import ContextUse
 from app.chat.generation.speculation_state import SpeculationState
+from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.theme import Colors, icon
 from app.ui.tool import quiet_tool
 
+_METER_WIDTH = 40
+_LEAST_WORDS = 88  # pixels; "1,200 of 4,096 tokens" on two lines
+_METER_STEPS = 1000
+
 _BUTTON_SIZE = 34
 
 
+class ContextMeter(QWidget):
+    """Shows a `ContextUse` as a bar and in words, and warns when an answer might not fit."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.bar = QProgressBar(self)
+        self.bar.setObjectName("context")
+        self.bar.setTextVisible(False)
+        self.bar.setRange(0, _METER_STEPS)
+        self.bar.setFixedWidth(_METER_WIDTH)
+        self.bar.setAccessibleName(tr("Context used"))
+        self.words = QLabel(self)
+        self.words.setObjectName("figure")
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.words.setWordWrap(True)  # a narrow window must not hide what is about to happen
+        self.words.setMinimumWidth(_LEAST_WORDS)
+        self.words.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(8)
+        row.addWidget(self.words, 1)
+        row.addWidget(self.bar)
+        self.show_use(ContextUse())
+
+    def show_use(self, use: ContextUse) -> None:
+        """Show how much is taken; nothing without a model."""
+        self.words.setText(use.words)
+        self.words.setAccessibleName(tr("Context: {words}").format(words=use.words))
+        self.bar.setValue(round(use.share * _METER_STEPS))
+        words = tr(
+            "What the model reads of this chat, the message above included, has {tokens:,} tokens.\n"
+            "Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer."
+        )
+        reserve = Number(use.reserve)
+        self.setToolTip(
+            tip(words.format(tokens=Number(use.tokens), context_tokens=Number(use.context_tokens), room=reserve))
+        )
+        tone = "error" if use.is_full else "warning" if use.is_scarce else ""
+        for widget in (self.words, self.bar):
+            widget.setProperty("tone", tone)
+            widget.style().unpolish(widget)
+            widget.style().polish(widget)
+        self.setVisible(bool(use.context_tokens))
+
+
 class Composer(QFrame):
-    """`sent` carries the question, its attachments, and how the answer begins; all is emptied when it was taken."""
+    """Emits `sent` with the question, its attachments and the answer's beginning, and clears all three."""
 
     sent = Signal(str, tuple, str)
     stop_requested = Signal()
@@ -97,7 +157,7 @@ class Composer(QFrame):
         self.set_can_continue(self._can_continue)
 
     def set_can_ask(self, can_ask: bool) -> None:
-        """Without an engine or a model there is nobody to ask."""
+        """Without an engine or a model no question can be asked."""
         self._can_ask = can_ask
         self._show_button()
         self.set_can_continue(self._can_continue)

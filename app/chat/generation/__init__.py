@@ -1,1 +1,1 @@
-"""Generating answers: the controller, the settings of a chat with their presets, and the token counter."""
+"""Generating answers: the controller, a chat's settings and presets, the token count, and what fits the context."""

@@ -1,29 +1,42 @@
-"""Answers a conversation: turns what a person does into requests, and events into turns."""
+"""Answers a conversation: turns a person's actions into requests, and the engine's events into turns."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.context.room import first_turn_that_fits, room_for_answer
-from app.chat.context.summariser import Summariser
-from app.chat.generation.demonstration import demonstrating
+from app.chat.generation.context_fit import Summariser, answer_reserve, first_turn_that_fits, summary_reserve
 from app.chat.history.answering import grown
-from app.chat.history.attachment import Attachment
-from app.chat.history.conversation import Conversation, Ending, Message
-from app.chat.history.summary import room_for_summary
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import AnswerEnding, Attachment, Message
 from app.engine.link import EngineLink
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
-from app.settings.store import STOP, SUMMARISE, GenerationSettings, SettingsFile
+from app.settings.generation import STOP, SUMMARISE, GenerationSettings
+from app.settings.store import SettingsFile
 from app.ui.notices import Notice, Tone
 from engine.errors import InputError
 from engine.protocol.messages import Counted, Event, Failed, Ready, Round
+from engine.protocol.options import EMBEDDED, GenerateOptions
+
+DEMO_BUDGET = 64
 
 FAILED_NOTICE = "request-failed"
 COUNT_NOTICE = "not-counted"
-
 _COUNT_MS = 10_000  # that an answer waits for the length of its prompt; to count it usually takes milliseconds
+
+
+def with_visible_tree(options: GenerateOptions, engine: EngineState) -> GenerateOptions:
+    """The same, but for the embedded pair a tree of `DEMO_BUDGET` nodes, unless a method or a budget was chosen.
+
+    The embedded pair shows what Coppice does. Resident and tiny, it would be fastest with hardly any tree. The text is
+    the same either way.
+    """
+    speculation = options.speculation
+    is_left_open = speculation.method == "auto" and not speculation.budget
+    if engine.pair is None or engine.pair.target.source != EMBEDDED or not is_left_open:
+        return options
+    return replace(options, speculation=replace(speculation, budget=DEMO_BUDGET))
 
 
 class ChatController(QObject):
@@ -41,7 +54,7 @@ class ChatController(QObject):
     round_arrived = Signal(Round)
     rounds_arrived = Signal(list)  # of Round, all of them, before the change they make to the answer
     settings_changed = Signal(GenerationSettings)  # those of the conversation, which may be another one
-    reading_changed = Signal(int)  # from the turn of this number on, the model reads what is said
+    first_read_changed = Signal(int)  # from the turn of this number on, the model reads what is said
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
 
@@ -58,8 +71,8 @@ class ChatController(QObject):
         self.conversation = Conversation()
         self._summariser = Summariser(link, self)  # the answer waits for it
         self._summariser.written.connect(self._generate)
-        self._summariser.stopped.connect(lambda: self._mark(Ending.STOPPED))
-        self._summariser.lost.connect(lambda: self._mark(Ending.INTERRUPTED))
+        self._summariser.stopped.connect(lambda: self._mark(AnswerEnding.STOPPED))
+        self._summariser.lost.connect(lambda: self._mark(AnswerEnding.INTERRUPTED))
         self._summariser.notice_raised.connect(self.notice_raised)
         self._summariser.notice_withdrawn.connect(self.notice_withdrawn)
 
@@ -113,7 +126,7 @@ class ChatController(QObject):
             return
         self._resumed = answer
         text = answer.text.rstrip("\N{REPLACEMENT CHARACTER}")  # it may have been cut off inside a character
-        self.conversation.change(replace(answer, text=text, ending=Ending.WAITING))
+        self.conversation.change(replace(answer, text=text, ending=AnswerEnding.WAITING))
         self.path_changed.emit(len(self.conversation.messages) - 1)
         self._start()
 
@@ -122,8 +135,8 @@ class ChatController(QObject):
         place = self._place(message)
         if self.is_answering or place is None or self.conversation.messages[place].role != "assistant":
             return
-        self._resumed = replace(self.conversation.answer_differently(message, text), ending=Ending.STOPPED)
-        self.conversation.change(replace(self._resumed, ending=Ending.WAITING))
+        self._resumed = replace(self.conversation.answer_differently(message, text), ending=AnswerEnding.STOPPED)
+        self.conversation.change(replace(self._resumed, ending=AnswerEnding.WAITING))
         self.path_changed.emit(place)
         self._start()
 
@@ -167,7 +180,7 @@ class ChatController(QObject):
         elif self._summariser.is_at_work:
             self._summariser.stop()
         elif self.is_answering:
-            self._mark(Ending.STOPPED)
+            self._mark(AnswerEnding.STOPPED)
 
     def start_new_chat(self) -> None:
         """Begin an empty conversation; the one before stays in the list."""
@@ -180,7 +193,7 @@ class ChatController(QObject):
         self.conversation = conversation
         self.conversation_replaced.emit(conversation)
         self.settings_changed.emit(self.generation)
-        self.reading_changed.emit(conversation.first_read)
+        self.first_read_changed.emit(conversation.first_read)
 
     # ---- what the engine does ---------------------------------------------------------------------------------------
 
@@ -196,7 +209,7 @@ class ChatController(QObject):
     def on_events(self, events: list[Event]) -> None:
         """Take what belongs to the running request, as one change for the view."""
         for counted in (each for each in events if isinstance(each, Counted) and each.id == self._count):
-            self._make_room(counted)
+            self._fit_context(counted)
         self._summariser.on_events(events, self._engine.ready)
         mine = [each for each in events if not isinstance(each, Ready) and each.id == self._request]
         answer = self.conversation.last_answer
@@ -228,7 +241,7 @@ class ChatController(QObject):
             generation.check()
         except InputError as error:
             self._raise_failure(error.message, error.hint)
-            self._mark(Ending.FAILED)
+            self._mark(AnswerEnding.FAILED)
             return
         if generation.when_full != STOP:
             texts = ("\n".join(each.content for each in turn) for turn in self.conversation.turns())
@@ -237,17 +250,17 @@ class ChatController(QObject):
         else:
             self._generate(0)
 
-    def _make_room(self, counted: Counted) -> None:
+    def _fit_context(self, counted: Counted) -> None:
         """Leave out as many of the oldest turns as must be, now that it is known how long everything is."""
         if not counted.context_tokens:
             self._on_uncounted()
             return
         self._end_count()
-        room = room_for_answer(self.generation.max_new_tokens, counted.context_tokens)
+        reserve = answer_reserve(self.generation.max_new_tokens, counted.context_tokens)
         if self.conversation.summary:
-            room += room_for_summary(counted.context_tokens)
+            reserve += summary_reserve(counted.context_tokens)
         now = self.conversation.first_read
-        first = first_turn_that_fits(counted.tokens, counted.texts, counted.context_tokens, room, now)
+        first = first_turn_that_fits(counted.tokens, counted.texts, counted.context_tokens, reserve, now)
         if first > now and self.generation.when_full == SUMMARISE:
             options = self._settings.current.complete_answer(self.generation.options())
             self._summariser.start(self.conversation, first, options, counted.context_tokens)
@@ -269,41 +282,41 @@ class ChatController(QObject):
     def _generate(self, first: int, summary: str = "") -> None:
         if first != self.conversation.first_read:
             self.conversation.read_from(first, summary)
-            self.reading_changed.emit(first)
+            self.first_read_changed.emit(first)
         generation = self.generation
-        options = demonstrating(self._settings.current.complete_answer(generation.options()), self._engine)
+        options = with_visible_tree(self._settings.current.complete_answer(generation.options()), self._engine)
         prompt = self.conversation.prompt(generation.system_prompt)
         self._request = self._link.generate(prompt, options)
         self.asked.emit(self._request, prompt, options)
-        self._mark(Ending.OPEN)
+        self._mark(AnswerEnding.OPEN)
 
     def _give_up_waiting(self, state: EngineState) -> None:
         if state.phase is Phase.EMPTY:
             self._raise_failure(tr("No model is loaded."), tr("Choose one in Models, then regenerate the answer."))
-        self._mark(Ending.FAILED if state.phase is Phase.EMPTY else Ending.INTERRUPTED)
+        self._mark(AnswerEnding.FAILED if state.phase is Phase.EMPTY else AnswerEnding.INTERRUPTED)
 
     def _failed(self, answer: Message, failed: Failed) -> Message:
         """A failure while the engine is up is the request's own; the end of the engine is told elsewhere."""
         if not self._engine.ready:
-            return replace(answer, ending=Ending.INTERRUPTED)
+            return replace(answer, ending=AnswerEnding.INTERRUPTED)
         self._raise_failure(failed.message, failed.hint)
-        return replace(answer, ending=self._resumed.ending if self._resumed else Ending.FAILED)
+        return replace(answer, ending=self._resumed.ending if self._resumed else AnswerEnding.FAILED)
 
     def _raise_failure(self, message: str, hint: str) -> None:
         self.notice_raised.emit(Notice(FAILED_NOTICE, message, hint))
 
     def _abandon(self) -> None:
-        """Leave the running request behind; whatever it still sends has an id that nobody waits for."""
+        """Cancel the running request; events that still come have an id that is no longer expected."""
         if self._request:
             self._link.cancel(self._request)
         self._summariser.leave()
         if self.is_answering:
-            self._mark(Ending.STOPPED)
+            self._mark(AnswerEnding.STOPPED)
 
-    def _mark(self, ending: Ending) -> None:
+    def _mark(self, ending: AnswerEnding) -> None:
         answer = self.conversation.last_answer
         assert answer is not None, "only an answer can be marked"
-        if ending is Ending.FAILED and self._resumed:
+        if ending is AnswerEnding.FAILED and self._resumed:
             ending = self._resumed.ending
         self._change(replace(answer, ending=ending), "")
 

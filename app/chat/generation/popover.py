@@ -1,19 +1,115 @@
 """The generation settings of a conversation as a small window below their button; valid changes hold at once."""
 
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from collections.abc import Callable
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.chat.generation.controller import ChatController
 from app.chat.generation.form import GenerationForm
-from app.chat.generation.preset_row import PresetRow
 from app.chat.generation.presets import Presets
 from app.i18n.sentences import error_text
 from app.i18n.translation import tr
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
+from app.system.plain_text import tip
 from app.ui.labels import label
 from engine.errors import InputError
 
 _WIDTH, _MARGIN = 360, 18
+
+
+class PresetRow(QWidget):
+    """`applied` carries the settings of the preset that was chosen, `failed` what was wrong, nothing if all is well."""
+
+    applied = Signal(GenerationSettings)
+    failed = Signal(str)
+
+    def __init__(self, presets: Presets, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._presets = presets
+        self._shown = GenerationSettings()
+        self._chosen = ""  # the preset that renaming and deleting are about
+        self.names = QComboBox(self)
+        self.names.setEditable(True)
+        self.names.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.names.setAccessibleName(tr("Preset"))
+        self.names.setToolTip(tr("Settings kept under a name: choose one to use it in this chat, or write a new name."))
+        field = self.names.lineEdit()
+        assert field is not None, "an editable box has a field"
+        field.setPlaceholderText(tr("No preset"))
+        field.setAccessibleName(tr("Name of the preset"))
+        self.save = self._button(tr("Save"), tr("Keep these settings under this name"), self._on_save)
+        self.rename = self._button(tr("Rename"), tr("Give the preset that was chosen this name"), self._on_rename)
+        self.delete = self._button(tr("Delete"), tr("Forget this preset; chats keep their settings"), self._on_delete)
+        self.is_default = QCheckBox(tr("New chats begin with this preset"), self)
+        self.is_default.clicked.connect(self._on_default)
+        self._lay_out()
+        self.names.activated.connect(self._on_activated)
+
+    def _lay_out(self) -> None:
+        buttons = QHBoxLayout()
+        buttons.setSpacing(6)
+        for button in (self.save, self.rename, self.delete):
+            buttons.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(6)
+        column.addWidget(self.names)
+        column.addLayout(buttons)
+        column.addWidget(self.is_default)
+
+    def show_settings(self, generation: GenerationSettings) -> None:
+        """Show which preset these are, if any; the one that was chosen before stays the one to rename."""
+        self._shown = generation
+        known = self._presets.names
+        self._chosen = self._presets.name_of(generation) or (self._chosen if self._chosen in known else "")
+        self.names.clear()
+        self.names.addItems(known)
+        self.names.setCurrentIndex(self.names.findText(self._chosen) if self._chosen else -1)
+        self.names.setEditText(self._chosen)
+        self._show_buttons()
+
+    def _show_buttons(self) -> None:
+        self.rename.setEnabled(bool(self._chosen))
+        self.delete.setEnabled(bool(self._chosen))
+        self.is_default.setEnabled(bool(self._chosen))
+        self.is_default.setChecked(bool(self._chosen) and self._chosen == self._presets.default)
+
+    def _button(self, text: str, help_: str, act: Callable[[], None]) -> QPushButton:
+        button = QPushButton(text, self)
+        button.setObjectName("small")
+        button.setToolTip(tip(help_))
+        button.setAccessibleName(tr("{text} preset").format(text=text))
+        button.clicked.connect(act)
+        return button
+
+    def _on_activated(self, index: int) -> None:
+        self._chosen = self.names.itemText(index)
+        self._try(lambda: self.applied.emit(self._presets.named(self._chosen)))
+
+    def _on_save(self) -> None:
+        self._try(lambda: self._choose(self._presets.save(self.names.currentText(), self._shown)))
+
+    def _on_rename(self) -> None:
+        self._try(lambda: self._choose(self._presets.rename(self._chosen, self.names.currentText())))
+
+    def _on_delete(self) -> None:
+        self._try(lambda: self._presets.delete(self._chosen))
+
+    def _on_default(self, wanted: bool) -> None:
+        self._try(lambda: self._presets.set_default(self._chosen if wanted else ""))
+
+    def _choose(self, name: str) -> None:
+        self._chosen = name
+
+    def _try(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except InputError as error:
+            self.failed.emit(error_text(error))
+        else:
+            self.failed.emit("")
+            self.show_settings(self._shown)
 
 
 class GenerationPopover(QFrame):
@@ -61,7 +157,7 @@ class GenerationPopover(QFrame):
         top = max(screen.top(), min(corner.y(), screen.bottom() - self.height()))
         self.move(left, top)
         self.show()
-        self.form.method.setFocus()
+        self.form.field("method").setFocus()
 
     def _on_edited(self) -> None:
         try:

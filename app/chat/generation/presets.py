@@ -1,14 +1,15 @@
 """Generation settings by name, kept with the other settings; one of them may be what new chats begin with."""
 
 from app.i18n.translation import tr
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from engine.errors import InputError
 
 _LONGEST_NAME = 60
 
 
 class Presets:
-    """What can be done with presets. Every method raises `InputError` for a name that cannot be used."""
+    """Saves, renames and deletes presets. Every method raises `InputError` for a name that cannot be used."""
 
     def __init__(self, settings: SettingsFile) -> None:
         self._settings = settings

@@ -1,11 +1,11 @@
-"""Whether the next answer will be speculated on, and why not if not."""
+"""Whether the next answer will use speculation, and the reason if not."""
 
 from dataclasses import dataclass
 
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.settings.store import GenerationSettings
+from app.settings.generation import GenerationSettings
 from engine.protocol.messages import Loaded, Statistics
 
 _WITHOUT_DRAFT = ("auto", "lookup")

@@ -1,15 +1,14 @@
-"""What the engine's events make of an answer: its text, how it ended, its figures, and what it thought before."""
+"""Applies the engine's events to an answer: its text, ending, figures, thinking time and probabilities."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
-from app.chat.history.chances import Chances, with_round
-from app.chat.history.conversation import Ending, Message
+from app.chat.history.message import AnswerEnding, Message
 from app.chat.history.reasoning import LONGEST_MARK, split
-from app.chat.history.sums import added
-from engine.protocol.messages import Event, Finished, Prefilled, Round, Statistics
+from app.chat.history.token_probabilities import TokenProbabilities, with_round
+from engine.protocol.messages import Event, Finished, Prefilled, Round, Seconds, Statistics
 
-_ENDINGS = {"stop": Ending.COMPLETE, "length": Ending.LENGTH, "cancelled": Ending.STOPPED}
+_ENDINGS = {"stop": AnswerEnding.COMPLETE, "length": AnswerEnding.LENGTH, "cancelled": AnswerEnding.STOPPED}
 
 
 def grown(answer: Message, events: Sequence[Event], before: Statistics | None) -> Message:
@@ -25,7 +24,7 @@ def grown(answer: Message, events: Sequence[Event], before: Statistics | None) -
             case Round():
                 answer = _after_round(answer, event)
             case Finished():
-                statistics = added(before, event.statistics)
+                statistics = combined_statistics(before, event.statistics)
                 text = answer.text + event.text
                 answer = replace(answer, text=text, ending=_ENDINGS[event.reason], statistics=statistics)
     return answer
@@ -40,13 +39,17 @@ def _after_round(answer: Message, event: Round) -> Message:
         seconds=replace(count.seconds, decode=count.seconds.decode + event.seconds.decode),
     )
     text = answer.text + event.text
-    chances = (answer.chances or Chances()).fit(len(answer.text)) if event.index == 0 else answer.chances or Chances()
+    probabilities = (
+        (answer.probabilities or TokenProbabilities()).fit(len(answer.text))
+        if event.index == 0
+        else answer.probabilities or TokenProbabilities()
+    )
     return replace(
         answer,
         text=text,
         statistics=count,
         thought_seconds=answer.thought_seconds + _thinking_seconds(answer, text, event),
-        chances=with_round(chances, event),
+        probabilities=with_round(probabilities, event),
     )
 
 
@@ -58,3 +61,31 @@ def _thinking_seconds(answer: Message, text: str, event: Round) -> float:
         return 0.0
     parts = split(text)
     return event.seconds.decode if parts.thought or parts.is_thinking else 0.0
+
+
+def combined_statistics(before: Statistics | None, now: Statistics | None) -> Statistics | None:
+    """Both as one: what was done is added up, what was read and awaited at first stays, the longer go names the method.
+
+    Reading the answer again, to go on with it, is time that was spent, but no longer prompt.
+    """
+    if before is None or now is None:
+        return now or before
+    longer = before if before.passes > now.passes else now
+    return replace(
+        now,
+        method=longer.method,
+        budget=longer.budget,
+        prompt_tokens=before.prompt_tokens,
+        cached_tokens=before.cached_tokens,
+        new_tokens=before.new_tokens + now.new_tokens,
+        passes=before.passes + now.passes,
+        drafted_nodes=before.drafted_nodes + now.drafted_nodes,
+        first_token_seconds=before.first_token_seconds or now.first_token_seconds,
+        bytes_streamed=before.bytes_streamed + now.bytes_streamed,
+        seconds=_combined_seconds(before.seconds, now.seconds),
+    )
+
+
+def _combined_seconds(before: Seconds, now: Seconds) -> Seconds:
+    names = [each.name for each in fields(Seconds)]
+    return Seconds(**{name: getattr(before, name) + getattr(now, name) for name in names})

@@ -1,79 +1,16 @@
 """A conversation as plain data: a tree of messages of which one path is shown; knows nothing of windows or engines."""
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from enum import Enum
 from itertools import pairwise
 
-from app.chat.history.attachment import Attachment, with_attachments
-from app.chat.history.chances import Chances
+from app.chat.history.message import ROOT, AnswerEnding, Attachment, Message, Version
 from app.chat.history.records import new_id
-from app.chat.history.summary import with_summary
-from app.settings.store import GenerationSettings
-from engine.protocol.messages import ChatMessage, Role, Statistics
+from app.settings.generation import GenerationSettings
+from engine.protocol.messages import ChatMessage
 
-_ROOT = 0
-
-
-class Ending(Enum):
-    """How an answer stands."""
-
-    WAITING = "waiting"  # for an engine that is still starting or loading
-    OPEN = "open"
-    COMPLETE = "complete"
-    LENGTH = "length"
-    STOPPED = "stopped"
-    FAILED = "failed"
-    INTERRUPTED = "interrupted"  # the engine died
-
-    @property
-    def is_final(self) -> bool:
-        """Whether nothing more will come."""
-        return self not in (Ending.WAITING, Ending.OPEN)
-
-    @property
-    def is_early(self) -> bool:
-        """Whether there might have been more of the answer."""
-        return self in (Ending.LENGTH, Ending.STOPPED, Ending.INTERRUPTED)
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One turn as it is shown. `ending` and `statistics` speak of answers; a person's turn is complete.
-
-    `attachments` are files that a person put into a question; `beginning` are the words that a person had an answer
-    start with, `thought_seconds` how long it took the model to think before it, `chances` how likely the target found
-    what it says.
-    `parent` is the message it follows, 0 for a first one; `created` in seconds since 1970. Two messages that say the
-    same are equal.
-    """
-
-    role: Role
-    text: str
-    ending: Ending = Ending.COMPLETE
-    statistics: Statistics | None = None
-    parent: int = field(default=_ROOT, compare=False)
-    id: int = field(default_factory=new_id, compare=False)
-    created: float = field(default_factory=time.time, compare=False)
-    attachments: tuple[Attachment, ...] = ()
-    beginning: str = ""
-    thought_seconds: float = 0.0
-    chances: Chances | None = field(default=None, compare=False)
-
-    @property
-    def content(self) -> str:
-        """All that it says, attachments written out."""
-        return with_attachments(self.text, self.attachments) if self.attachments else self.text
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """Which of several messages at the same place one is: number `index`, from 0, of `count`."""
-
-    index: int
-    count: int
+# To the model, not to a person: it is the same in every language of the window.
+SUMMARY_PREFACE = "Summary of the conversation before this point:"
 
 
 class Conversation:
@@ -87,10 +24,10 @@ class Conversation:
     def __init__(
         self,
         messages: Iterable[Message] = (),
-        leaf: int = _ROOT,
+        leaf: int = ROOT,
         identity: int = 0,
         settings: GenerationSettings | None = None,
-        reads_from: int = _ROOT,
+        reads_from: int = ROOT,
         summary: str = "",
     ) -> None:
         """`messages`: of the whole tree, parents first; `leaf`: the last one of the path to show, 0 for the newest."""
@@ -121,7 +58,7 @@ class Conversation:
     @property
     def leaf(self) -> int:
         """The last message that is shown; 0 if there is none."""
-        return self._path[-1] if self._path else _ROOT
+        return self._path[-1] if self._path else ROOT
 
     @property
     def last_answer(self) -> Message | None:
@@ -135,7 +72,7 @@ class Conversation:
 
     def read_from(self, turn: int, summary: str = "") -> None:
         """Have the model read from this turn on, and no longer what stands before it; instead `summary`, if any."""
-        self.reads_from = self._path[2 * turn] if turn else _ROOT
+        self.reads_from = self._path[2 * turn] if turn else ROOT
         self.summary = summary if turn else ""
 
     def version(self, message: int) -> Version:
@@ -169,7 +106,7 @@ class Conversation:
         """
         before = self._all[message]
         assert before.role == "assistant", "only an answer can be given differently"
-        ending = Ending.STOPPED if before.ending.is_early else Ending.COMPLETE
+        ending = AnswerEnding.STOPPED if before.ending.is_early else AnswerEnding.COMPLETE
         return self._show_new(Message("assistant", text, ending, parent=before.parent, beginning=before.beginning))
 
     def show_version(self, message: int, index: int) -> Message:
@@ -226,7 +163,7 @@ class Conversation:
 
     def _add(self, message: Message) -> None:
         assert message.id not in self._all, "a message is added once"
-        assert message.parent == _ROOT or message.parent in self._all, "a parent is there before its children"
+        assert message.parent == ROOT or message.parent in self._all, "a parent is there before its children"
         self._all[message.id] = self._changed[message.id] = message
         self._children[message.parent].append(message.id)
 
@@ -237,7 +174,7 @@ class Conversation:
             message = self._all.get(message.parent)
 
     def _walk(self) -> list[int]:
-        path, here = [], _ROOT
+        path, here = [], ROOT
         while self._children[here]:
             here = self._shown.get(here, self._children[here][-1])
             path.append(here)
@@ -245,9 +182,9 @@ class Conversation:
 
 
 def _begun(parent: int, beginning: str) -> Message:
-    return Message("assistant", beginning, Ending.WAITING, parent=parent, beginning=beginning)
+    return Message("assistant", beginning, AnswerEnding.WAITING, parent=parent, beginning=beginning)
 
 
-def settled(message: Message) -> Message:
-    """A message as it is when nobody writes it any more: one that was growing was interrupted."""
-    return message if message.ending.is_final else replace(message, ending=Ending.INTERRUPTED)
+def with_summary(system_prompt: str, summary: str) -> str:
+    """The system prompt for a conversation whose first turns are read as a summary."""
+    return "\n\n".join(filter(None, (system_prompt.strip(), f"{SUMMARY_PREFACE}\n{summary}" if summary else "")))

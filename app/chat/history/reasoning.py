@@ -1,4 +1,4 @@
-"""Tells the thinking of a model from its answer, by the marks that chat templates put around it."""
+"""Splits a model's text into thinking and answer, by the marks that chat templates put around thinking."""
 
 from dataclasses import dataclass
 

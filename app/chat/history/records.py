@@ -1,4 +1,4 @@
-"""What is kept of conversations, as plain data; ids are made where a thing is made, so nobody waits for the disk."""
+"""The records of the database as plain data. Ids are random, so they are made without asking the database."""
 
 import secrets
 import time
@@ -20,8 +20,8 @@ def new_id() -> int:
 class MessageRecord:
     """One message of a conversation's tree; `parent` 0 for a first one.
 
-    `ending` is how an answer stands, in the words of `conversation.Ending`. `details` is whatever else is to be kept
-    with it, such as its figures, as JSON can hold it. `created` in seconds since 1970.
+    `ending` is how an answer stands, in the words of `message.AnswerEnding`. `details` is whatever else is to be
+    kept with it, such as its figures, as JSON can hold it. `created` in seconds since 1970.
     """
 
     id: int
@@ -38,7 +38,7 @@ class MessageRecord:
 class ConversationRecord:
     """One conversation without its messages.
 
-    `title` is empty as long as nobody named it; `auto_title` is made of the first question. `leaf` is the last message
+    `title` is empty until a person sets one; `auto_title` is made of the first question. `leaf` is the last message
     of the path that is shown. `settings` are its own generation settings, as JSON can hold them. `updated` and
     `created` in seconds since 1970.
     """

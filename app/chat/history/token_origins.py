@@ -1,15 +1,19 @@
-"""Which round a character of an answer came from, and which of the models wrote it."""
+"""Which round a character of an answer came from, which of the models wrote it, and which round is marked."""
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from app.chat.history.message import Message
 from engine.protocol.messages import Round
+
+NOTHING = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class TokenOrigin:
     """A round's request and number, and whether the target added the token itself, or accepted the draft's."""
 
     request: int
@@ -90,12 +94,12 @@ class TokenOrigins:
         drafted = sum(len(event.tree.pieces[node]) for node in event.accepted[1:])
         return begin + drafted + len(event.bonus_piece)
 
-    def at(self, place: int) -> Origin | None:
+    def at(self, place: int) -> TokenOrigin | None:
         """Where the character at this place of the answer comes from; None behind the end."""
         index = bisect_right(self._ends, place)
         if place < self._begin or index >= len(self._ends):
             return None
-        return Origin(self._requests[index], self._rounds[index], place >= self._bonuses[index])
+        return TokenOrigin(self._requests[index], self._rounds[index], place >= self._bonuses[index])
 
     def between(self, begin: int, end: int) -> Iterable[tuple[int, int, bool]]:
         """The stretches of one kind that cover these characters: begin, end, whether the target added them."""
@@ -107,3 +111,70 @@ class TokenOrigins:
                     yield begin, min(stop, end), is_bonus
                     begin = min(stop, end)
             index += 1
+
+
+class MarkedAnswer(Protocol):
+    """A view of an answer that shows where its text comes from."""
+
+    @property
+    def message(self) -> Message:
+        """The answer."""
+
+    def set_origins(self, origins: TokenOrigins) -> None:
+        """Know where the text comes from."""
+
+    def mark(self, stretch: tuple[int, int] | None) -> None:
+        """Mark these characters of what the model wrote; None for none."""
+
+
+class RoundMarks:
+    """The origins of all answers of a conversation, and the marked round: views come and go as a person scrolls."""
+
+    def __init__(self) -> None:
+        self._origins: dict[int, TokenOrigins] = {}
+        self._marked = NOTHING
+
+    def clear(self) -> None:
+        """Another conversation is shown."""
+        self._origins.clear()
+        self._marked = NOTHING
+
+    def take(self, view: MarkedAnswer, rounds: Sequence[Round], length: int) -> None:
+        """Rounds have come for an answer that had so many characters before them."""
+        message = view.message.id
+        is_new = message not in self._origins
+        origins = self._origins.setdefault(message, TokenOrigins(length))
+        for each in rounds:
+            origins.add(each)
+        if is_new:
+            view.set_origins(origins)
+
+    def restore(self, found: Mapping[int, TokenOrigins], views: Sequence[MarkedAnswer]) -> None:
+        """What was kept of the rounds before; answers that have grown since know better."""
+        self._origins = {**found, **self._origins}
+        for view in views:
+            self.attach(view)
+
+    def attach(self, view: MarkedAnswer) -> None:
+        """Tell an answer where its text comes from, and what of it is marked."""
+        origins = self._origins.get(view.message.id)
+        if origins is not None:
+            view.set_origins(origins)
+            view.mark(origins.stretch(*self._marked))
+
+    def mark(self, request: int, number: int, views: Sequence[MarkedAnswer]) -> None:
+        """Mark what a round gave, and nothing else; `NOTHING` for no round."""
+        self._marked = (request, number)
+        for view in views:
+            origins = self._origins.get(view.message.id)
+            view.mark(origins.stretch(request, number) if origins is not None else None)
+
+    def message_of(self, request: int, number: int) -> int | None:
+        """The answer that a round wrote on."""
+        return next((each for each, origins in self._origins.items() if origins.stretch(request, number)), None)
+
+    def beginning_of(self, request: int, number: int) -> tuple[int, int] | None:
+        """The answer that a round wrote on, and where in it; None if it is not known."""
+        message = self.message_of(request, number)
+        stretch = self._origins[message].stretch(request, number) if message is not None else None
+        return (message, stretch[0]) if message is not None and stretch else None

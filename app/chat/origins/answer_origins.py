@@ -1,20 +1,166 @@
-"""Where the text of an answer comes from, shown in every section of it that exists."""
+"""What is known of the tokens of an answer, in every section that exists: a tint, and the round under the mouse."""
 
 from PySide6.QtCore import QObject, QPoint, QRect, QSize, Signal
+from PySide6.QtGui import QTextBlock, QTextFrame, QTextLayout
 from PySide6.QtWidgets import QWidget
 
-from app.chat.history.chances import Chances
-from app.chat.history.token_origins import Origin, TokenOrigins
-from app.chat.origins.origin_display import OriginDisplay
-from app.chat.text.look import Look
+from app.chat.history.token_origins import TokenOrigin, TokenOrigins
+from app.chat.history.token_probabilities import TokenProbabilities
+from app.chat.origins.round_mark import PlacedWord, RoundMark, letters_of, positions_of, source_place, words_in
+from app.chat.origins.tint import TokenTint
+from app.chat.text.document import MarkdownDocument, place_of
+from app.chat.text.document_style import CODE, Look, code_stretches
 from app.chat.text.markdown_view import MarkdownView, Shown
 from app.chat.text.message_text import MessageText
+from app.settings.preferences import TINT_CHANCE, TINT_OFF
+from app.system.plain_text import tip
+
+
+class OriginDisplay(QObject):
+    """Tints one section, but for code. The tint is a layout format and no part of the document: copies lack it."""
+
+    token_hovered = Signal(int, int)  # request and number of a round; 0 and -1: of none any more
+    token_chosen = Signal(int, int)  # the same of a click
+
+    def __init__(self, text: MessageText, markdown: MarkdownDocument, look: Look) -> None:
+        super().__init__(text)
+        self._text = text
+        self._markdown = markdown
+        self._look = look
+        self._known = TokenTint()
+        self._begin = 0  # of the answer in what the model wrote
+        self._tinted = 0  # blocks of the document that keep their tint
+        self._hovered: tuple[int, int] | None = None
+        self._mark = RoundMark(text, markdown, look.colors)
+        self._stretch: tuple[int, int] | None = None  # that is marked, in what the model wrote
+        text.hovered.connect(self._on_hovered)
+        text.pointed.connect(self._on_pointed)
+
+    def set_origins(self, origins: TokenOrigins) -> None:
+        """Know where the text comes from."""
+        self._known.origins = origins
+        self._tint_all()
+
+    def set_probabilities(self, probabilities: TokenProbabilities) -> None:
+        """Know how likely the target found the text; of more text it is told again."""
+        self._known.probabilities.follow(probabilities)
+        if self._look.tint == TINT_CHANCE:
+            self._tint()
+
+    def set_look(self, look: Look) -> None:
+        """Tint in other colours, or no longer."""
+        self._look = look
+        self._mark.set_colors(look.colors)
+        self._tint_all()
+
+    def mark(self, stretch: tuple[int, int] | None) -> None:
+        """Mark these characters of what the model wrote; None for none."""
+        self._stretch = stretch
+        shown = stretch and (stretch[0] - self._begin, stretch[1] - self._begin)
+        self._mark.show(shown if shown and shown[1] > 0 else None)
+
+    @property
+    def mark_place(self) -> QRect | None:
+        """Where the mark begins in the text's widget; None if there is nothing to be seen of it."""
+        return self._mark.place
+
+    def show_written(self, begin: int) -> None:
+        """Text was written; `begin`: where the answer begins in what the model wrote."""
+        if begin != self._begin:
+            self._begin = begin
+            self.mark(self._stretch)
+        elif self._stretch is not None:
+            self._mark.refresh()
+        self._tint()
+
+    def origin_at(self, position: int) -> TokenOrigin | None:
+        """Where the character at a position of the document comes from, None if that is not known."""
+        found = self._source_at(position)
+        origins = self._known.origins
+        return None if found is None or origins is None else origins.at(found)
+
+    def _source_at(self, position: int) -> int | None:
+        """The place in what the model wrote of the character at a position of the document."""
+        if position < 0:
+            return None
+        block = self._text.document().findBlock(position)
+        frame = self._top_frame(position)
+        if frame is None or not block.text().strip():
+            return None
+        first = self._text.document().findBlock(frame.firstPosition())
+        shown, place = "", 0
+        while first.isValid() and first.position() <= block.position():
+            place = len(shown) + letters_of(first.text(), position - first.position())
+            shown += first.text() + "\n"
+            first = first.next()
+        found = source_place(shown, place, self._markdown.text, place_of(frame))
+        return None if found is None else self._begin + found
+
+    def _tint_all(self) -> None:
+        self._tinted = 0
+        self._tint()
+
+    def _tint(self) -> None:
+        """Go over the frames that are new since the last time; the open ones are gone over every time."""
+        is_tinted = self._look.tint != TINT_OFF
+        if not is_tinted and self._tinted < 0:
+            return
+        frames = self._text.document().rootFrame().childFrames()
+        if self._tinted > self._markdown.blocks_written:
+            self._tinted = 0
+        for frame in frames[self._tinted :]:
+            if not frame.frameFormat().hasProperty(CODE):
+                self._tint_frame(frame)
+        self._tinted = self._markdown.blocks_written if is_tinted else -1
+
+    def _tint_frame(self, frame: QTextFrame) -> None:
+        document = self._text.document()
+        for block, words in words_in(frame, document, self._markdown.text):
+            block.layout().setFormats(self._formats(block, words) if self._look.tint != TINT_OFF else [])
+            document.markContentsDirty(block.position(), block.length())
+
+    def _formats(self, block: QTextBlock, words: list[PlacedWord]) -> list[QTextLayout.FormatRange]:
+        code = [(start, start + length) for start, length in code_stretches(block)]
+        text, made = block.text(), []
+        for start, end, place in words:
+            at = positions_of(text, start)
+            if any(begin <= at < stop for begin, stop in code):
+                continue
+            here = place + self._begin
+            grounds = self._known.grounds(here, here + end - start, self._look.tint, self._look.colors)
+            for begin, stop, ground in grounds:
+                piece = QTextLayout.FormatRange()
+                piece.start = at + positions_of(text[start:], begin - here)
+                piece.length = positions_of(text[start + begin - here :], stop - begin)
+                piece.format = ground
+                made.append(piece)
+        return made
+
+    def _top_frame(self, position: int) -> QTextFrame | None:
+        for frame in self._text.document().rootFrame().childFrames():
+            if frame.firstPosition() <= position <= frame.lastPosition():
+                return frame
+        return None
+
+    def _on_hovered(self, position: int) -> None:
+        origin = self.origin_at(position)
+        if self._look.tint != TINT_OFF or self._text.toolTip():
+            self._text.setToolTip(tip(self._known.words(self._source_at(position), self._look.tint)))
+        named = None if origin is None else (origin.request, origin.round)
+        if named != self._hovered:
+            self._hovered = named
+            self.token_hovered.emit(*(named or (0, -1)))
+
+    def _on_pointed(self, position: int) -> None:
+        origin = self.origin_at(position)
+        if origin is not None:
+            self.token_chosen.emit(origin.request, origin.round)
 
 
 class AnswerOrigins(QObject):
-    """Passes on what is known of the origins to the sections, also to those that come near later.
+    """Gives origins and probabilities to every section of an answer, also to those that are made later.
 
-    An answer has a body of sections for its text, and another one for its thinking once somebody has opened that.
+    An answer has a body of sections for its text, and another one for its thinking once that was opened.
     """
 
     token_hovered = Signal(int, int)  # request and number of a round; 0 and -1: of none any more
@@ -26,7 +172,7 @@ class AnswerOrigins(QObject):
         self._look = look
         self._begins: dict[MarkdownView, int] = {}  # where the text of each body begins in what the model wrote
         self._origins: TokenOrigins | None = None
-        self._chances: Chances | None = None
+        self._probabilities: TokenProbabilities | None = None
         self._stretch: tuple[int, int] | None = None
         self._displays: dict[MessageText, OriginDisplay] = {}
 
@@ -43,11 +189,11 @@ class AnswerOrigins(QObject):
         for each in self._shown():
             each.set_origins(origins)
 
-    def set_chances(self, chances: Chances) -> None:
+    def set_probabilities(self, probabilities: TokenProbabilities) -> None:
         """Know how likely the target found the text; of more text it is told again."""
-        self._chances = chances
+        self._probabilities = probabilities
         for each in self._shown():
-            each.set_chances(chances)
+            each.set_probabilities(probabilities)
 
     def set_look(self, look: Look) -> None:
         """Tint in other colours, or no longer."""
@@ -82,7 +228,7 @@ class AnswerOrigins(QObject):
         for each in body.shown:
             self._displays[each.text].show_written(begin)
 
-    def origin_at(self, position: int) -> Origin | None:
+    def origin_at(self, position: int) -> TokenOrigin | None:
         """Where the character at a position of the first section that exists comes from; None if it is not known."""
         return self._shown()[0].origin_at(position)
 
@@ -97,8 +243,8 @@ class AnswerOrigins(QObject):
         display.token_chosen.connect(self.token_chosen)
         if self._origins is not None:
             display.set_origins(self._origins)
-        if self._chances is not None:
-            display.set_chances(self._chances)
+        if self._probabilities is not None:
+            display.set_probabilities(self._probabilities)
         display.show_written(self._begins[body])
         display.mark(self._stretch)
 

@@ -1,22 +1,85 @@
-"""Marks the text that one round gave to an answer: with a ground and a line below, so not by colour alone."""
+"""Finds the text that a round gave in what is shown of an answer, and marks it.
 
+Markdown and the shown text differ, so words are looked for in order. Qt counts a character beyond the first 65,536 as
+two positions, Python as one letter.
+"""
+
+import re
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 from PySide6.QtCore import QRect
-from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTextFrame
+from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTextDocument, QTextFrame
 from PySide6.QtWidgets import QTextEdit
 
 from app.chat.text.document import MarkdownDocument, place_of
 from app.chat.text.message_text import MessageText
-from app.chat.text.source_places import source_places
 from app.ui.theme import Colors
 
-_STRENGTH = 80  # of 255, of the ground
+_STRENGTH = 80  # of 255, of the ground of what is marked
+_WORD = re.compile(r"\S+")
+_FARTHEST = 4_000  # characters of markup that can stand between two shown words
+
+
+class PlacedWord(NamedTuple):
+    """A shown word, from letter `start` to before `end`, and its `place` in the Markdown."""
+
+    start: int
+    end: int
+    place: int
+
+
+def placed_words(shown: str, source: str, begin: int) -> list[PlacedWord]:
+    """The shown words that stand in `source` too, in order from its place `begin` on.
+
+    What markup changed (an escaped star, a list's number) has no place.
+    """
+    found: list[PlacedWord] = []
+    here = begin
+    for word in _WORD.finditer(shown):
+        place = source.find(word[0], here, here + _FARTHEST)
+        if place >= 0:
+            found.append(PlacedWord(word.start(), word.end(), place))
+            here = place + len(word[0])
+    return found
+
+
+def source_place(shown: str, letter: int, source: str, begin: int) -> int | None:
+    """The place in `source` of a shown letter, None if it has none."""
+    for word in _WORD.finditer(shown):
+        if word.start() <= letter < word.end():
+            places = {each.start: each.place for each in placed_words(shown[: word.end()], source, begin)}
+            return places[word.start()] + letter - word.start() if word.start() in places else None
+    return None
+
+
+def words_in(frame: QTextFrame, document: QTextDocument, source: str) -> Iterator[tuple[QTextBlock, list[PlacedWord]]]:
+    """The paragraphs of a block's frame, each with its words that stand in the Markdown."""
+    block = document.findBlock(frame.firstPosition())
+    here = place_of(frame)
+    while block.isValid() and block.position() <= frame.lastPosition():
+        found = placed_words(block.text(), source, here)
+        here = found[-1].place if found else here
+        yield block, found
+        block = block.next()
+
+
+def positions_of(text: str, letters: int) -> int:
+    """How many positions the first `letters` of a text take in a document."""
+    return letters + sum(letter > "\uffff" for letter in text[:letters])
+
+
+def letters_of(text: str, positions: int) -> int:
+    """How many letters of a text stand before a position of a document."""
+    letters = min(positions, len(text))
+    while positions_of(text, letters) > positions:
+        letters -= 1
+    return letters
 
 
 class RoundMark:
-    """Lies over the text of one answer and is no part of it. Places count characters of its Markdown."""
+    """Marks a stretch of one section as an extra selection. Places count characters of the Markdown."""
 
     def __init__(self, text: MessageText, markdown: MarkdownDocument, colors: Colors) -> None:
         self._text = text
@@ -65,36 +128,24 @@ class RoundMark:
         return made
 
     def _cursors(self, begin: int, end: int) -> Iterator[QTextCursor]:
-        frames = self._text.document().rootFrame().childFrames()
+        document = self._text.document()
+        frames = document.rootFrame().childFrames()
         places = [*(place_of(frame) for frame in frames), len(self._markdown.text) + 1]
         for frame, (here, following) in zip(frames, pairwise(places), strict=True):
             if here < end and following > begin:
-                yield from self._in_frame(frame, here, begin, end)
-
-    def _in_frame(self, frame: QTextFrame, here: int, begin: int, end: int) -> Iterator[QTextCursor]:
-        block = self._text.document().findBlock(frame.firstPosition())
-        while block.isValid() and block.position() <= frame.lastPosition() and here < end:
-            text = block.text()
-            found = source_places(text, self._markdown.text, here)
-            here = max(found.values(), default=here)
-            parts = []
-            for start, source in found.items():
-                length = next((place for place in range(start, len(text)) if text[place].isspace()), len(text)) - start
-                first, last = max(source, begin), min(source + length, end)
-                if first < last:
-                    parts.append((start + first - source, start + last - source))
-            if parts:
-                yield _cursor(block, text, min(part[0] for part in parts), max(part[1] for part in parts))
-            block = block.next()
+                for block, words in words_in(frame, document, self._markdown.text):
+                    if marked := [
+                        each for each in words if each.place < end and each.place + each.end - each.start > begin
+                    ]:
+                        yield _cursor(block, marked, begin, end)
 
 
-def _cursor(block: QTextBlock, text: str, begin: int, end: int) -> QTextCursor:
-    """Qt counts half characters where Python counts whole ones."""
+def _cursor(block: QTextBlock, words: list[PlacedWord], begin: int, end: int) -> QTextCursor:
+    """What of these words stands between two places, selected with what is between them."""
+    first, last = words[0], words[-1]
+    start = first.start + max(0, begin - first.place)
+    stop = min(last.end, last.start + end - last.place)
     cursor = QTextCursor(block)
-    cursor.setPosition(block.position() + _units(text[:begin]))
-    cursor.setPosition(block.position() + _units(text[:end]), QTextCursor.MoveMode.KeepAnchor)
+    cursor.setPosition(block.position() + positions_of(block.text(), start))
+    cursor.setPosition(block.position() + positions_of(block.text(), stop), QTextCursor.MoveMode.KeepAnchor)
     return cursor
-
-
-def _units(text: str) -> int:
-    return len(text) + sum(letter > "\uffff" for letter in text)

@@ -18,7 +18,7 @@ _Key = tuple[str, str] | tuple[int, int]
 
 
 class ConversationModel(QAbstractListModel):
-    """Rows that are compared with those before: views and screen readers hear only of what came, went or changed."""
+    """Compares new rows with the old ones, so that views and screen readers hear only of what changed."""
 
     renamed = Signal(object, str)  # id of a conversation, its title
     moved = Signal(object, str)  # id of a conversation, a folder or nothing

@@ -1,4 +1,4 @@
-"""The side of the window: a field that searches, the conversations, and what can be done with each of them."""
+"""The side bar: a search field, the list of conversations, and the menu of each."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ _NOTHING_FOUND = mark("Nothing was found.")
 
 
 class ConversationsPanel(QWidget):
-    """Shows what it is told; says what a person wants, by a conversation's id."""
+    """Shows the given records, and emits a signal with the conversation's id for every action of a person."""
 
     opened = Signal(object)
     renamed = Signal(object, str)

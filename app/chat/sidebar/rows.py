@@ -77,12 +77,8 @@ def _flat(groups: Mapping[HeaderRow, Sequence[ChatRow]]) -> list[Row]:
     return rows
 
 
-def age(updated: float, now: float) -> str:
-    """The group of a conversation by its last change; days begin at local midnight."""
-    return _age(updated, _day_begins(now))
-
-
 def _age(updated: float, begins: Sequence[tuple[float, str]]) -> str:
+    """The group of a conversation by its last change; days begin at local midnight."""
     return next((name for begin, name in begins if updated >= begin), EARLIER)
 
 

@@ -5,16 +5,15 @@ from collections.abc import Set as AbstractSet
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QColor, QTextCursor, QTextDocument, QTextFrame, QTextFrameFormat, QTextLength
 
-from app.chat.text.code_header import CODE, JOINT, header_html, mark_header
-from app.chat.text.document_style import squash, style_sheet
+from app.chat.text.blocks import Block
+from app.chat.text.document_style import CODE, JOINT, header_html, mark_header, squash, style_sheet
 from app.chat.text.manuscript import Manuscript, Section
-from app.chat.text.pieces import Block
 from app.chat.text.rendering import BlockRenderer, Rendered, code_placeholder, placeholder
-from app.chat.typesetting.budget import Budget
 from app.chat.typesetting.code_kinds import CodeText
 from app.chat.typesetting.code_places import CodePlaces
 from app.chat.typesetting.formula_places import FormulaPlaces
 from app.chat.typesetting.formulas import Formulas, Latex
+from app.chat.typesetting.layout_cost import Budget
 
 _BEGIN = CODE + 10  # property of a frame: where its Markdown begins in the text
 
@@ -52,7 +51,7 @@ class MarkdownDocument(QObject):
         document.setDocumentMargin(0)
         document.setUndoRedoEnabled(False)
         if formulas is not None:
-            formulas.drawn.connect(self._on_drawn)
+            formulas.settled.connect(self._on_formulas_settled)
             formulas.code.found.connect(self._on_code_found)
         self.set_renderer(renderer)
 
@@ -186,9 +185,9 @@ class MarkdownDocument(QObject):
         assert found.isNull() or found.position() <= frame.lastPosition(), "a placeholder stands in its own block"
         return found
 
-    def _on_drawn(self, drawn: AbstractSet[Latex]) -> None:
+    def _on_formulas_settled(self, settled: AbstractSet[Latex]) -> None:
         """Pictures have come: they take the place of the text, wherever that still stands, when there is time."""
-        self._formulas.take(drawn)
+        self._formulas.take(settled)
         if not self._formulas.is_current:
             self.fell_behind.emit()
 

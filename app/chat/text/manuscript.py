@@ -1,18 +1,18 @@
-"""The Markdown of an answer, cut into blocks, and the blocks into sections that are each shown by a document."""
+"""The whole text of an answer, cut into blocks, and the blocks grouped into sections of one document each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.chat.text.blocks import BlockStream
-from app.chat.text.burden import burden
-from app.chat.text.pieces import Block, code_of
-from app.chat.typesetting.budget import Budget
+from app.chat.text.blocks import Block, BlockStream, code_of
+from app.chat.typesetting.layout_cost import Budget, layout_cost
 
 _SLICE, _SLICE_LINES = 1_024, 32  # characters and lines that are cut between two looks at the clock
 _SECTION = 16_000  # letters and lines after which a section is full
 _LINE, _MARK = 60, 100  # letters that a line, or the mark of a formula, is counted for
 _NOTHING: Sequence[Block] = ()
+
+_LETTER_PIXELS, _LINE_PIXELS, _GAP_PIXELS = 8, 24, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Section:
     open: Sequence[Block]
 
 
-class Stream(Protocol):
+class BlockSource(Protocol):
     """Cuts a text that comes in pieces of any size into blocks."""
 
     @property
@@ -43,9 +43,9 @@ class Stream(Protocol):
 
 
 class Manuscript:
-    """Takes text as it comes, and cuts it when there is time: nothing of it is ever lost or written twice."""
+    """Takes text as it comes, and cuts it into blocks and sections within a time budget."""
 
-    def __init__(self, section_size: int = _SECTION, stream: Callable[[], Stream] = BlockStream) -> None:
+    def __init__(self, section_size: int = _SECTION, stream: Callable[[], BlockSource] = BlockStream) -> None:
         self._section_size = section_size
         self._new_stream = stream
         self.clear()
@@ -127,7 +127,7 @@ class Manuscript:
 
     def _keep(self, block: Block) -> None:
         source = block.source
-        size = max(len(source) + _LINE * (1 + source.count("\n")) + _MARK * source.count("$"), burden(source) // 2)
+        size = max(len(source) + _LINE * (1 + source.count("\n")) + _MARK * source.count("$"), layout_cost(source) // 2)
         if self._size and self._size + size > self._section_size:
             self._starts.append(len(self._blocks))
             self._size = 0
@@ -144,3 +144,13 @@ def _beginning(text: str) -> str:
     """The first lines: a short one can be as much work as a long one."""
     lines = text.split("\n", _SLICE_LINES)
     return text[: len(text) - len(lines[-1])] if len(lines) > _SLICE_LINES else text
+
+
+def estimated_height(section: Section, width: int, zoom: int) -> int:
+    """The height of a section in pixels, in this width and with letters of so many percent of their size."""
+    letters = max(10, width * 100 // (_LETTER_PIXELS * zoom))
+    pixels = 0
+    for block in (*section.closed, *section.open):
+        lines = block.source.count("\n") + len(block.source) // letters + 1
+        pixels += lines * _LINE_PIXELS * zoom // 100 + (0 if block.continues else _GAP_PIXELS)
+    return pixels

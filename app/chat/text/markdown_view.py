@@ -15,14 +15,13 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.chat.text.blocks import BlockStream
 from app.chat.text.document import MarkdownDocument
-from app.chat.text.height_estimate import estimated_height
-from app.chat.text.look import Look
-from app.chat.text.manuscript import Manuscript, Stream
+from app.chat.text.document_style import Look
+from app.chat.text.manuscript import BlockSource, Manuscript, estimated_height
 from app.chat.text.message_text import MessageText
 from app.chat.text.rendering import BlockRenderer
-from app.chat.text.section_selection import SectionSelection
-from app.chat.typesetting.budget import Budget, Clock
+from app.chat.text.selection import SectionSelection
 from app.chat.typesetting.formulas import Formulas
+from app.chat.typesetting.layout_cost import Budget, Clock
 
 WRITING_SECONDS = 0.010  # of a frame; what is not written then is written in the next one
 CATCH_UP_MS = 10  # until then
@@ -44,7 +43,7 @@ class Shown:
 class Writing:
     """How a text is cut into blocks, and what writes them."""
 
-    stream: Callable[[], Stream]
+    stream: Callable[[], BlockSource]
     document: type[MarkdownDocument]
 
 
@@ -52,7 +51,7 @@ MARKDOWN = Writing(BlockStream, MarkdownDocument)
 
 
 class MarkdownView(QWidget):
-    """Shows growing Markdown, a little in every turn of the event loop: whoever owns it calls `work` while `is_behind`.
+    """Shows growing Markdown, a little in every turn of the event loop: its owner calls `work` while `is_behind`.
 
     `section_added` tells of a section that has come near, `fell_behind` of pictures that have come for what is shown.
     """

@@ -1,4 +1,4 @@
-"""A text document as tall as what it holds: it never scrolls by itself and fetches nothing."""
+"""A text browser as tall as its document: it never scrolls by itself and loads nothing."""
 
 import math
 from typing import TYPE_CHECKING
@@ -20,10 +20,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip, QWidget
 
-from app.chat.text.code_header import copied_block
-from app.chat.text.excerpt import selected_text
-from app.chat.text.link_address import may_open, shown_address
-from app.chat.text.link_opening import follow_link
+from app.chat.text.document_style import copied_block
+from app.chat.text.links import follow_link, may_open, shown_address
+from app.chat.text.selection import selected_text
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.sealed_browser import SealedBrowser

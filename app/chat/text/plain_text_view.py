@@ -11,12 +11,12 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QTextBlockFormat, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QWidget
 
-from app.chat.text.burden import burden, prefix_within
+from app.chat.text.blocks import Block
 from app.chat.text.document import MarkdownDocument
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
 from app.chat.text.manuscript import Section
 from app.chat.text.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView, Writing
-from app.chat.text.pieces import Block
+from app.chat.typesetting.layout_cost import layout_cost, prefix_within
 
 _LINES, _HEAVY = 40, 3_500  # of a piece: lines, and how much work it is; a line that is more is cut where a word ends
 
@@ -149,7 +149,7 @@ def _length_of_piece(text: str) -> int:
     """How much of the text is a piece of its own, its last line's end included; 0 while there is room for more."""
     lines = text.split("\n", _LINES)
     most = len(text) - len(lines[-1]) if len(lines) > _LINES else 0
-    if burden(text[: most or None]) <= _HEAVY:
+    if layout_cost(text[: most or None]) <= _HEAVY:
         return most
     most = prefix_within(text, _HEAVY)
     ends = (text.rfind(mark, most // 2, most) + 1 for mark in ("\n", " "))

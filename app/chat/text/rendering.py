@@ -5,11 +5,10 @@ from html import escape
 
 from markdown_it.token import Token
 
-from app.chat.text.blocks import MAX_NESTING, markdown_parser
-from app.chat.text.pieces import Block
+from app.chat.text.blocks import Block
+from app.chat.text.markdown_parser import DISPLAYED, INLINE, MAX_NESTING, markdown_parser
 from app.chat.typesetting.code_kinds import CodeText
 from app.chat.typesetting.formulas import Latex
-from app.chat.typesetting.math_syntax import DISPLAYED, INLINE
 from app.system.plain_text import marked
 from app.ui.theme import Colors
 
@@ -38,14 +37,9 @@ class Rendered:
     formulas: tuple[Latex, ...] = ()
     codes: tuple[CodeText, ...] = ()
 
-    @property
-    def is_code(self) -> bool:
-        """Whether it is a code block."""
-        return self.code is not None
-
 
 def placeholder(number: int) -> str:
-    """What stands in the place of a formula: characters that mean nothing to anybody."""
+    """What stands in the place of a formula: a number between characters of the private use area."""
     return f"\ue000{number}\ue001"
 
 

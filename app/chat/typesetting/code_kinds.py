@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
-from app.chat.typesetting.typesetter import Job, Typesetter
+from app.chat.typesetting.typesetter import Typesetter, TypesettingJob
 
 _LONGEST = 6_000  # characters; what is longer comes from nobody's editor
 _LONGEST_LANGUAGE = 40
@@ -71,7 +71,7 @@ class CodeKinds(QObject):
         return not goes_on and self._misses[text.language] < _MOST_MISSES
 
     def _ask(self, text: CodeText) -> None:
-        """Ask for it, in the place of what it has grown from: nobody will see that again."""
+        """Ask for it, and drop the request for the shorter text that it has grown from."""
         if text in self._awaited:
             return
         before = self._asked.get(text.language)
@@ -82,7 +82,7 @@ class CodeKinds(QObject):
         self._asked[text.language] = text
         self._typesetter.ask(text)
 
-    def _on_answered(self, job: Job, answer: Any) -> None:
+    def _on_answered(self, job: TypesettingJob, answer: Any) -> None:
         if not isinstance(job, CodeText):
             return
         self._awaited.discard(job)

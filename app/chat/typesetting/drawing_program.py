@@ -1,7 +1,7 @@
 """A program without a window that draws formulas and colours code: one request a line, one answer a line.
 
 Libraries that read hostile text can take for ever or all memory. Here both are limited, and the program ends when the
-one that asks closes its end of the pipe, or when a request takes too long: nobody has to be there to end it.
+window closes its end of the pipe, or when a request takes too long, without being ended from outside.
 """
 
 import faulthandler
@@ -9,14 +9,46 @@ import os
 import signal
 import sys
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any, BinaryIO
 
-from app.chat.typesetting.code_tokens import token_runs
+from pygments.lexer import Lexer  # type: ignore[import-untyped]
+from pygments.lexers import get_all_lexers, get_lexer_by_name  # type: ignore[import-untyped]
+
 from app.chat.typesetting.drawing_process import DEADLINE_VARIABLE, READY
 from app.chat.typesetting.formula_drawing import draw
 from app.system import json_text as json
 
+LONGEST_CODE = 6_000  # characters; what is longer is shown without colours
+Runs = list[tuple[int, str]]
+"""The length of each stretch of code, and the name of its kind of token."""
+
 _MEMORY_BYTES = 512 << 20  # of addresses; drawing takes less than a tenth of it
+
+
+def token_runs(code: str, language: str) -> Runs:
+    """The stretches of a code from its begin to its end; none where the language is not known or the code too long."""
+    lexer = _lexer(language) if len(code) <= LONGEST_CODE else None
+    runs: Runs = []
+    for kind, text in lexer.get_tokens(code) if lexer is not None else ():
+        if runs and runs[-1][1] == str(kind):
+            runs[-1] = (runs[-1][0] + len(text), runs[-1][1])
+        elif text:
+            runs.append((len(text), str(kind)))
+    return runs if sum(length for length, _ in runs) == len(code) else []
+
+
+@lru_cache(maxsize=64)
+def _lexer(language: str) -> Lexer | None:
+    """The lexer of a language. Plugins are not looked for: that would search through all that is installed."""
+    if language.lower() not in _known_languages():
+        return None
+    return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+
+
+@lru_cache(maxsize=1)
+def _known_languages() -> frozenset[str]:
+    return frozenset(alias.lower() for _, aliases, _, _ in get_all_lexers(plugins=False) for alias in aliases)
 
 
 def main() -> int:

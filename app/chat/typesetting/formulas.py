@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.typesetting.code_kinds import CodeKinds
 from app.chat.typesetting.formula_drawing import Formula, formula_of
-from app.chat.typesetting.typesetter import Job, Typesetter
+from app.chat.typesetting.typesetter import Typesetter, TypesettingJob
 from app.ui.throttle import Throttle
 
 _MOST = 2_000
@@ -36,12 +36,12 @@ class Latex(NamedTuple):
 
 
 class Formulas(QObject):
-    """Gives pictures of formulas; `drawn` says which are there now, or cannot be had, at most once a frame.
+    """Gives pictures of formulas; `settled` says which are there now, or cannot be had, at most once a frame.
 
     `code` gives the kinds of the tokens of code, which the same process finds.
     """
 
-    drawn = Signal(object)  # a set of Latex
+    settled = Signal(object)  # a set of Latex
 
     def __init__(self, parent: QObject | None = None, typesetter: Typesetter | None = None) -> None:
         super().__init__(parent)
@@ -58,7 +58,7 @@ class Formulas(QObject):
         return self._pictures.get(latex)
 
     def is_known(self, latex: Latex) -> bool:
-        """Whether it is settled how this formula looks; if not, it is drawn and `drawn` will tell."""
+        """Whether it is settled how this formula looks; if not, it is drawn and `settled` will tell."""
         if latex in self._pictures:
             return True
         if latex not in self._awaited:
@@ -76,7 +76,7 @@ class Formulas(QObject):
         self.give_up()
         self.typesetter.close()
 
-    def _on_answered(self, job: Job, answer: Any) -> None:
+    def _on_answered(self, job: TypesettingJob, answer: Any) -> None:
         if isinstance(job, Latex):
             self._on_finished(job, formula_of(answer))
 
@@ -90,8 +90,8 @@ class Formulas(QObject):
 
     def _tell(self) -> None:
         settled, self._settled = frozenset(self._settled), set()
-        self.drawn.emit(settled)
+        self.settled.emit(settled)
 
 
-def _is_latex(job: Job) -> bool:
+def _is_latex(job: TypesettingJob) -> bool:
     return isinstance(job, Latex)

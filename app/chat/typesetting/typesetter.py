@@ -1,4 +1,4 @@
-"""Has formulas drawn and code coloured beside the window, one after another, by a process that can be ended."""
+"""Sends formulas and code to the drawing process from a thread, one after another."""
 
 from collections import deque
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from app.system.background import attempt, start
 _SECONDS_TO_END = 1.0  # a killed process takes milliseconds; closing never waits for more than this
 
 
-class Job(Protocol):
+class TypesettingJob(Protocol):
     """What is to be drawn; jobs that are equal have one answer."""
 
     @property
@@ -27,7 +27,7 @@ class Job(Protocol):
 
 
 class Typesetter(QObject):
-    """Starts its thread, and that its process, when the first job comes.
+    """A queue of jobs with a thread; both thread and process start with the first job.
 
     `answered` carries a job and its answer, None if there was none in time, in a later turn of the event loop.
     """
@@ -37,7 +37,7 @@ class Typesetter(QObject):
 
     def __init__(self, parent: QObject | None = None, process: DrawingProcess | None = None) -> None:
         super().__init__(parent)
-        self._jobs = _Jobs()
+        self._jobs = _JobQueue()
         self._process = process or DrawingProcess()
         self._thread: Thread | None = None
         # queued, since a job can be done before the one who asked has written down where it belongs
@@ -49,7 +49,7 @@ class Typesetter(QObject):
         """The id of the process, if one runs."""
         return self._process.pid
 
-    def ask(self, job: Job) -> None:
+    def ask(self, job: TypesettingJob) -> None:
         """Do it when its turn comes."""
         if not self._jobs.put(job):
             return
@@ -57,7 +57,7 @@ class Typesetter(QObject):
             work = (self._jobs, self._process, self._came)
             self._thread = start("formulas", partial(_work, *work))
 
-    def drop(self, unwanted: Callable[[Job], bool]) -> None:
+    def drop(self, unwanted: Callable[[TypesettingJob], bool]) -> None:
         """Forget these, unless they are done already."""
         self._jobs.drop(unwanted)
 
@@ -69,23 +69,23 @@ class Typesetter(QObject):
             self._thread = None
 
 
-class _Jobs:
+class _JobQueue:
     """Those that wait, the urgent ones first."""
 
     def __init__(self) -> None:
         self._changed = Condition()
-        self._waiting: tuple[deque[Job], deque[Job]] = (deque(), deque())
+        self._waiting: tuple[deque[TypesettingJob], deque[TypesettingJob]] = (deque(), deque())
         self._is_closed = False
 
-    def put(self, job: Job) -> bool:
-        """Whether there is still somebody to do it."""
+    def put(self, job: TypesettingJob) -> bool:
+        """Add a job; returns False if the queue is closed."""
         with self._changed:
             if not self._is_closed:
                 self._waiting[0 if job.is_urgent else 1].append(job)
                 self._changed.notify()
             return not self._is_closed
 
-    def take(self) -> Job | None:
+    def take(self) -> TypesettingJob | None:
         """The next one, as soon as there is one; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or any(self._waiting))
@@ -93,14 +93,14 @@ class _Jobs:
                 return None
             return next(each.popleft() for each in self._waiting if each)
 
-    def drop(self, unwanted: Callable[[Job], bool]) -> None:
+    def drop(self, unwanted: Callable[[TypesettingJob], bool]) -> None:
         with self._changed:
             for waiting in self._waiting:
                 kept = [each for each in waiting if not unwanted(each)]
                 waiting.clear()
                 waiting.extend(kept)
 
-    def tell(self, came: SignalInstance, job: Job, answer: Any) -> None:
+    def tell(self, came: SignalInstance, job: TypesettingJob, answer: Any) -> None:
         """Say that a job is done, unless it is the end: the one who would be told may just be taken apart."""
         with self._changed:
             if not self._is_closed:
@@ -112,12 +112,12 @@ class _Jobs:
             self._changed.notify()
 
 
-def _close(jobs: _Jobs, process: DrawingProcess) -> None:
+def _close(jobs: _JobQueue, process: DrawingProcess) -> None:
     jobs.close()
     process.close()
 
 
-def _work(jobs: _Jobs, process: DrawingProcess, came: SignalInstance) -> None:
+def _work(jobs: _JobQueue, process: DrawingProcess, came: SignalInstance) -> None:
     """Do what comes, until the end."""
     while (job := jobs.take()) is not None:
         # A job that fails is one without an answer.

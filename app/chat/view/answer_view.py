@@ -1,4 +1,4 @@
-"""An answer as it is shown: quiet text, its figures, and what can be done with it."""
+"""An answer as it is shown: its text, which appears evenly, its figures, and its tools."""
 
 import time
 
@@ -6,24 +6,59 @@ from PySide6.QtCore import QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.chat.history.conversation import Message, Version
+from app.chat.history.message import Message, Version
 from app.chat.history.reasoning import Split, split
 from app.chat.history.token_origins import TokenOrigins
 from app.chat.origins.answer_origins import AnswerOrigins
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
 from app.chat.text.manuscript import Manuscript
 from app.chat.text.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView, Shown
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.formulas import Formulas
-from app.chat.view.figures import FiguresRow
-from app.chat.view.message_editor import MessageEditor, can_be_edited
-from app.chat.view.reveal import Reveal
+from app.chat.view.answer_figures import FiguresRow
+from app.chat.view.message_tools import MessageEditor, VersionSwitch, can_be_edited
 from app.chat.view.thought_view import ThoughtView
-from app.chat.view.version_switch import VersionSwitch
 from app.i18n.translation import tr
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
 from app.ui.tool import quiet_tool
+
+_LONGEST_SECONDS = 4.0  # a reader is not kept waiting longer, however slow the rounds are
+
+
+class Reveal:
+    """Spreads a round's text over the time to the next round: how many characters are to be shown now.
+
+    What is not shown when the next burst comes is shown at once, so the text is never more than one burst behind.
+    """
+
+    def __init__(self, shown: int = 0) -> None:
+        self._arrived = shown
+        self._base = shown  # shown when the last burst came
+        self._seconds = 0.0  # the last burst is spread over so long
+        self._last: float | None = None
+
+    def add(self, characters: int, now: float) -> None:
+        """A burst has come; `now` in seconds of a clock that only goes forward."""
+        if not characters:
+            return
+        if self._last is not None:
+            self._seconds = min(now - self._last, _LONGEST_SECONDS)
+        self._last = now
+        self._base = self._arrived
+        self._arrived += characters
+
+    def shown(self, now: float) -> int:
+        """How many characters are to be seen."""
+        if self._last is None or self._seconds <= 0:
+            return self._arrived
+        share = min(1.0, (now - self._last) / self._seconds)
+        return self._base + round((self._arrived - self._base) * share)
+
+    def finish(self) -> None:
+        """Show everything."""
+        self._base = self._arrived
+        self._seconds = 0.0
 
 
 class AnswerView(QWidget):
@@ -32,8 +67,6 @@ class AnswerView(QWidget):
     regenerate_requested = Signal()
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
     version_chosen = Signal(object, int)  # id, index
-    token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
-    token_chosen = Signal(int, int)  # the same of text that was clicked
     text_added = Signal(object)  # MessageText: one more part of a long answer is shown
 
     def __init__(
@@ -54,10 +87,8 @@ class AnswerView(QWidget):
         self.origins = AnswerOrigins(look, self)
         self.origins.add_body(self.body)
         self._stretch: tuple[int, int] | None = None  # that is marked, in what the model wrote
-        self.origins.token_hovered.connect(self.token_hovered)
-        self.origins.token_chosen.connect(self.token_chosen)
-        if message.chances is not None:
-            self.origins.set_chances(message.chances)
+        if message.probabilities is not None:
+            self.origins.set_probabilities(message.probabilities)
         self.figures = FiguresRow(look.colors, self)
         self.versions = VersionSwitch(self)
         self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
@@ -144,8 +175,8 @@ class AnswerView(QWidget):
     def change(self, message: Message, added: str) -> None:
         """Take the answer's new state and the text that came with it."""
         self._message = message
-        if message.chances is not None:
-            self.origins.set_chances(message.chances)
+        if message.probabilities is not None:
+            self.origins.set_probabilities(message.probabilities)
         self._arrived += added
         self._reveal.add(len(added), time.monotonic())
         if message.ending.is_final or not self._look.smooth:

@@ -8,15 +8,14 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QToolButton, QWidget
 
-from app.chat.history.conversation import Conversation, Message, Version
-from app.chat.history.token_origins import TokenOrigins
-from app.chat.text.look import Look
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import Message, Version, as_markdown
+from app.chat.history.token_origins import RoundMarks, TokenOrigins
+from app.chat.text.document_style import Look
 from app.chat.typesetting.formulas import Formulas
-from app.chat.view.drag_scroll import DragScroll
 from app.chat.view.message_column import MessageColumn, MessageView
-from app.chat.view.message_selection import MessageSelection, as_markdown
+from app.chat.view.message_selection import DragScroll, MessageSelection, said
 from app.chat.view.question_view import QuestionView
-from app.chat.view.round_marks import RoundMarks
 from app.i18n.translation import tr
 from app.ui.theme import Colors, icon, reading_font
 from engine.protocol.messages import Round
@@ -121,7 +120,7 @@ class ConversationView(QScrollArea):
         self._marks.take(self.answers[-1], rounds, len(self.column.messages[-1].text))
 
     def restore_origins(self, found: Mapping[int, TokenOrigins]) -> None:
-        """Know where the texts of answers come from that were written another day."""
+        """Take the origins of answers that were loaded from the database."""
         self._marks.restore(found, self.answers)
 
     def mark_round(self, request: int, number: int) -> None:
@@ -195,7 +194,7 @@ class ConversationView(QScrollArea):
 
     def copy_conversation(self) -> None:
         """Put all that is shown on the clipboard, as Markdown without the thinking."""
-        if text := as_markdown(self.column.messages):
+        if text := as_markdown(((each.role, said(each)) for each in self.column.messages), "**{}**"):
             QGuiApplication.clipboard().setText(text)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
@@ -228,8 +227,8 @@ class ConversationView(QScrollArea):
             view = AnswerView(message, self._look, self.formulas, self.column)
             view.set_last(index == len(self.column.messages) - 1)
             view.regenerate_requested.connect(self.regenerate_requested)
-            view.token_hovered.connect(self.token_hovered)
-            view.token_chosen.connect(self.token_chosen)
+            view.origins.token_hovered.connect(self.token_hovered)
+            view.origins.token_chosen.connect(self.token_chosen)
             self._marks.attach(view)
         view.text_added.connect(self.selection.watch)
         view.edited.connect(self.edited)
@@ -274,7 +273,7 @@ class ConversationView(QScrollArea):
         """Give the page the room it wants; the column stays above the composer, with a scroll bar or without."""
         width = self.width()
         column = max(0, min(COLUMN_WIDTH, width - 2 * SIDE_MARGIN))
-        self.column.set_room((width - column) // 2 - self.viewport().x(), column)
+        self.column.set_place((width - column) // 2 - self.viewport().x(), column)
         room = self.viewport().size()
         self.column.resize(room.width(), max(room.height(), self.column.wanted_height))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat.history.conversation import Message
+from app.chat.history.message import Message
 from app.chat.view.question_view import QuestionView
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class MessageColumn(QWidget):
             self._ensure(index)
         self._measure()
 
-    def set_room(self, left: int, width: int) -> None:
+    def set_place(self, left: int, width: int) -> None:
         """Take this place and width."""
         if (left, width) == (self._left, self._width):
             return

@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QMouseEvent, QTextCursor
+from PySide6.QtWidgets import QScrollArea
 
-from app.chat.history.conversation import Message
+from app.chat.history.message import Message
 from app.chat.history.reasoning import split
 from app.chat.text.message_text import MessageText
+from app.ui.throttle import FRAME_MS
 
 _MOVES = QTextCursor.MoveOperation
 _KEEP = QTextCursor.MoveMode.KeepAnchor
+
+_MOST_PIXELS = 60  # pixels a frame
 
 
 class Selectable(Protocol):
@@ -120,8 +124,7 @@ class MessageSelection(QObject):
         return [(index, view) for index, view in found if view is not None]
 
     def _written(self, index: int) -> str:
-        message = self._column.messages[index]
-        return (split(message.text).answer if message.role == "assistant" else message.text).strip()
+        return said(self._column.messages[index]).strip()
 
     def _clear_others(self, kept: QObject | None) -> None:
         self.is_everything = False
@@ -196,11 +199,42 @@ def _select_to(text: MessageText, mouse: QPoint, down: bool) -> None:
     text.setTextCursor(cursor)
 
 
-def as_markdown(messages: Sequence[Message]) -> str:
-    """Whole messages under the names of who wrote them, without the thinking."""
-    names = {"user": "You", "assistant": "Answer", "system": "System"}
-    parts = [
-        f"**{names[each.role]}**\n\n{split(each.text).answer if each.role == 'assistant' else each.text}".strip()
-        for each in messages
-    ]
-    return "\n\n".join(parts) + "\n" if parts else ""
+class DragScroll(QObject):
+    """Scrolls on while the mouse selects beyond the edge: the farther outside, the faster."""
+
+    def __init__(self, area: QScrollArea, selection: MessageSelection) -> None:
+        super().__init__(area)
+        self._area = area
+        self._selection = selection
+        self._mouse = QPoint()
+        self._timer = QTimer(self, interval=FRAME_MS)
+        self._timer.timeout.connect(self._scroll)
+        selection.dragged.connect(self._on_dragged)
+        selection.released.connect(self._timer.stop)
+
+    def _on_dragged(self, mouse: QPoint) -> None:
+        self._mouse = mouse
+        if not self._step:
+            self._timer.stop()
+        elif not self._timer.isActive():
+            self._timer.start()
+
+    @property
+    def _step(self) -> int:
+        """How many pixels to go down in a frame; 0 while the mouse is inside."""
+        viewport = self._area.viewport()
+        place = viewport.mapFromGlobal(self._mouse).y()
+        return max(-_MOST_PIXELS, min(place, 0)) or min(_MOST_PIXELS, max(0, place - viewport.height()))
+
+    def _scroll(self) -> None:
+        if not self._selection.can_extend:  # nobody will tell of the mouse's release
+            self._timer.stop()
+            return
+        bar = self._area.verticalScrollBar()
+        bar.setValue(bar.value() + self._step)
+        self._selection.extend(self._mouse)
+
+
+def said(message: Message) -> str:
+    """What a message says, as a person copies it: an answer without the thinking, a question without its files."""
+    return split(message.text).answer if message.role == "assistant" else message.text

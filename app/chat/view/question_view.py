@@ -1,4 +1,4 @@
-"""A question as it is shown: a bubble on the right, as wide as its text and no wider than most of the column."""
+"""A question as it is shown: a bubble on the right, and above it the line from which the model reads."""
 
 from typing import TYPE_CHECKING
 
@@ -6,16 +6,14 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.chat.composer.attachments.tray import shortened
-from app.chat.context.divider import ContextDivider
-from app.chat.history.attachment import Attachment
-from app.chat.history.conversation import Message, Version
-from app.chat.text.look import Look
+from app.chat.composer.attachment_tray import shortened
+from app.chat.history.message import Attachment, Message, Version
+from app.chat.text.document_style import Look
 from app.chat.text.message_text import MessageText
-from app.chat.text.text_length import is_long
-from app.chat.view.message_editor import MessageEditor, can_be_edited
-from app.chat.view.version_switch import VersionSwitch
+from app.chat.typesetting.layout_cost import is_long
+from app.chat.view.message_tools import MessageEditor, VersionSwitch, can_be_edited
 from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.labels import label
 from app.ui.theme import icon
@@ -24,10 +22,40 @@ from app.ui.tool import quiet_tool
 if TYPE_CHECKING:
     from app.chat.text.plain_text_view import PlainTextView
 
+NOT_READ = mark("Earlier turns are no longer read")
+SUMMARY_READ = mark("Of earlier turns a summary is read")
+
 _SHARE_OF_WIDTH = 0.8
 _PADDING = 14
 _EDGE = 2  # pixels of the bubble's edge, with high contrast
 _CLIP_SIZE = 14
+
+
+class ContextDivider(QWidget):
+    """Stands above the first turn that is read, with the summary that is read before it, if there is one."""
+
+    def __init__(self, summary: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        said = tr(SUMMARY_READ) if summary else tr(NOT_READ)
+        self.setAccessibleName(said)
+        self.setAccessibleDescription(summary)
+        self.setToolTip(
+            tip(summary or tr("The context is full: to make room for an answer, the model begins to read here.")),
+        )
+        words = QLabel(said, self)
+        words.setObjectName("figure")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 14)
+        row.setSpacing(12)
+        row.addWidget(self._line(), 1)
+        row.addWidget(words, 0, Qt.AlignmentFlag.AlignCenter)
+        row.addWidget(self._line(), 1)
+
+    def _line(self) -> QFrame:
+        line = QFrame(self)
+        line.setObjectName("divider")
+        line.setFixedHeight(1)
+        return line
 
 
 class QuestionView(QWidget):

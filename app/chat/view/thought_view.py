@@ -1,4 +1,4 @@
-"""The thinking of a model: one quiet line that says how long it took, and the text behind it for those who ask."""
+"""The thinking of a model: a line that says how long it took, which opens the text."""
 
 import math
 from dataclasses import replace
@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from app.chat.text.look import Look
+from app.chat.text.document_style import Look
 from app.chat.text.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownView
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.formulas import Formulas
@@ -17,7 +17,7 @@ _INDENT = 14
 
 
 class ThoughtView(QWidget):
-    """Closed at first; the text is written only when it is opened."""
+    """Closed at first; the text is laid out when it is opened."""
 
     built = Signal()
     """It was opened for the first time: there is a `body` now."""
@@ -46,7 +46,7 @@ class ThoughtView(QWidget):
         self._column.addWidget(self.header)
 
     def show_thought(self, thought: str, is_thinking: bool, seconds: float) -> None:
-        """Show what was thought so far; `seconds` 0 means that nobody took the time."""
+        """Show what was thought so far; `seconds` 0: not measured."""
         words = tr("Thinking…") if is_thinking else tr("Thought")
         if seconds:
             words = tr("Thinking for {time}…") if is_thinking else tr("Thought for {time}")

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.archive import importing
-from app.chat.archive.archive import Archive
 from app.chat.archive.store import Store
+from app.chat.archive.worker import Archive
 from app.chat.conversations import EXCHANGE_NOTICE, IMPORT_NOTICE, Conversations
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
@@ -46,7 +46,7 @@ class Desk:
         self.chat.ask(question)
         self.link.say(f"Answer to {question}")
         self.link.finish()
-        return self.conversations.keeper.current
+        return self.conversations.autosave.current
 
     def told(self, key: str) -> list[Notice]:
         return [each for each in self.notices if each.key == key]
@@ -158,7 +158,7 @@ class Counts:
 
     def __init__(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lists = self.rows = self.shown = self.statements = self.transactions = 0
-        desk.conversations.keeper.conversations_changed.connect(self._on_list)
+        desk.conversations.autosave.conversations_changed.connect(self._on_list)
         desk.chat.conversation_replaced.connect(lambda _: setattr(self, "shown", self.shown + 1))
         save_all, show_rows = Store.save_all, ConversationModel.show_rows
 
@@ -194,7 +194,7 @@ def test_what_an_import_costs_grows_with_the_number_of_chats_alone(
     assert counts.transactions <= count / 50 + 2
     assert counts.lists <= 2
     assert counts.rows <= 2 * (count + 5)
-    assert len(desk.conversations.keeper.records) == count
+    assert len(desk.conversations.autosave.records) == count
 
 
 def test_an_import_tells_how_far_it_is_and_is_stopped_with_what_it_has(
@@ -210,7 +210,7 @@ def test_an_import_tells_how_far_it_is_and_is_stopped_with_what_it_has(
     assert "history.json" in told.message
     assert "so far: 10." in told.message
     assert told.action == "Stop"
-    records = desk.conversations.keeper.records
+    records = desk.conversations.autosave.records
     assert 10 <= len(records) < 3000
     (result,) = desk.told(EXCHANGE_NOTICE)
     assert result.message == f"The import was stopped. Conversations imported: {len(records):,}."
@@ -261,7 +261,7 @@ def test_what_is_no_conversation_is_left_out_and_counted(
     whole.write_text(chats(2)[:-1] + ', {"messages": 7}, {}, 3]')
     broken.write_text("{")
     bring_in(desk, qtbot, monkeypatch, whole, broken, tmp_path / "missing.md")
-    assert len(desk.conversations.keeper.records) == 2
+    assert len(desk.conversations.autosave.records) == 2
     (told,) = desk.told(EXCHANGE_NOTICE)
     assert told.message == "Conversations imported: 2."
     for words in (

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.history.attachment import Attachment
 from app.chat.history.conversation import Conversation
+from app.chat.history.message import Attachment
 from engine.text.tokenizer import Tokenizer
 from tests.engine.text.templates import CHATML, LLAMA_3
 from tests.engine.text.test_chat import tokenizer_of

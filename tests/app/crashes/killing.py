@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from app.system.paths import ROOT, folders_below
 from tests.app.crashes.journal import Entry, Loss, holds, losses, read
 

@@ -56,11 +56,11 @@ class Restless(QObject):
             self._note("answer", [self._window.chat.conversation.id, last.id, asked, shown])
 
     def _listed(self) -> list[list[Any]]:
-        return [_row(each) for each in self._window.conversations.keeper.records]
+        return [_row(each) for each in self._window.conversations.autosave.records]
 
     def _announce(self, conversation: int, **changes: Any) -> None:
         """Note what the list is about to become: it may be on disk before it is looked at again."""
-        records = self._window.conversations.keeper.records
+        records = self._window.conversations.autosave.records
         stay = [each for each in records if changes or each.id != conversation]
         self._note("list", [_row(replace(each, **changes) if each.id == conversation else each) for each in stay])
 
@@ -99,26 +99,26 @@ class Restless(QObject):
 
     def _rearrange(self) -> None:
         conversations = self._window.conversations
-        keeper, draw = conversations.keeper, self._draw
-        if not keeper.records:
+        autosave, draw = conversations.autosave, self._draw
+        if not autosave.records:
             return
-        chosen = draw.choice(keeper.records)
+        chosen = draw.choice(autosave.records)
         match draw.randrange(7):
             case 0:
                 title = f"Renamed {draw.randrange(1000)}"
                 self._announce(chosen.id, title=title)
-                keeper.rename(chosen.id, title)
+                autosave.rename(chosen.id, title)
             case 1:
                 self._announce(chosen.id, is_pinned=not chosen.is_pinned)
-                keeper.pin(chosen.id, not chosen.is_pinned)
+                autosave.pin(chosen.id, not chosen.is_pinned)
             case 2:
                 folder = draw.choice(_FOLDERS)
                 self._announce(chosen.id, folder=folder)
-                keeper.move(chosen.id, folder)
+                autosave.move(chosen.id, folder)
             case 3:
-                keeper.duplicate(chosen.id)
+                autosave.duplicate(chosen.id)
             case 4 | 5:
-                keeper.open(chosen.id)
+                autosave.open(chosen.id)
             case _:
                 self._announce(chosen.id)
                 conversations.delete(chosen.id)

@@ -87,7 +87,7 @@ def test_conversations_are_opened_by_their_title(
     write(palette, "walrus")
     assert [(hit.entry.name, hit.entry.where) for hit in palette.model.hits] == [("Tell me of walruses", "Chat")]
     opened: list[int] = []
-    monkeypatch.setattr(window.conversations.keeper, "open", opened.append)
+    monkeypatch.setattr(window.conversations.autosave, "open", opened.append)
     press(palette, Qt.Key.Key_Return)
     assert opened == [first]
 

@@ -16,9 +16,10 @@ from app.preferences.network import NetworkPage
 from app.preferences.page import OptionsPage
 from app.preferences.pages import preferences_dialog
 from app.preferences.row import OptionRow
+from app.settings.generation import GenerationSettings
 from app.settings.kinds import options_of
 from app.settings.preferences import Preferences
-from app.settings.store import GenerationSettings, Settings, SettingsFile
+from app.settings.store import Settings, SettingsFile
 from app.system.paths import Folders
 
 

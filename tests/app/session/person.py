@@ -7,10 +7,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.conversation import Message
-from app.chat.view.version_switch import VersionSwitch
+from app.chat.history.message import Message
+from app.chat.view.message_tools import VersionSwitch
 from app.engine.link import EngineLink
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
 from app.system.paths import Folders
 from app.ui.theme import Theme
@@ -72,7 +73,7 @@ class Session:
 
     @property
     def titles(self) -> list[str]:
-        return [each.shown_title for each in self.window.conversations.keeper.records]
+        return [each.shown_title for each in self.window.conversations.autosave.records]
 
 
 def opened(folders: Folders, link: EngineLink, theme: Theme) -> MainWindow:

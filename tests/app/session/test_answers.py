@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPlainTextEdit
 
-from app.chat.history.conversation import Ending
+from app.chat.history.message import AnswerEnding
 from app.settings.store import SettingsFile
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session
 from tests.app.test_window import CONTROL, press
@@ -19,10 +19,10 @@ def test_stop_ends_an_answer_and_what_is_there_stays(session: Session) -> None:
     session.window.chat_panel.composer.button.click()
     session.wait(lambda: session.shown != "")
     session.window.chat_panel.composer.button.click()
-    assert session.answered().ending is Ending.STOPPED
+    assert session.answered().ending is AnswerEnding.STOPPED
     assert session.answer.text.strip() != ""
     session.window.chat.change_settings(SHORT)
-    assert session.ask("Hello!").ending in (Ending.COMPLETE, Ending.LENGTH)
+    assert session.ask("Hello!").ending in (AnswerEnding.COMPLETE, AnswerEnding.LENGTH)
 
 
 def test_another_answer_is_another_version_and_none_is_lost(session: Session) -> None:
@@ -74,7 +74,7 @@ def test_a_cut_off_answer_is_continued(session: Session) -> None:
     session.begin(replace(SHORT, max_new_tokens=48))
     whole = session.ask().text
     session.begin()
-    assert session.ask().ending is Ending.LENGTH
+    assert session.ask().ending is AnswerEnding.LENGTH
     press(session.window, Qt.Key.Key_J, CONTROL)
     assert session.answered().text == whole
     assert "48 tokens" in session.window.chat_panel.view.answers[-1].figures.text
@@ -94,7 +94,7 @@ def test_a_preset_with_a_system_prompt_steers_answers(session: Session) -> None:
     plain = session.ask("Hello!").statistics
     popover = session.window.generation
     session.window.actions_.save_preset.trigger()
-    popover.form.system_prompt.setPlainText("You are a helpful assistant.")
+    popover.form.field("system_prompt").setPlainText("You are a helpful assistant.")
     popover.presets.names.setEditText("Helpful")
     popover.presets.save.click()
     popover.hide()

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog
 
-from app.chat.history.conversation import Ending
+from app.chat.history.message import AnswerEnding
 from tests.app.session.person import Session
 from tests.app.test_rounds_in_window import marked, place_of, shown_round
 from tests.app.test_window import notice_button
@@ -61,4 +61,4 @@ def test_a_chat_goes_out_and_comes_in(
     session.window.actions_.import_chats.trigger()
     session.wait(lambda: not session.window.chat.conversation.is_empty)
     assert [(each.role, each.text.strip()) for each in session.window.chat.conversation.messages] == said
-    assert session.ask("Go on.").ending in (Ending.COMPLETE, Ending.LENGTH)
+    assert session.ask("Go on.").ending in (AnswerEnding.COMPLETE, AnswerEnding.LENGTH)

@@ -6,7 +6,7 @@ import signal
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from app.chat.history.conversation import Ending
+from app.chat.history.message import AnswerEnding
 from tests.app.fake_link import FakeLink
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session, opened
 from tests.app.test_window import notice_button
@@ -19,7 +19,7 @@ def test_an_engine_that_is_killed_comes_back_and_the_answer_goes_on(session: Ses
     session.wait(lambda: session.shown != "")
     assert session.link.engine_pid is not None
     os.kill(session.link.engine_pid, signal.SIGKILL)
-    session.wait(lambda: session.answer.ending is Ending.INTERRUPTED)
+    session.wait(lambda: session.answer.ending is AnswerEnding.INTERRUPTED)
     text = session.answer.text
     assert text.strip() != ""
     assert "killed" in session.window.notices.notices[-1].message
@@ -37,9 +37,9 @@ def test_another_window_finds_everything_again(session: Session) -> None:
     titles, here = session.titles, session.window.chat.conversation.id
     session.window.close()
     again = opened(session.folders, FakeLink(), session.theme)
-    session.wait(lambda: bool(again.conversations.keeper.records))
-    assert [each.shown_title for each in again.conversations.keeper.records] == titles
-    again.conversations.keeper.open(here)
+    session.wait(lambda: bool(again.conversations.autosave.records))
+    assert [each.shown_title for each in again.conversations.autosave.records] == titles
+    again.conversations.autosave.open(here)
     session.wait(lambda: not again.chat.conversation.is_empty)
     assert again.chat.conversation.messages[-1].text == text
     again.close()

@@ -5,7 +5,8 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.link import EngineLink
 from app.engine.process import engine_program
-from app.settings.store import GenerationSettings, SettingsFile
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.telemetry.comparison import Stage
 from app.telemetry.history import PARTS

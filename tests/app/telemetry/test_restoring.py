@@ -115,9 +115,9 @@ def test_a_chat_of_another_day_has_its_figures_when_the_panel_is_opened(
     other = FakeLink()
     window = open_window(other)
     other.become_ready()
-    keeper = window.conversations.keeper
-    qtbot.waitUntil(lambda: bool(keeper.records))
-    keeper.open(keeper.records[0].id)
+    autosave = window.conversations.autosave
+    qtbot.waitUntil(lambda: bool(autosave.records))
+    autosave.open(autosave.records[0].id)
     player = window.tree_panel.player
     qtbot.waitUntil(lambda: len(player.history) == 3)
     history = window.telemetry.history

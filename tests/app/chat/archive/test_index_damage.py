@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.archive import clean_end, text_index
+from app.chat.archive import database_files, text_index
 from app.chat.archive.schema import connect
 from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord
@@ -79,7 +79,7 @@ def test_saving_goes_on_in_the_start_after_the_damage(path: Path, kind: str, is_
     """`is_clean`: nothing speaks for damage at the start, so only the failing order finds it."""
     damage(path, kind)
     if is_clean:
-        clean_end.leave(path)
+        database_files.leave_clean_mark(path)
     store = Store(path)
     store.search("oak")
     store.save(NEW, [question(2, "A larch")])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.archive import leftovers
+from app.chat.archive import database_files
 from app.chat.archive.schema import VERSION
 from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord
@@ -147,12 +147,12 @@ def test_a_damaged_file_is_kept_for_as_long_as_was_said(path: Path, monkeypatch:
     store = Store(path)
     store.close()
     assert store.set_aside is not None
-    assert abs(store.until - time.time() - leftovers.DAMAGED_SECONDS) < 100
+    assert abs(store.until - time.time() - database_files.DAMAGED_SECONDS) < 100
     now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + leftovers.DAMAGED_SECONDS - DAY)
+    monkeypatch.setattr(time, "time", lambda: now + database_files.DAMAGED_SECONDS - DAY)
     Store(path).close()
     assert len(files_with(path)) == 2, "with its log"
-    monkeypatch.setattr(time, "time", lambda: now + leftovers.DAMAGED_SECONDS + DAY)
+    monkeypatch.setattr(time, "time", lambda: now + database_files.DAMAGED_SECONDS + DAY)
     Store(path).close()
     assert files_with(path) == set()
 

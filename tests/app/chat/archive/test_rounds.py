@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive.archive import Archive
-from app.chat.archive.rounds import RoundTable
 from app.chat.archive.schema import VERSION, open_database
 from app.chat.archive.store import Store
+from app.chat.archive.tables import RoundTable
+from app.chat.archive.worker import Archive
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundPlace, new_id
 from app.engine.round_packing import DamagedRoundError, pack, unpack
 from tests.app.tree.trees import random_round

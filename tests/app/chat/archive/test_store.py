@@ -233,13 +233,13 @@ for number in range(10**6):
 
 def test_whatever_was_saved_before_a_kill_is_there_and_the_file_is_whole(path: Path) -> None:
     """Killed at twenty random moments in the middle of saving; every start goes on with the same file."""
-    chance = random.Random(4)
+    chooser = random.Random(4)
     for identity in range(1, 21):
         with subprocess.Popen(
             [sys.executable, "-c", _WRITER, str(path), str(identity)], stdout=subprocess.PIPE, text=True
         ) as writer:
             assert writer.stdout
-            wanted = chance.randrange(1, 60)
+            wanted = chooser.randrange(1, 60)
             last = 0
             for line in writer.stdout:
                 last = int(line)

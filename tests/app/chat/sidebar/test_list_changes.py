@@ -196,7 +196,7 @@ def test_a_change_during_a_search_makes_no_title_anew(
     panel.show_conversations(records)
     panel.search.setText("oak")
     panel.show_found([])
-    monkeypatch.setattr("app.chat.archive.records.unsteered", note)
+    monkeypatch.setattr("app.chat.history.records.unsteered", note)
     with qtbot.waitSignal(panel.search_requested):
         panel.show_conversations([replace(records[0], title="An oak"), *records[1:]])
     assert made == []

@@ -1,0 +1,266 @@
+"""Conversations as files that others can read: Markdown to look at, JSON with the usual messages to go on with.
+
+Another format is an entry of `FORMATS`, with a function that writes it and one that reads it.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast, get_args
+
+from app.chat.archive.json_items import ItemTooLargeError, is_list, items
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import SPEAKERS, Message, as_markdown
+from app.chat.history.records import ConversationRecord
+from app.i18n.translation import tr
+from app.settings.generation import GenerationSettings
+from app.system import json_text as json
+from app.system.files import write_chosen
+from app.system.hostile_json import parse_json
+from app.system.plain_text import well_formed
+from engine.protocol.messages import Role
+
+_FORMAT = "coppice-conversation"
+# A file is read one conversation at a time, so its size costs time, not memory. What is larger than this, nobody's
+# history is: the texts of the largest histories that services hand out take some hundred megabytes.
+_LARGEST_BYTES = 1 << 30
+# One conversation is parsed as a whole, which takes up to fifteen times its size: a quarter of a gigabyte at most.
+_LARGEST_CHAT_BYTES = 16 << 20
+_BYTES_PER_BRACKET = 16  # a message takes 28 at least
+_MOST_UNUSABLE = 1000  # of one file, before the rest of it is left
+_ROLES = {name: role for role, name in SPEAKERS.items()}
+_NOTHING = "(nothing)"
+# A line of a text that looks like the heading of a turn gets a backslash, which Markdown does not show.
+_TURN = re.compile(rf"^\\*## (?:{'|'.join(_ROLES)})$", re.MULTILINE)
+
+
+class ExchangeError(Exception):
+    """A file that holds no conversation; says what was expected."""
+
+
+def exported_markdown(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
+    """The path that is shown, under headings."""
+    turns = [
+        (role, _TURN.sub(r"\\\g<0>", content.strip()) or _NOTHING) for role, content in _turns(messages, system_prompt)
+    ]
+    return well_formed(as_markdown(turns, "## {}", title))
+
+
+def exported_json(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
+    """The path that is shown, as `{"title", "messages": [{"role", "content"}]}`, a system prompt as the first."""
+    turns = [{"role": role, "content": content} for role, content in _turns(messages, system_prompt)]
+    document = {"format": _FORMAT, "title": title, "messages": turns}
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, str]]:
+    begin: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
+    return begin + [(message.role, message.content) for message in messages]
+
+
+class ReadChat(NamedTuple):
+    """What was found at a place of a file: a title and a conversation, or why there is none.
+
+    `share` of the file, from 0 to 1, has been read.
+    """
+
+    title: str = ""
+    conversation: Conversation | None = None
+    reason: str = ""
+    share: float = 1.0
+
+
+def _markdown_chats(file: BinaryIO, _size: int) -> Iterator[ReadChat]:
+    yield from (ReadChat(*each) for each in from_markdown(_whole(file)))
+
+
+def _json_chats(file: BinaryIO, size: int) -> Iterator[ReadChat]:
+    if is_list(file):
+        yield from _list(file, size)
+    else:
+        yield from (ReadChat(*each) for each in from_json(_whole(file)))
+
+
+def _list(file: BinaryIO, size: int) -> Iterator[ReadChat]:
+    """A list of conversations, or of the messages of one."""
+    unusable = 0
+    try:
+        found = items(file, _LARGEST_CHAT_BYTES, _LARGEST_CHAT_BYTES // _BYTES_PER_BRACKET)
+        first = next(found, None)
+        if first is None or not _is_chat(_parsed(first)):
+            yield from (ReadChat(*each) for each in from_json(_whole(file)))
+            return
+        for item in chain([first], found):
+            share = file.tell() / size
+            try:
+                yield ReadChat(*_chat(_parsed(item)), share=share)
+            except ExchangeError as error:
+                yield ReadChat(reason=str(error), share=share)
+                unusable += 1
+                if unusable == _MOST_UNUSABLE:
+                    raise ExchangeError(tr("Too much in it is no conversation.")) from None
+    except ItemTooLargeError:
+        raise _too_large() from None
+
+
+def _whole(file: BinaryIO) -> str:
+    """All of a file that is one conversation."""
+    file.seek(0)
+    content = file.read(_LARGEST_CHAT_BYTES + 1)
+    if len(content) > _LARGEST_CHAT_BYTES:
+        raise _too_large()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ExchangeError(tr("It is not UTF-8 text.")) from None
+
+
+def _too_large() -> ExchangeError:
+    words = tr("A conversation in it is larger than {size} MB, or consists mostly of brackets.")
+    return ExchangeError(words.format(size=_LARGEST_CHAT_BYTES >> 20))
+
+
+def from_json(text: str) -> list[tuple[str, Conversation]]:
+    """Titles and conversations of a text: one `{"messages"}`, a list of them, or a bare list of messages.
+
+    Raises `ExchangeError`. What is said twice in a row by one side becomes one message, and system messages become the
+    system prompt in the conversation's settings, whose others are the defaults.
+    """
+    document = _parsed(text.encode("utf-8", "surrogatepass"))
+    chats = document if isinstance(document, list) and all(map(_is_chat, document)) else [document]
+    if not chats:
+        raise ExchangeError(tr("The file holds no conversation."))
+    return [_chat(each) for each in chats]
+
+
+def _parsed(content: bytes) -> Any:
+    """A value of JSON. Raises `ExchangeError`."""
+    try:
+        content.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise ExchangeError(tr("It is not UTF-8 text.")) from None
+    try:
+        return parse_json(content, _BYTES_PER_BRACKET)
+    except ValueError as error:
+        raise ExchangeError(tr("The file is not JSON: {error}.").format(error=tr(str(error)))) from error
+
+
+def from_markdown(text: str) -> list[tuple[str, Conversation]]:
+    """Title and conversation of a file as `exported_markdown` writes it. Raises `ExchangeError`."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    title = lines[0].removeprefix("# ").strip() if lines[0].startswith("# ") else ""
+    turns: list[dict[str, str]] = []
+    for line in lines[1 if title else 0 :]:
+        name = line.removeprefix("## ")
+        if line.startswith("## ") and name in _ROLES:
+            turns.append({"role": _ROLES[name], "content": ""})
+        elif turns:
+            turns[-1]["content"] += (line[1:] if line.startswith("\\") and _TURN.fullmatch(line) else line) + "\n"
+    if not turns:
+        raise ExchangeError(tr("The file holds no turns; expected are headings such as “## You” and “## Answer”."))
+    for turn in turns:
+        said = turn["content"].strip("\n")
+        turn["content"] = "" if said == _NOTHING else said
+    return [_chat({"title": title, "messages": turns})]
+
+
+def _is_chat(document: Any) -> bool:
+    return isinstance(document, dict) and "messages" in document
+
+
+def _chat(document: Any) -> tuple[str, Conversation]:
+    turns = document.get("messages") if isinstance(document, dict) else document
+    if not isinstance(turns, list) or not turns:
+        form = '{"messages": [{"role": "user", "content": "…"}]}'
+        raise ExchangeError(tr("The file holds no messages; expected is {form}.").format(form=form))
+    title = document.get("title") if isinstance(document, dict) else ""
+    messages: list[Message] = []
+    system: list[str] = []
+    for role, content in map(_turn, turns):
+        if role == "system":
+            system.append(content)
+        elif messages and messages[-1].role == role:
+            messages[-1] = _joined(messages[-1], content)
+        elif messages or role == "user":
+            messages.append(Message(role, content, parent=messages[-1].id if messages else 0))
+    if messages and messages[-1].role == "user":
+        messages.append(Message("assistant", "", parent=messages[-1].id))
+    if not messages:
+        raise ExchangeError(tr("The file holds no question."))
+    settings = GenerationSettings(system_prompt="\n\n".join(system)) if system else None
+    return (title if isinstance(title, str) else ""), Conversation(messages, settings=settings)
+
+
+def _joined(message: Message, content: str) -> Message:
+    return Message(message.role, f"{message.text}\n\n{content}", parent=message.parent, id=message.id)
+
+
+def _turn(turn: Any) -> tuple[Role, str]:
+    role = turn.get("role") if isinstance(turn, Mapping) else None
+    content = turn.get("content") if isinstance(turn, Mapping) else None
+    if isinstance(content, list):  # parts, of which the texts are kept
+        content = "\n".join(part["text"] for part in content if isinstance(part, dict) and _is_text(part.get("text")))
+    if role not in get_args(Role) or not _is_text(content):
+        raise ExchangeError(tr("The file holds a message without a role or without text."))
+    return cast(Role, role), str(content)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file that a conversation is written to and read from.
+
+    A name without one gets the first of the `suffixes`. `write` makes the text of a title, messages and a system
+    prompt. `read` finds the conversations of a file of so many bytes, and raises `ExchangeError`.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    write: Callable[[str, Sequence[Message], str], str]
+    read: Callable[[BinaryIO, int], Iterator[ReadChat]]
+
+
+JSON = Format("JSON", (".json",), exported_json, _json_chats)
+FORMATS = (Format("Markdown", (".md", ".markdown"), exported_markdown, _markdown_chats), JSON)
+"""Every format: the dialogs to export and import offer these, and the end of a file's name chooses among them."""
+
+
+def _format_of(path: Path, otherwise: Format) -> Format:
+    return next((each for each in FORMATS if path.suffix.casefold() in each.suffixes), otherwise)
+
+
+def export_filters() -> dict[str, str]:
+    """What the dialog to export offers, each with the suffix that a name without one gets."""
+    return {f"{each.name} (*{each.suffixes[0]})": each.suffixes[0] for each in FORMATS}
+
+
+def import_patterns() -> str:
+    """The names of files that can be read."""
+    return " ".join(f"*{suffix}" for each in reversed(FORMATS) for suffix in each.suffixes)
+
+
+def write_conversation(path: Path, record: ConversationRecord, conversation: Conversation) -> None:
+    """Write the path that is shown; the end of the name decides how. Raises `OSError`; then the old file is left."""
+    prompt = conversation.settings.system_prompt if conversation.settings else ""
+    text = _format_of(path, FORMATS[0]).write(record.shown_title, conversation.messages, prompt)
+    write_chosen(path, text.encode("utf-8", "replace"))
+
+
+def read_conversations(path: Path) -> Iterator[ReadChat]:
+    """The conversations of a file, one by one; what is none says why, and the next one may be one.
+
+    Raises `ExchangeError` with the reason where nothing more can be read.
+    """
+    try:
+        size = path.stat().st_size
+        if size > _LARGEST_BYTES:
+            raise ExchangeError(tr("It is larger than {size} MB.").format(size=_LARGEST_BYTES >> 20))
+        with path.open("rb") as file:
+            yield from _format_of(path, JSON).read(file, max(size, 1))
+    except OSError as error:
+        raise ExchangeError(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error

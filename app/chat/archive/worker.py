@@ -1,0 +1,337 @@
+"""A thread that reads and writes conversations, so that the window never waits for the disk."""
+
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from PySide6.QtCore import QObject, QThread, Signal
+
+from app.chat.archive.conversion import conversation_of
+from app.chat.archive.formats import write_conversation
+from app.chat.archive.importing import Importing
+from app.chat.archive.store import Store
+from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
+from app.engine.round_packing import pack
+from app.i18n.translation import tr
+from app.settings.generation import GenerationSettings
+from app.system.background import attempt, lasting, report
+from engine.protocol.messages import Round
+
+_log = logging.getLogger("coppice.archive")
+
+_MOST_ROUNDS_BACK = 5_000  # that could not be written, and are tried again
+
+
+class _Failure(Enum):
+    """What a person is told of an order that failed."""
+
+    NOT_SAVED = "not saved"
+    NOT_READ = "not read"
+    SILENT = "silent"  # nothing: its own answer says it, or it is no loss that a person has to know of
+
+
+class _Order(NamedTuple):
+    """What the thread is asked to do.
+
+    `keep` holds what is to be written before anything can fail. `answer` is called with the reason of a failure, for
+    those who wait for an answer.
+    """
+
+    name: str
+    work: Callable[[Store], object]
+    answer: Callable[[str], object] | None = None
+    keep: Callable[[], object] | None = None
+    failure: _Failure = _Failure.NOT_SAVED
+
+
+class Archive(QThread):
+    """Orders are carried out one after the other, in the order they were given; answers come as signals.
+
+    `write_failed` carries what went wrong with an order, in plain words, and `write_recovered` says that all that was
+    kept back since is written: an order to save, delete or restore that fails is tried again with every one that
+    follows.
+    """
+
+    listed = Signal(list)  # of ConversationRecord
+    found = Signal(int, list)  # number of the search, list of SearchHit
+    opened = Signal(int, object, list)  # number of the order to open, ConversationRecord, list of MessageRecord
+    exported = Signal(object)  # path
+    export_failed = Signal(object, str)  # path, reason
+    duplicated = Signal(object)  # ConversationRecord
+    rounds_listed = Signal(object, list)  # id of a conversation, list of RoundPlace
+    rounds_read = Signal(list)  # of (RoundKey, bytes or None)
+    import_progressed = Signal(int, object)  # number of the order, Imported
+    imported = Signal(int, object, list)  # number of the order, Imported, list of ConversationRecord
+    set_aside = Signal(str, str, float)  # where the unusable file lies now, why, and when it is removed; 0: never
+    write_failed = Signal(str)
+    write_recovered = Signal()
+
+    def __init__(self, path: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._path = path
+        self._orders: SimpleQueue[_Order | None] = SimpleQueue()  # None: the end
+        self._store: Store | None = None
+        # What could not be written yet, by conversation: its messages, that it was deleted or restored, its rounds.
+        self._kept_back: dict[int, tuple[ConversationRecord, dict[int, MessageRecord]]] = {}
+        self._marks_back: dict[int, Callable[[Store], None]] = {}
+        self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}
+        self._latest_search = self._latest_order = 0
+        self._imports: dict[int, Importing] = {}
+        self._stopped: set[int] = set()
+        self._is_list_wanted = False
+        self._has_failed = False  # to write
+
+    # ---- for the window's thread ------------------------------------------------------------------------------------
+
+    def list_all(self) -> None:
+        """Ask for `listed`."""
+        self._orders.put(_Order("list", self._want_list))
+
+    def search(self, words: str) -> int:
+        """Ask for `found`; returns the number it will carry. A search that a newer one overtook is not answered."""
+        self._latest_search = number = self._latest_search + 1
+
+        def work(store: Store) -> None:
+            if number == self._latest_search:
+                self.found.emit(number, store.search(words))
+
+        self._orders.put(_Order("search", work, lambda _: self.found.emit(number, []), failure=_Failure.NOT_READ))
+        return number
+
+    def open(self, conversation: ConversationRecord) -> int:
+        """Ask for `opened`, to show it; returns the number it will carry."""
+        number = self._next_number()
+        self._orders.put(
+            _Order(
+                "open",
+                lambda store: self.opened.emit(number, conversation, store.messages(conversation.id)),
+                failure=_Failure.NOT_READ,
+            )
+        )
+        return number
+
+    def export(self, conversation: ConversationRecord, path: Path) -> None:
+        """Write the path that was last shown into a file; ask for `exported` or `export_failed`."""
+
+        def work(store: Store) -> None:
+            write_conversation(path, conversation, conversation_of(conversation, store.messages(conversation.id)))
+            self.exported.emit(path)
+
+        self._orders.put(
+            _Order("export", work, lambda reason: self.export_failed.emit(path, reason), failure=_Failure.SILENT)
+        )
+
+    def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
+        """Write a conversation, and these of its messages."""
+        self._put_write("save", conversation.id, partial(self._keep_messages, conversation, tuple(messages)))
+
+    def delete(self, conversation: ConversationRecord) -> None:
+        """Take a conversation out of the list."""
+        self._put_mark("delete", conversation.id, lambda store: store.delete(conversation.id))
+
+    def restore(self, conversation: ConversationRecord) -> None:
+        """Bring back a conversation that was deleted."""
+        self._put_mark("restore", conversation.id, lambda store: store.restore(conversation.id))
+
+    def duplicate(self, conversation: ConversationRecord) -> None:
+        """Ask for a copy, and for `duplicated`."""
+        self._orders.put(
+            _Order(
+                "duplicate",
+                lambda store: self.duplicated.emit(store.duplicate(conversation)),
+                failure=_Failure.NOT_READ,
+            )
+        )
+
+    def save_rounds(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> None:
+        """Keep rounds of a conversation; its messages are ordered to be saved before."""
+        self._orders.put(self._rounds_order(conversation, tuple(rounds)))
+
+    def list_rounds(self, conversation: int) -> None:
+        """Ask for `rounds_listed`."""
+        self._orders.put(
+            _Order(
+                "list rounds",
+                lambda store: self.rounds_listed.emit(conversation, store.rounds(conversation)),
+                lambda _: self.rounds_listed.emit(conversation, []),
+                failure=_Failure.SILENT,
+            )
+        )
+
+    def read_rounds(self, keys: Sequence[RoundKey]) -> None:
+        """Ask for `rounds_read`."""
+        wanted = tuple(keys)
+        self._orders.put(
+            _Order(
+                "read rounds",
+                lambda store: self.rounds_read.emit(list(zip(wanted, store.read_rounds(wanted), strict=True))),
+                lambda _: self.rounds_read.emit([(key, None) for key in wanted]),
+                failure=_Failure.SILENT,
+            )
+        )
+
+    def import_files(self, paths: Sequence[Path], beginning: GenerationSettings) -> int:
+        """Bring in the conversations of files; ask for `import_progressed` and `imported`, which carry the number.
+
+        `beginning`: the settings of a new conversation. Other orders are carried out in between.
+        """
+        number = self._next_number()
+        self._put_import(number, Importing(tuple(paths), beginning))
+        return number
+
+    def stop_import(self, number: int) -> None:
+        """Import no more; what is in the store already stays, and `imported` tells of it."""
+        self._stopped.add(number)
+
+    def close(self) -> None:
+        """Carry out what was ordered so far, then end the thread."""
+        self._orders.put(None)
+
+    def _next_number(self) -> int:
+        self._latest_order += 1
+        return self._latest_order
+
+    def _put_write(self, name: str, conversation: int, keep: Callable[[], object]) -> None:
+        self._orders.put(_Order(name, partial(self._write_all, conversation), self._on_write_failed, keep))
+
+    def _put_mark(self, name: str, conversation: int, mark: Callable[[Store], None]) -> None:
+        self._put_write(name, conversation, lambda: self._marks_back.update({conversation: mark}))
+
+    def _put_import(self, number: int, importing: Importing) -> None:
+        self._orders.put(
+            _Order("import", partial(self._import, number, importing), lambda _: self._end_import(number, importing))
+        )
+
+    def _rounds_order(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> _Order:
+        keep = partial(self._keep_rounds, conversation, rounds)
+        return _Order("save rounds", partial(self._save_rounds, conversation), keep=keep, failure=_Failure.SILENT)
+
+    # ---- in the thread ----------------------------------------------------------------------------------------------
+
+    @lasting("archive")
+    def run(self) -> None:
+        """Serve orders until `close`; what could not be written until then is tried once more."""
+        while (order := self._orders.get()) is not None:
+            self._carry_out(order)
+        for conversation in {**self._kept_back, **self._marks_back}:
+            self._carry_out(_Order("write again", partial(self._write, conversation)))
+        for conversation in list(self._rounds_back):
+            self._carry_out(self._rounds_order(conversation, ()))
+        for importing in self._imports.values():
+            importing.stop()
+        if self._store:
+            attempt(self._store.close, lambda _error: None)
+
+    def _carry_out(self, order: _Order) -> None:
+        """Whatever is raised, it is told, and the next order is served."""
+        if order.keep is not None:
+            order.keep()  # first: whatever happens now, nothing of it is lost
+        try:
+            store = self._opened_store()
+            order.work(store)
+            if self._is_list_wanted:  # asked for now, or earlier in vain
+                self.listed.emit(store.conversations())
+                self._is_list_wanted = False
+        except (sqlite3.Error, OSError) as error:
+            _log.exception("the order to %s could not be carried out", order.name)
+            self._on_failed(order, error)
+        except BaseException as error:  # noqa: BLE001  # a thread that ends would lose every later save
+            report(error)
+            self._on_failed(order, error)
+
+    def _opened_store(self) -> Store:
+        if self._store is None:
+            self._store = Store(self._path)
+            if self._store.set_aside:
+                self.set_aside.emit(str(self._store.set_aside), self._store.reason, self._store.until)
+        return self._store
+
+    def _want_list(self, _store: Store) -> None:
+        self._is_list_wanted = True
+
+    def _keep_messages(self, conversation: ConversationRecord, messages: Sequence[MessageRecord]) -> None:
+        _, before = self._kept_back.get(conversation.id, (conversation, {}))
+        self._kept_back[conversation.id] = (conversation, before | {each.id: each for each in messages})
+
+    def _keep_rounds(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> None:
+        """Of very many rounds the oldest are lost."""
+        kept = [*self._rounds_back.get(conversation, ()), *rounds]
+        self._rounds_back[conversation] = kept[-_MOST_ROUNDS_BACK:]
+
+    def _save_rounds(self, conversation: int, store: Store) -> None:
+        """With those that could not be written before."""
+        packed = []
+        for place, each in self._rounds_back.get(conversation, ()):
+            if content := attempt(partial(pack, each), lambda _error: b""):  # one that cannot be packed never will be
+                packed.append((place, content))
+        store.save_rounds(conversation, packed)
+        self._rounds_back.pop(conversation, None)
+
+    def _import(self, number: int, importing: Importing, store: Store) -> None:
+        """A step of it; the next one waits behind what was ordered meanwhile."""
+        self._imports[number] = importing
+        if number in self._stopped:
+            importing.stop()
+        else:
+            importing.step(store)
+        if importing.is_over:
+            self._end_import(number, importing)
+        else:
+            self.import_progressed.emit(number, importing.so_far)
+            self._put_import(number, importing)
+
+    def _end_import(self, number: int, importing: Importing) -> None:
+        self._imports.pop(number, None)
+        self._stopped.discard(number)
+        self.imported.emit(number, importing.so_far, importing.records)
+
+    def _write(self, conversation: int, store: Store) -> None:
+        """What is kept of it, also from before, so that nothing newer is overwritten; it is kept until it is there."""
+        if kept := self._kept_back.get(conversation):
+            record, messages = kept
+            store.save(record, tuple(messages.values()))
+            del self._kept_back[conversation]
+        if mark := self._marks_back.get(conversation):
+            mark(store)
+            del self._marks_back[conversation]
+
+    def _write_all(self, conversation: int, store: Store) -> None:
+        """Write a conversation, and try again what failed before.
+
+        That failure was told when it came first, and must not stop what goes well now.
+        """
+        self._write(conversation, store)
+        for other in {**self._kept_back, **self._marks_back}:
+            try:
+                self._write(other, store)
+            except BaseException as error:  # noqa: BLE001  # whatever it is, it was reported when it came first
+                _log.debug("A conversation still cannot be written: %r", error)
+        if self._has_failed and not (self._kept_back or self._marks_back):
+            self._has_failed = False
+            self.write_recovered.emit()
+
+    def _on_write_failed(self, _reason: str) -> None:
+        self._has_failed = True
+
+    def _on_failed(self, order: _Order, error: BaseException) -> None:
+        """Report the failure, and give every order that waits for an answer an empty one."""
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        self._is_list_wanted = self._is_list_wanted or self._store is None
+        if order.answer is not None:
+            order.answer(reason)
+        if order.failure is not _Failure.SILENT:
+            self.write_failed.emit(self._words_of(order.failure, reason))
+
+    def _words_of(self, failure: _Failure, reason: str) -> str:
+        if failure is _Failure.NOT_READ and self._store is not None:
+            told = tr("Conversations cannot be read from {file}: {reason}.")
+            return f"{told.format(file=self._path.name, reason=reason)} {tr('Try it again; the log tells more.')}"
+        told = tr("Conversations cannot be saved in {file}: {reason}.").format(file=self._path.name, reason=reason)
+        full = "full" in reason.lower()
+        hint = tr("Free some space; it is tried again.") if full else tr("It is tried again with the next change.")
+        return f"{told} {hint}"

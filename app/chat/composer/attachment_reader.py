@@ -1,0 +1,193 @@
+"""Reads attached files in a thread: text and PDFs up to a size; other files are refused with a reason."""
+
+import codecs
+import io
+import logging
+import os
+import stat
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chat.history.message import Attachment
+from app.i18n.translation import tr
+from app.i18n.wording import mark
+from app.system.background import attempt, start
+from app.system.plain_text import well_formed
+
+_MOST_PAGES = 3000
+_BLANK = mark("It has no text, perhaps because its pages are pictures.")
+
+LARGEST_TEXT = 2 << 20  # bytes; four times that would fill the longest context there is
+LARGEST_PDF = 64 << 20
+TIMEOUT_SECONDS = 20.0
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # begins as UTF-16 does, so it must be looked for first
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_TEXT_CONTROLS = frozenset(b"\t\n\v\f\r\x1b")
+_PDF = b"%PDF-"
+
+
+class Refused(Exception):  # noqa: N818  # what happens to the file
+    """The reason why a file cannot be attached, as a sentence for the person."""
+
+
+class _OutOfTime(Exception):  # noqa: N818  # not an error: what is there is taken
+    """The time is over in the middle of a page."""
+
+
+def read_pdf(content: bytes, most_characters: int, deadline: float) -> tuple[str, str]:
+    """The text, and what was left out in words if something was; `deadline` in seconds of the monotonic clock.
+
+    Raises `Refused` for a file that is encrypted, damaged or without text. The library is Python alone: a hostile file
+    can waste this thread's time within one page, but not run code or take memory without limit.
+    """
+    from pypdf import PdfReader  # noqa: PLC0415  # only for who attaches a PDF
+    from pypdf.errors import DependencyError  # noqa: PLC0415
+
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every irregularity, and most files have some
+    try:
+        reader = PdfReader(io.BytesIO(content))
+        readable = not reader.is_encrypted or bool(reader.decrypt(""))
+        text, note = _read_pages(reader, most_characters, deadline) if readable else ("", "")
+    except DependencyError:
+        readable = False
+    except Exception as error:  # damaged files raise anything here
+        raise Refused(tr("It is damaged, or not a PDF.")) from error
+    if not readable:
+        raise Refused(tr("It is encrypted. Save a copy without a password, and attach that."))
+    if not text.strip():
+        raise Refused(tr("No text was found in it: {note}.").format(note=note) if note else tr(_BLANK))
+    return text, note
+
+
+def _read_pages(reader: Any, most_characters: int, deadline: float) -> tuple[str, str]:
+    """The texts of the pages under their numbers, and what was left out."""
+
+    def keep_time(*_: object) -> None:
+        if time.monotonic() > deadline:
+            raise _OutOfTime
+
+    texts: list[str] = []
+    length, count = 0, len(reader.pages)
+    for number in range(min(count, _MOST_PAGES)):
+        try:
+            keep_time()
+            page = reader.pages[number].extract_text(visitor_operand_before=keep_time).strip()
+        except _OutOfTime:
+            note = tr("reading was stopped after {number} of {count} pages: it took too long")
+            return "\n\n".join(texts), note.format(number=number, count=count)
+        if length + len(page) > most_characters:
+            note = tr("only the first {number} of {count} pages: the rest is too long")
+            return "\n\n".join(texts), note.format(number=number, count=count)
+        if page:
+            texts.append(f"[Page {number + 1}]\n{page}")
+            length += len(page)
+    left_out = tr("only the first {number} of {count} pages").format(number=_MOST_PAGES, count=count)
+    return "\n\n".join(texts), left_out if count > _MOST_PAGES else ""
+
+
+def read_attachment(path: Path) -> Attachment:
+    """The text of a file; raises `Refused` with the reason where it has none that can be used."""
+    try:
+        content = _read_bytes(path)
+    except OSError as error:
+        raise Refused(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
+    if _PDF in content[:1024]:
+        text, note = read_pdf(content, LARGEST_TEXT, time.monotonic() + TIMEOUT_SECONDS)
+        return Attachment(well_formed(path.name), well_formed(text), note)
+    if len(content) > LARGEST_TEXT:
+        raise Refused(tr("It is larger than {size} MB.").format(size=LARGEST_TEXT >> 20))
+    text = decode(content)
+    if not text.strip():
+        raise Refused(tr("It is empty."))
+    return Attachment(well_formed(path.name), well_formed(text))
+
+
+def decode(content: bytes) -> str:
+    """Text in UTF-8, in UTF-16 or UTF-32 with a byte order mark, or in Western letters; raises `Refused` for others."""
+    encoding = next((name for mark, name in _BYTE_ORDER_MARKS.items() if content.startswith(mark)), "utf-8")
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError:
+        if encoding != "utf-8":
+            raise Refused(tr("It is not text.")) from None
+        text = content.decode("cp1252", "replace")
+    if encoding in ("utf-8", "utf-8-sig") and any(byte < 32 and byte not in _TEXT_CONTROLS for byte in set(content)):
+        raise Refused(tr("It is not text. Only texts, code and PDFs can be attached."))
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The whole file, or one byte more than is allowed; a pipe or a device is never waited for."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        kind = os.fstat(file.fileno())
+        if stat.S_ISDIR(kind.st_mode):
+            raise Refused(tr("It is a folder. Attach the files in it."))
+        if not stat.S_ISREG(kind.st_mode):
+            raise Refused(tr("It is not an ordinary file."))
+        content = file.read(LARGEST_PDF + 1)
+    if len(content) > LARGEST_PDF:
+        raise Refused(tr("It is larger than {size} MB.").format(size=LARGEST_PDF >> 20))
+    return content
+
+
+class AttachmentReader(QObject):
+    """Files are read one after the other, in the order they were given; answers come as signals.
+
+    Closing does not wait for the thread: a file that takes long is left unread.
+    """
+
+    was_read = Signal(object, object)  # path, Attachment
+    was_refused = Signal(object, str)  # path, reason
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._paths: SimpleQueue[Path | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def read(self, path: Path) -> None:
+        """Ask for `was_read` or `was_refused`."""
+        self._paths.put(path)
+        if self._thread is None:
+            self._thread = start("attachments", self._run)
+
+    def close(self) -> None:
+        """Read nothing more; returns at once."""
+        self._is_closed = True
+        self._paths.put(None)
+
+    def _run(self) -> None:
+        while (path := self._paths.get()) is not None and not self._is_closed:
+            answer = attempt(partial(_read, path), _unexpected)
+            try:
+                if isinstance(answer, Attachment):
+                    self.was_read.emit(path, answer)
+                else:
+                    self.was_refused.emit(path, answer)
+            except RuntimeError:  # the window is gone, and this with it
+                return
+
+
+def _read(path: Path) -> Attachment | str:
+    """The attachment, or why there is none."""
+    try:
+        return read_attachment(path)
+    except Refused as refusal:
+        return str(refusal)
+
+
+def _unexpected(error: BaseException) -> str:
+    reason = str(error) or type(error).__name__
+    return tr("It cannot be read because of an error in this program ({error}).").format(error=reason)

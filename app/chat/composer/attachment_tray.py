@@ -1,0 +1,171 @@
+"""The files attached to the question that is being written, as chips with their length in tokens."""
+
+from itertools import count
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
+
+from app.chat.composer.attachment_reader import AttachmentReader
+from app.chat.history.message import Attachment
+from app.i18n.number_text import Number
+from app.i18n.translation import tr
+from app.system.plain_text import tip, unsteered
+from app.ui.flow_layout import FlowLayout
+
+MOST_FILES = 20
+_LONGEST_NAME = 36
+
+
+class AttachmentTray(QWidget):
+    """Reads files and keeps them until they are sent or taken away; takes no room while there is none."""
+
+    changed = Signal()
+    refused = Signal(str)  # which file, and why
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(tr("Attachments"))
+        self._row = FlowLayout(self, gap=6, line_gap=6)
+        self._chips: list[AttachmentChip] = []
+        self.reader = AttachmentReader(self)
+        self.reader.was_read.connect(self._on_read)
+        self.reader.was_refused.connect(self._on_refused)
+        self.hide()
+
+    @property
+    def chips(self) -> "tuple[AttachmentChip, ...]":
+        """One for every file, in the order they were added."""
+        return tuple(self._chips)
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """What has been read."""
+        return tuple(chip.attachment for chip in self._chips if chip.attachment)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a file is still to come."""
+        return any(chip.attachment is None for chip in self._chips)
+
+    def add_file(self, path: Path) -> None:
+        """Read a file beside what the window does; one that is there already is not read twice."""
+        if any(chip.path == path for chip in self._chips):
+            return
+        if self._add(path) is not None:
+            self._on_changed()
+            self.reader.read(path)
+
+    def add_text(self, text: str) -> None:
+        """Attach a text that was pasted: it is too long to be written in."""
+        names = (tr("Pasted text {number}").format(number=number) for number in count(1))
+        name = next(each for each in names if all(chip.path.name != each for chip in self._chips))
+        chip = self._add(Path(name))
+        if chip is not None:
+            chip.show_attachment(Attachment(name, text))
+            self._on_changed()
+
+    def take_all(self) -> tuple[Attachment, ...]:
+        """Give away what has been read, and be empty."""
+        taken = self.attachments
+        for chip in self.chips:
+            self._forget(chip)
+        self._on_changed()
+        return taken
+
+    def show_costs(self, tokens: tuple[int, ...]) -> None:
+        """Show how many tokens each of `attachments` has; counts of others than these are passed over."""
+        read = [chip for chip in self._chips if chip.attachment]
+        if len(read) == len(tokens):
+            for chip, tokens_of_one in zip(read, tokens, strict=True):
+                chip.show_tokens(tokens_of_one)
+
+    def _add(self, path: Path) -> "AttachmentChip | None":
+        if len(self._chips) >= MOST_FILES:
+            words = tr("{name} was not attached: {count} files are the most for one question.")
+            self.refused.emit(words.format(name=path.name, count=MOST_FILES))
+            return None
+        chip = AttachmentChip(path, self)
+        chip.removed.connect(lambda: self._remove(chip))
+        self._chips.append(chip)
+        self._row.addWidget(chip)
+        return chip
+
+    def _remove(self, chip: "AttachmentChip") -> None:
+        self._forget(chip)
+        self._on_changed()
+
+    def _forget(self, chip: "AttachmentChip") -> None:
+        self._chips.remove(chip)
+        self._row.removeWidget(chip)
+        chip.hide()
+        chip.deleteLater()
+
+    def _on_read(self, path: Path, attachment: Attachment) -> None:
+        for chip in self.chips:
+            if chip.path == path:
+                chip.show_attachment(attachment)
+                self._on_changed()
+
+    def _on_refused(self, path: Path, reason: str) -> None:
+        for chip in self.chips:
+            if chip.path == path and chip.attachment is None:
+                self._remove(chip)
+                self.refused.emit(tr("{name} was not attached. {reason}").format(name=path.name, reason=reason))
+
+    def _on_changed(self) -> None:
+        self.setVisible(bool(self._chips))
+        self.changed.emit()
+
+
+class AttachmentChip(QFrame):
+    """One file: its name, its length, and a button that removes it."""
+
+    removed = Signal()
+
+    def __init__(self, path: Path, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("chip")
+        self.path = path
+        self.attachment: Attachment | None = None
+        self.words = QLabel(self)
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.remove = QToolButton(self)
+        self.remove.setText("×")
+        self.remove.setObjectName("dismiss")
+        self.remove.setToolTip(tr("Do not attach this file"))
+        self.remove.setAccessibleName(tr("Remove {name}").format(name=path.name))
+        self.remove.clicked.connect(self.removed)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 2, 4, 2)
+        row.setSpacing(4)
+        row.addWidget(self.words)
+        row.addWidget(self.remove)
+        self._show(tr("reading…"))
+
+    def show_attachment(self, attachment: Attachment) -> None:
+        """The file was read."""
+        self.attachment = attachment
+        self._show(tr("{count:,} characters").format(count=Number(len(attachment.text))))
+
+    def show_tokens(self, tokens: int) -> None:
+        """The engine has counted it; 0 where there was none to count."""
+        if tokens:
+            self._show(tr("{count:,} tokens").format(count=Number(tokens)))
+
+    def _show(self, size: str) -> None:
+        note = self.attachment.note if self.attachment else ""
+        part = f" · {tr('in part')}" if note else ""
+        self.words.setText(f"{shortened(self.path.name)} · {size}{part}")
+        self.setToolTip(tip(f"{self.path}: {note}" if note else str(self.path)))
+        self.setAccessibleName(
+            tr("Attached: {name}, {size}").format(name=self.path.name, size=f"{size} {note}".rstrip())
+        )
+
+
+def shortened(name: str) -> str:
+    """A name that shows what it is, with its middle left out where it is too long for a chip."""
+    name = unsteered(name)
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[: _LONGEST_NAME // 2]}…{name[-_LONGEST_NAME // 2 + 1 :]}"

@@ -1,1 +1,0 @@
-"""Files that go into a question: read, shown as chips, written out as text."""

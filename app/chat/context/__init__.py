@@ -1,1 +1,0 @@
-"""How full the context is: counted, shown, and made room in."""

@@ -1,0 +1,56 @@
+"""Connects the generation settings, the token counter and the window's actions with the chat."""
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
+
+from app.chat.generation.controller import ChatController
+from app.chat.generation.counter import TokenCounter
+from app.chat.generation.popover import GenerationPopover
+from app.chat.generation.presets import Presets
+from app.chat.panel import ChatPanel
+from app.engine.link import EngineLink
+from app.settings.store import SettingsFile
+from app.ui.actions import Actions
+
+
+class GenerationActions(QObject):
+    """Connects the counter, the settings and the actions with the panel and its controller."""
+
+    def __init__(
+        self, link: EngineLink, chat: ChatController, panel: ChatPanel, settings: SettingsFile, parent: QWidget
+    ) -> None:
+        super().__init__(parent)
+        self._chat = chat
+        self._composer = panel.composer
+        self.counter = TokenCounter(link, chat, self)
+        self.popover = GenerationPopover(chat, Presets(settings), parent)
+        self._composer.draft_changed.connect(self.counter.follow_draft)
+        self.counter.use_changed.connect(self._composer.meter.show_use)
+        self.counter.costs_changed.connect(self._composer.tray.show_costs)
+
+    def connect_actions(self, actions: Actions) -> None:
+        """Have the window's actions do what they say, and be off while they could not."""
+        chat, composer = self._chat, self._composer
+        actions.continue_answer.triggered.connect(chat.continue_answer)
+        actions.begin_answer.triggered.connect(composer.beginning.toggle)
+        actions.previous_version.triggered.connect(lambda: self._show_version(-1))
+        actions.next_version.triggered.connect(lambda: self._show_version(1))
+        actions.attach.triggered.connect(composer.choose_files)
+        actions.speculate.triggered.connect(composer.speculation.click)
+        actions.save_preset.triggered.connect(actions.generation.trigger)
+        actions.save_preset.triggered.connect(self.popover.presets.names.setFocus)
+        for changed in (chat.answering_changed, chat.path_changed, chat.conversation_replaced):
+            changed.connect(lambda: self._show_what_can_be_done(actions))
+        self._show_what_can_be_done(actions)
+
+    def _show_version(self, step: int) -> None:
+        """Of the last message that has several."""
+        conversation = self._chat.conversation
+        versions = [(each.id, conversation.version(each.id)) for each in conversation.messages]
+        for message, version in reversed(versions):
+            if version.count > 1:
+                self._chat.show_version(message, version.index + step)
+                return
+
+    def _show_what_can_be_done(self, actions: Actions) -> None:
+        actions.continue_answer.setEnabled(self._chat.can_continue)

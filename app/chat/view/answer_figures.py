@@ -1,0 +1,273 @@
+"""The line of figures under an answer, and where the time of the answer went; every figure says how it is measured."""
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
+
+from app.chat.history.message import AnswerEnding, Message
+from app.i18n.number_text import Number, share_text
+from app.i18n.sentences import translated
+from app.i18n.translation import tr
+from app.i18n.wording import mark
+from app.system.plain_text import tip
+from app.ui.flow_layout import FlowLayout
+from app.ui.labels import label
+from app.ui.theme import Colors
+from engine.protocol.messages import Seconds, Statistics
+
+_ENDINGS = {
+    AnswerEnding.WAITING: mark("Waiting for the model"),
+    AnswerEnding.STOPPED: mark("Stopped"),
+    AnswerEnding.FAILED: mark("Not answered"),
+    AnswerEnding.INTERRUPTED: mark("Interrupted: the engine stopped"),
+}
+
+_BAR = QSize(260, 10)
+_SWATCH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFigure:
+    """A figure and its definition."""
+
+    text: str
+    definition: str
+
+
+def figures_of(message: Message) -> tuple[AnswerFigure, ...]:
+    """What is worth saying of an answer, the most telling first; nothing that has not been measured yet."""
+    figures = []
+    if ending := _describe_ending(message):
+        figures.append(ending)
+    if message.statistics is not None and message.statistics.passes:
+        figures += _measured(message.statistics)
+    return tuple(figures)
+
+
+def _describe_ending(message: Message) -> AnswerFigure | None:
+    if message.ending is AnswerEnding.LENGTH:
+        tokens = message.statistics.new_tokens if message.statistics else 0
+        return AnswerFigure(
+            tr("Cut off at %n tokens", n=tokens),
+            tr("The answer reached the length limit or filled the context. The limit is in Generation settings."),
+        )
+    if message.ending is AnswerEnding.OPEN and not (message.statistics and message.statistics.passes):
+        return AnswerFigure(
+            tr("Reading the question"), tr("The models take in the conversation before the first token comes")
+        )
+    words = _ENDINGS.get(message.ending)
+    return AnswerFigure(tr(words), tr("Why there is no more of this answer")) if words else None
+
+
+def _measured(statistics: Statistics) -> list[AnswerFigure]:
+    figures = [
+        AnswerFigure(
+            tr("{rate:.1f} tokens/s").format(rate=Number(statistics.tokens_per_second)),
+            tr("Tokens of the answer per second of decoding; reading the question is not counted"),
+        ),
+        AnswerFigure(
+            tr("{rate:.1f} tokens per pass").format(rate=Number(statistics.tokens_per_pass)),
+            tr(
+                "Tokens of the answer per pass of the target model. Without speculation this is 1; "
+                "the more the draft guesses right, the higher it is."
+            ),
+        ),
+        AnswerFigure(
+            tr("%n passes", n=statistics.passes),
+            tr("How often the whole target model ran for this answer; reading the question is not counted"),
+        ),
+        AnswerFigure(tr("%n tokens", n=statistics.new_tokens), tr("Length of the answer in tokens")),
+    ]
+    if statistics.first_token_seconds > 0:
+        figures.append(
+            AnswerFigure(
+                tr("first token {seconds:.2f} s").format(seconds=Number(statistics.first_token_seconds)),
+                tr("Time from the request to the first token, with reading the question"),
+            )
+        )
+    if statistics.note:
+        figures.append(AnswerFigure(translated(statistics.note), tr("What the engine has to say about this answer")))
+    return figures
+
+
+class FiguresRow(QWidget):
+    """Figures side by side, in quiet letters; over them, or with Space on them, stands where the time went."""
+
+    def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._colors = colors
+        self._statistics: Statistics | None = None
+        self.popup: TimePopup | None = None
+        self._row = FlowLayout(self, gap=14, line_gap=2)
+        self._labels: list[QLabel] = []
+
+    @property
+    def text(self) -> str:
+        """Everything that is shown, for tests and screen readers."""
+        return " · ".join(label.text() for label in self._labels if not label.isHidden())
+
+    def show_message(self, message: Message) -> None:
+        """Show the figures of an answer; labels are reused, since this happens with every update."""
+        self._statistics = message.statistics if message.ending.is_final else None
+        measured = bool(self._statistics and self._statistics.seconds.decode)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus if measured else Qt.FocusPolicy.NoFocus)
+        figures = figures_of(message)
+        while len(self._labels) < len(figures):
+            label = QLabel(self)
+            label.setObjectName("figure")
+            self._labels.append(label)
+            self._row.addWidget(label)
+        for index, label in enumerate(self._labels):
+            label.setVisible(index < len(figures))
+            if index < len(figures):
+                label.setText(figures[index].text)
+                label.setToolTip("" if measured else tip(figures[index].definition))
+                label.setAccessibleDescription(figures[index].definition)
+        self.setAccessibleName(self.text)
+
+    def set_colors(self, colors: Colors) -> None:
+        """Draw the bar in other colours."""
+        self._colors = colors
+
+    def enterEvent(self, event: QEnterEvent) -> None:  # noqa: N802
+        """Open the popup that says where the time went."""
+        super().enterEvent(event)
+        self._open()
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
+        """Close the popup."""
+        super().leaveEvent(event)
+        self._close()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802
+        """Close the popup."""
+        super().focusOutEvent(event)
+        self._close()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Space opens and closes it, Escape closes it."""
+        if event.key() == Qt.Key.Key_Space:
+            self._close() if self.popup else self._open()
+        elif event.key() == Qt.Key.Key_Escape and self.popup:
+            self._close()
+        else:
+            super().keyPressEvent(event)
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
+        """What is gone has nothing to say."""
+        super().hideEvent(event)
+        self._close()
+
+    def _open(self) -> None:
+        if self.popup is None and self._statistics is not None and self._statistics.seconds.decode:
+            self.popup = TimePopup(self._statistics, self._colors, self)
+            self.popup.show_above(self.mapToGlobal(QPoint(0, -6)))
+
+    def _close(self) -> None:
+        if self.popup is not None:
+            self.popup.hide()
+            self.popup.deleteLater()
+            self.popup = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimePart:
+    """A share of the time: its name, and its colour."""
+
+    name: str
+    seconds: float
+    color: str
+
+
+def parts_of(seconds: Seconds, colors: Colors) -> tuple[TimePart, ...]:
+    """The parts that add up to all the time, in the order in which they come; those that took none are left out.
+
+    Drafting that was hidden behind the target's layers is a part of its own, and is not counted as the target's.
+    """
+    parts = (
+        TimePart(tr("Loading"), seconds.load, colors.border),
+        TimePart(tr("Reading the question"), seconds.prefill, colors.muted),
+        TimePart(tr("Draft"), seconds.draft, colors.accent),
+        TimePart(tr("Draft, while layers came"), min(seconds.hidden_draft, seconds.target), colors.accent_hover),
+        TimePart(tr("Target"), max(0.0, seconds.target - seconds.hidden_draft), colors.link),
+        TimePart(tr("Other"), seconds.other, colors.error),
+    )
+    return tuple(part for part in parts if part.seconds > 0)
+
+
+class TimeBar(QWidget):
+    """Parts side by side, each as wide as its share."""
+
+    def __init__(self, parts: tuple[TimePart, ...], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.parts = parts
+        self.setFixedHeight(_BAR.height())
+        self.setMinimumWidth(_BAR.width())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
+        """Draw the parts."""
+        painter = QPainter(self)
+        whole = sum(part.seconds for part in self.parts)
+        left = 0.0
+        for part in self.parts:
+            width = self.width() * part.seconds / whole
+            painter.fillRect(QRectF(left, 0, width, self.height()), QColor(part.color))
+            left += width
+
+
+class TimePopup(QFrame):
+    """Stands beside the figures while the mouse is over them, or after a key was pressed on them."""
+
+    def __init__(self, statistics: Statistics, colors: Colors, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.ToolTip)
+        self.setObjectName("popover")
+        self.parts = parts_of(statistics.seconds, colors)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 10, 12, 10)
+        column.setSpacing(8)
+        column.addWidget(label("popover-title", tr("Where the time went"), self))
+        column.addWidget(TimeBar(self.parts, self))
+        column.addLayout(self._rows())
+        for words in _told(statistics):
+            column.addWidget(label("quiet-text", words, self))
+        self.setAccessibleName(self.text)
+
+    @property
+    def text(self) -> str:
+        """Everything it says, for tests and screen readers."""
+        return " · ".join(each.text() for each in self.findChildren(QLabel) if each.text())
+
+    def show_above(self, place: QPoint) -> None:
+        """Show it with its lower left corner there, in global coordinates."""
+        self.adjustSize()
+        self.move(place.x(), max(0, place.y() - self.height()))
+        self.show()
+
+    def _rows(self) -> QGridLayout:
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(8)
+        grid.setColumnStretch(1, 1)
+        whole = sum(part.seconds for part in self.parts)
+        for row, part in enumerate(self.parts):
+            swatch = QFrame(self)
+            swatch.setFixedSize(_SWATCH, _SWATCH)
+            swatch.setStyleSheet(f"background: {part.color}; border-radius: 2px")
+            grid.addWidget(swatch, row, 0)
+            grid.addWidget(QLabel(part.name, self), row, 1)
+            took = QLabel(f"{Number(part.seconds):.2f} s", self)
+            share = QLabel(share_text(part.seconds / whole), self)
+            for column, number in ((2, took), (3, share)):
+                number.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+                grid.addWidget(number, row, column)
+        return grid
+
+
+def _told(statistics: Statistics) -> list[str]:
+    """How it was speculated, and what the engine says about that."""
+    method = tr("No speculation")
+    if statistics.method != "none":
+        words = tr("Speculation: {method}, {budget} nodes a pass") if statistics.budget else tr("Speculation: {method}")
+        method = words.format(method=statistics.method, budget=statistics.budget)
+    return [method, *([translated(statistics.note)] if statistics.note else [])]

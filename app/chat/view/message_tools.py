@@ -1,0 +1,142 @@
+"""What can be done with a message in its place: another wording, and its other versions."""
+
+from PySide6.QtCore import QMimeData, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QTextCursor
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QToolButton, QToolTip, QVBoxLayout, QWidget
+
+from app.chat.history.message import Version
+from app.chat.typesetting.layout_cost import is_writable
+from app.i18n.translation import tr
+from app.system.plain_text import tip
+from app.ui.labels import label
+from app.ui.theme import Colors, icon
+
+_LEAST_LINES, _MOST_LINES = 2, 16
+
+_TOOL_SIZE = 22
+
+
+class EditorField(QPlainTextEdit):
+    """A field that takes no text that would make it slow."""
+
+    def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802
+        """What is too long is refused, and it is said."""
+        if is_writable(self.textCursor().block().text() + source.text(), self.blockCount()):
+            super().insertFromMimeData(source)
+        else:
+            words = tr("This text is too long to be pasted here. It can be attached as a file.")
+            QToolTip.showText(self.mapToGlobal(self.cursorRect().bottomLeft()), tip(words), self)
+
+
+class MessageEditor(QWidget):
+    """A text field with two buttons; Ctrl+Return accepts, Escape gives up."""
+
+    accepted = Signal(str)
+    cancelled = Signal()
+
+    def __init__(self, text: str, accept_words: str, parent: QWidget | None = None) -> None:
+        """`accept_words`: what accepting does, such as "Send"."""
+        super().__init__(parent)
+        self.setObjectName("message-editor")
+        self.field = EditorField(text, self)
+        self.field.setAccessibleName(tr("Edit message"))
+        self.field.setTabChangesFocus(True)
+        self.accept = QPushButton(accept_words, self)
+        self.accept.setToolTip(tip(tr("{accept_words} (Ctrl+Return)").format(accept_words=accept_words)))
+        self.cancel = QPushButton(tr("Cancel"), self)
+        self.cancel.setToolTip(tr("Leave the message as it is (Esc)"))
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(self.cancel)
+        buttons.addWidget(self.accept)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        column.addWidget(self.field)
+        column.addLayout(buttons)
+        self.accept.clicked.connect(self._on_accept)
+        self.cancel.clicked.connect(self.cancelled)
+        self.field.textChanged.connect(self._fit)
+        self._fit()
+        self.field.moveCursor(QTextCursor.MoveOperation.End)
+        self.setFocusProxy(self.field)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """The two keys; the field leaves them to its parent."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.cancelled.emit()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and event.modifiers() & (
+            Qt.KeyboardModifier.ControlModifier
+        ):
+            self._on_accept()
+        else:
+            super().keyPressEvent(event)
+
+    def _on_accept(self) -> None:
+        if self.field.toPlainText().strip():
+            self.accepted.emit(self.field.toPlainText())
+
+    def _fit(self) -> None:
+        """As high as its text, within reason."""
+        lines = min(max(self.field.document().blockCount(), _LEAST_LINES), _MOST_LINES)
+        self.field.setFixedHeight(lines * self.field.fontMetrics().lineSpacing() + 32)
+        self.accept.setEnabled(bool(self.field.toPlainText().strip()))
+
+
+def can_be_edited(text: str, tool: QToolButton) -> bool:
+    """Whether a message is short enough to be edited; if not, its tool says so."""
+    writable = is_writable(text)
+    if not writable:
+        words = tr("This message is too long to be edited here. It can be copied.")
+        QToolTip.showText(tool.mapToGlobal(tool.rect().bottomLeft()), tip(words), tool)
+    return writable
+
+
+class VersionSwitch(QWidget):
+    """Two arrows around "2/3"; hidden while there is one version."""
+
+    chosen = Signal(int)  # index of the version to show
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._version = Version(0, 1)
+        self._text = label("quiet-text", "", self)
+        self._text.setWordWrap(False)
+        self.earlier = self._arrow(tr("Earlier version"), -1)
+        self.later = self._arrow(tr("Later version"), 1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        for part in (self.earlier, self._text, self.later):
+            row.addWidget(part)
+        self.show_version(self._version)
+
+    @property
+    def text(self) -> str:
+        """As it is read."""
+        return self._text.text()
+
+    def show_version(self, version: Version) -> None:
+        """Show where one is."""
+        self._version = version
+        self._text.setText(f"{version.index + 1}/{version.count}")
+        self._text.setAccessibleName(
+            tr("Version {value} of {count}").format(value=version.index + 1, count=version.count)
+        )
+        self.earlier.setEnabled(version.index > 0)
+        self.later.setEnabled(version.index < version.count - 1)
+        self.setVisible(version.count > 1)
+
+    def set_theme(self, colors: Colors) -> None:
+        """Draw the arrows in other colours."""
+        self.earlier.setIcon(icon("left", colors.muted))
+        self.later.setIcon(icon("right", colors.muted))
+
+    def _arrow(self, name: str, step: int) -> QToolButton:
+        arrow = QToolButton(self)
+        arrow.setObjectName("quiet")
+        arrow.setFixedSize(_TOOL_SIZE, _TOOL_SIZE)
+        arrow.setToolTip(tip(name))
+        arrow.setAccessibleName(name)
+        arrow.clicked.connect(lambda: self.chosen.emit(self._version.index + step))
+        return arrow

@@ -1,0 +1,181 @@
+"""Conversations out to files and back."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.chat.archive import formats
+from app.chat.archive.formats import ExchangeError, exported_json, exported_markdown, from_json, read_conversations
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import AnswerEnding
+from app.system import hostile_json
+
+
+def conversation() -> Conversation:
+    made = Conversation()
+    _, answer = made.ask("What is *this*?")
+    made.change(replace(answer, text="A `tree`.", ending=AnswerEnding.COMPLETE))
+    return made
+
+
+def test_what_is_written_as_json_is_read_back() -> None:
+    messages = conversation().messages
+    ((title, again),) = from_json(exported_json("Trees", messages))
+    assert title == "Trees"
+    assert again.messages == messages
+
+
+def test_markdown_has_a_heading_for_every_turn() -> None:
+    assert exported_markdown("Trees", conversation().messages) == (
+        "# Trees\n\n## You\n\nWhat is *this*?\n\n## Answer\n\nA `tree`.\n"
+    )
+
+
+def test_messages_of_others_are_put_in_turns() -> None:
+    turns = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "assistant", "content": "Welcome"},
+        {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "image_url"}]},
+        {"role": "user", "content": "and two"},
+        {"role": "assistant", "content": "eins"},
+        {"role": "user", "content": "three"},
+    ]
+    ((_, found),) = from_json(json.dumps(turns))
+    assert [(each.role, each.text) for each in found.messages] == [
+        ("user", "one\n\nand two"),
+        ("assistant", "eins"),
+        ("user", "three"),
+        ("assistant", ""),
+    ]
+    assert found.settings is not None
+    assert found.settings.system_prompt == "Be kind."
+
+
+def test_a_file_may_hold_several_conversations() -> None:
+    one = {"title": "A", "messages": [{"role": "user", "content": "x"}]}
+    assert [title for title, _ in from_json(json.dumps([one, {**one, "title": "B"}]))] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", "3", "[" * 9999, '{"messages": []}', '{"messages": 7}', '[{"role": "robot", "content": "x"}]',
+     '[{"role": "user"}]', '[{"role": "system", "content": "x"}]', '{"messages": ["x"]}'],
+)  # fmt: skip
+def test_what_is_no_conversation_is_refused_in_words(text: str) -> None:
+    with pytest.raises(ExchangeError, match=r"^The file (is not JSON|holds)"):
+        from_json(text)
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "latin.json").write_bytes(b'"\xe9"')
+    for name, words in (("missing.json", "cannot be read"), ("latin.json", "not UTF-8")):
+        with pytest.raises(ExchangeError, match=words):
+            list(read_conversations(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "A `tree`.",
+        "Two\n\n\nempty lines, and\n    indented code",
+        "## You\n\nis how a turn begins",
+        "\\## Answer\nwith a backslash of its own",
+        "```\n## Answer\n```",
+        "## Your own heading\n# Another",
+    ],
+)
+def test_what_is_written_as_markdown_is_read_back(tmp_path: Path, said: str) -> None:
+    made = Conversation()
+    _, answer = made.ask(said)
+    made.change(replace(answer, text=said, ending=AnswerEnding.COMPLETE))
+    made.ask("And then?")
+    file = tmp_path / "trees.md"
+    file.write_text(exported_markdown("Trees", made.messages), encoding="utf-8")
+    ((title, again, *_),) = read_conversations(file)
+    assert title == "Trees"
+    assert again is not None
+    assert [(each.role, each.text) for each in again.messages] == [(each.role, each.text) for each in made.messages]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# A title alone\n", "Some notes\n\n## Shopping\n", "## Answer\n\nWithout a question\n"]
+)
+def test_a_markdown_file_of_something_else_says_what_was_expected(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "notes.md"
+    file.write_text(text)
+    with pytest.raises(ExchangeError, match=r"no (turns|question)"):
+        list(read_conversations(file))
+
+
+CHAT = '{"title": "A", "messages": [{"role": "user", "content": "x"}]}'
+
+
+def outcome(tmp_path: Path, text: str) -> tuple[int, list[str]]:
+    """How many conversations there are in a file, and what was said of the rest."""
+    file = tmp_path / "history.json"
+    file.write_text(text)
+    count, reasons = 0, []
+    try:
+        for read in read_conversations(file):
+            count += read.conversation is not None
+            reasons += [read.reason] if read.reason else []
+    except ExchangeError as error:
+        reasons.append(str(error))
+    return count, reasons
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes were given to the parser of JSON, each time."""
+    sizes: list[int] = []
+    loads = json.loads
+
+    def counting(content: bytes) -> object:
+        sizes.append(len(content))
+        return loads(content)
+
+    monkeypatch.setattr(json, "loads", counting)
+    monkeypatch.setattr(formats, "_LARGEST_CHAT_BYTES", 1 << 20)
+    monkeypatch.setattr(hostile_json, "_BRACKET_SLACK_BYTES", 1 << 10)
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "words"),
+    [
+        ("[" + "{}," * 30_000 + "{}]", 0, "brackets"),
+        ("[" + "{}," * 600_000 + "{}]", 0, "larger than 1 MB"),
+        ('{"messages": [' + "{}," * 30_000 + "{}]}", 0, "brackets"),
+        (f"[{CHAT}, " + "[]," * 30_000 + "[]]", 1, "no conversation"),
+        (f'[{CHAT}, {{"messages": [' + "[]," * 30_000 + f"[]]}}, {CHAT}]", 2, "brackets"),
+        (f'[{CHAT}, {{"messages": "' + "x" * (2 << 20), 1, "larger than 1 MB"),
+        ("[" * 900_000, 0, "larger than 1 MB"),
+        ('{"messages": "' + "x" * (2 << 20) + '"}', 0, "larger than 1 MB"),
+    ],
+)
+def test_what_would_swell_in_memory_is_not_parsed(
+    tmp_path: Path, parsed: list[int], text: str, count: int, words: str
+) -> None:
+    found, reasons = outcome(tmp_path, text)
+    assert found == count
+    assert words in reasons[-1]
+    assert sum(parsed) < 100_000
+
+
+def test_brackets_in_a_text_are_no_reason_to_refuse_it(tmp_path: Path, parsed: list[int]) -> None:
+    matrix = json.dumps(str([[0, 1]] * 20_000))
+    assert outcome(tmp_path, f'[{{"messages": [{{"role": "user", "content": {matrix}}}]}}]') == (1, [])
+
+
+def test_of_a_long_history_one_conversation_is_in_memory_at_a_time(tmp_path: Path, parsed: list[int]) -> None:
+    assert outcome(tmp_path, "[" + ",\n".join([CHAT] * 2000) + "]") == (2000, [])
+    assert max(parsed) == len(CHAT)
+    assert len(parsed) <= 2001, "each once, and the first once more to see what it is"
+
+
+def test_a_history_that_breaks_off_keeps_what_is_whole(tmp_path: Path) -> None:
+    count, (reason,) = outcome(tmp_path, f"[{CHAT}, {CHAT}, {CHAT[:-5]}")
+    assert count == 2
+    assert "not JSON" in reason

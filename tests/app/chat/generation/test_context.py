@@ -1,0 +1,192 @@
+"""How much of the context is taken: counted behind the keys, shown, and what gives way when it is full."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.chat.composer.composer import ContextMeter
+from app.chat.generation.context_fit import answer_reserve, first_turn_that_fits
+from app.chat.generation.controller import COUNT_NOTICE, ChatController
+from app.chat.generation.counter import ContextUse, TokenCounter
+from app.chat.history.message import Attachment
+from app.engine.state import EngineState, Phase
+from app.settings.generation import DROP, GenerationSettings
+from app.settings.store import SettingsFile
+from app.ui.notices import Notice
+from engine.protocol.messages import Prefilled
+from tests.app.fake_engine import loaded
+from tests.app.fake_link import FakeLink
+
+READY = EngineState(Phase.READY, pair=loaded(1))  # 2048 tokens
+
+
+class Desk:
+    """A counter in front of a fake link, and what it says."""
+
+    def __init__(self, link: FakeLink, settings: SettingsFile) -> None:
+        self.link = link
+        self.chat = ChatController(link, settings)
+        self.counter = TokenCounter(link, self.chat)
+        self.uses: list[ContextUse] = []
+        self.costs: list[tuple[int, ...]] = []
+        self.counter.use_changed.connect(self.uses.append)
+        self.counter.costs_changed.connect(self.costs.append)
+        link.events_arrived.connect(self.chat.on_events)
+        link.events_arrived.connect(self.counter.on_events)
+        for receiver in (self.chat, self.counter):
+            receiver.on_engine_state(READY)
+
+
+@pytest.fixture
+def desk(qapp: QApplication, link: FakeLink, settings: SettingsFile) -> Desk:
+    return Desk(link, settings)
+
+
+def wait_for_count(desk: Desk, qtbot: QtBot, number: int = 1) -> None:
+    qtbot.waitUntil(lambda: len(desk.link.counts) >= number)
+
+
+def test_what_is_written_is_counted_once_however_many_keys(desk: Desk, qtbot: QtBot) -> None:
+    for text in ("W", "Wh", "Why", "Why?"):
+        desk.counter.follow_draft(text, ())
+    assert desk.link.counts == [], "nobody waits for a count"
+    wait_for_count(desk, qtbot)
+    assert [[each.content for each in count.chat] for count in desk.link.counts] == [["Why?"]]
+    desk.link.tell_count(17)
+    assert desk.uses[-1] == ContextUse(17, 2048, 512)
+
+
+def test_one_count_at_a_time_and_the_last_word_is_counted(desk: Desk, qtbot: QtBot) -> None:
+    desk.counter.follow_draft("one", ())
+    wait_for_count(desk, qtbot)
+    desk.counter.follow_draft("two", ())
+    desk.counter.follow_draft("three", ())
+    assert len(desk.link.counts) == 1
+    desk.link.tell_count(5)
+    wait_for_count(desk, qtbot, 2)
+    assert desk.link.counts[-1].chat[-1].content == "three"
+
+
+def test_the_draft_comes_behind_what_was_said(desk: Desk, qtbot: QtBot) -> None:
+    desk.chat.change_settings(GenerationSettings(system_prompt="Be kind."))
+    desk.chat.ask("one")
+    desk.link.say("eins")
+    desk.link.finish()
+    desk.counter.follow_draft("two", (Attachment("a.txt", "words"),))
+    wait_for_count(desk, qtbot)
+    count = desk.link.counts[-1]
+    assert [each.role for each in count.chat] == ["system", "user", "assistant", "user"]
+    assert count.chat[-1].content == "File a.txt:\n```\nwords\n```\n\ntwo"
+    assert count.texts == ("File a.txt:\n```\nwords\n```",)
+    desk.link.tell_count(90, texts=(11,))
+    assert desk.costs == [(11,)]
+
+
+def test_a_growing_answer_tells_by_its_own_figures(desk: Desk) -> None:
+    desk.chat.ask("one")
+    desk.link.answer(Prefilled(desk.link.last_question.id, 100, 0, 0.1))
+    desk.link.say("a", "b")
+    assert desk.uses[-1] == ContextUse(104, 2048, 0)
+
+
+def test_without_a_model_nothing_is_counted_or_shown(desk: Desk, qtbot: QtBot) -> None:
+    desk.counter.follow_draft("one", ())
+    wait_for_count(desk, qtbot)
+    desk.counter.on_engine_state(EngineState(Phase.STOPPED))
+    assert desk.uses[-1] == ContextUse()
+    desk.counter.follow_draft("two", ())
+    desk.counter.on_engine_state(READY)
+    wait_for_count(desk, qtbot, 2)
+    assert desk.link.counts[-1].chat[-1].content == "two"
+
+
+@pytest.mark.parametrize(
+    ("use", "words", "tone"),
+    [
+        (ContextUse(1200, 4096, 512), "1,200 of 4,096 tokens", ""),
+        (ContextUse(3700, 4096, 512), "3,700 of 4,096 tokens · nearly full: the next answer may be cut off", "warning"),
+        (ContextUse(3700, 4096, 512, DROP), "3,700 of 4,096 tokens · nearly full: the oldest turns will be dropped",
+         "warning"),
+        (ContextUse(4096, 4096, 512), "4,096 of 4,096 tokens · too long to be answered", "error"),
+    ],
+)  # fmt: skip
+def test_the_meter_says_it_in_words(use: ContextUse, words: str, tone: str, qtbot: QtBot) -> None:
+    meter = ContextMeter()
+    qtbot.addWidget(meter)
+    meter.show()
+    meter.show_use(use)
+    assert (meter.words.text(), meter.words.property("tone")) == (words, tone)
+    assert meter.bar.value() == round(min(1.0, use.tokens / 4096) * 1000)
+    meter.show_use(ContextUse())
+    assert not meter.isVisible()
+
+
+@given(
+    turns=st.lists(st.integers(1, 400), min_size=1, max_size=12),
+    extra=st.integers(0, 100),
+    context=st.integers(64, 2000),
+    wanted=st.integers(1, 2000),
+    now=st.integers(0, 12),
+)
+def test_what_is_read_fits_and_no_more_is_dropped_than_needs_be(
+    turns: list[int], extra: int, context: int, wanted: int, now: int
+) -> None:
+    reserve = answer_reserve(wanted, context)
+    prompt = sum(turns) + extra
+    first = first_turn_that_fits(prompt, turns, context, reserve, now)
+    assert 0 <= first < len(turns)
+    if first < len(turns) - 1:
+        assert prompt - sum(turns[:first]) + reserve <= context
+    if prompt + reserve <= context:
+        assert first == 0
+
+
+def test_reading_stays_where_it_began_as_long_as_that_will_do() -> None:
+    turns = [100] * 8
+    first = first_turn_that_fits(800, turns, 800, 200, 0)
+    assert first == 4, "a good step, so that the next question need not move it again"
+    assert first_turn_that_fits(900, [100] * 9, 800, 200, first) == first
+    assert first_turn_that_fits(1100, [100] * 11, 800, 200, first) > first
+
+
+def full(desk: Desk) -> None:
+    """A chat whose oldest turns may have to go."""
+    desk.chat.change_settings(GenerationSettings(when_full=DROP))
+
+
+@pytest.mark.parametrize("answer", ["never", "failed"])
+def test_an_answer_does_not_wait_for_a_count_that_failed(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    notices: list[Notice] = []
+    desk.chat.notice_raised.connect(notices.append)
+    full(desk)
+    desk.chat._counting.setInterval(1 if answer == "never" else 10_000)
+    desk.chat.ask("Why?")
+    if answer == "failed":
+        desk.link.tell_count(0, context_tokens=0)
+    qtbot.waitUntil(lambda: bool(desk.link.sent))
+    assert [each.content for each in desk.link.last_question.chat] == ["Why?"]
+    assert [each.key for each in notices] == [COUNT_NOTICE]
+    desk.link.tell_count(17)
+    assert len(desk.link.sent) == 1, "a late count asks nothing again"
+
+
+def test_a_question_that_is_stopped_while_it_is_counted_is_not_asked(desk: Desk, qtbot: QtBot) -> None:
+    full(desk)
+    desk.chat.ask("Why?")
+    desk.chat.stop()
+    assert not desk.chat._counting.isActive()
+    desk.link.tell_count(17)
+    assert desk.link.sent == []
+
+
+def test_what_is_written_is_counted_again_after_a_count_that_never_came(desk: Desk, qtbot: QtBot) -> None:
+    desk.counter._timeout.setInterval(1)
+    desk.counter.follow_draft("Why", ())
+    wait_for_count(desk, qtbot)
+    desk.counter.follow_draft("Why?", ())
+    wait_for_count(desk, qtbot, 2)
+    assert [each.content for each in desk.link.counts[-1].chat] == ["Why?"]

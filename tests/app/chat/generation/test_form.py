@@ -1,0 +1,141 @@
+"""The generation settings: every field, its range, and what is kept."""
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.chat.generation.controller import ChatController
+from app.chat.generation.popover import GenerationPopover
+from app.chat.generation.presets import Presets
+from app.settings.generation import GenerationSettings
+from app.settings.store import SettingsFile
+from app.ui.theme import Theme
+from tests.app.fake_link import FakeLink
+
+FULL = GenerationSettings("specexec", 128, 0.8, 0.95, 40, 0.05, 1.1, 7, 64, "Be brief.", 0.5, False, "drop")
+
+
+@pytest.fixture
+def chat(link: FakeLink, settings: SettingsFile) -> ChatController:
+    """The conversation whose settings these are."""
+    return ChatController(link, settings)
+
+
+@pytest.fixture
+def popover(qtbot: QtBot, settings: SettingsFile, chat: ChatController) -> GenerationPopover:
+    """The settings, open below a button."""
+    button = QPushButton("Settings")
+    qtbot.addWidget(button)
+    button.show()
+    made = GenerationPopover(chat, Presets(settings))
+    qtbot.addWidget(made)
+    made.open_below(button)
+    return made
+
+
+def test_every_field_is_kept_at_once(popover: GenerationPopover, chat: ChatController) -> None:
+    form = popover.form
+    form.field("method").setCurrentIndex(form.field("method").findData("specexec"))
+    form.field("budget").setValue(128)
+    form.field("temperature").setValue(0.8)
+    form.field("top_p").setValue(0.95)
+    form.field("top_k").setValue(40)
+    form.field("min_p").setValue(0.05)
+    form.field("repetition_penalty").setValue(1.1)
+    form.field("seed").setText("7")
+    form.field("max_new_tokens").setValue(64)
+    form.field("system_prompt").setPlainText("Be brief.")
+    form.field("presence_penalty").setValue(0.5)
+    form.field("speculates").setChecked(False)
+    form.field("when_full").setCurrentIndex(form.field("when_full").findData("drop"))
+    assert chat.generation == FULL
+
+
+def test_what_is_kept_is_shown(popover: GenerationPopover, chat: ChatController) -> None:
+    popover.form.show_settings(FULL)
+    assert popover.form.read() == FULL
+    assert chat.generation == GenerationSettings(), "showing is not editing"
+
+
+@pytest.mark.parametrize("seed", ["abc", "-1", "1.5", str(2**63)])
+def test_a_seed_that_is_none_is_told_and_not_kept(popover: GenerationPopover, chat: ChatController, seed: str) -> None:
+    popover.form.field("seed").setText(seed)
+    assert popover.error.isVisible()
+    assert "eed" in popover.error.text()
+    assert chat.generation.seed == GenerationSettings().seed
+    popover.form.field("seed").setText("12")
+    assert not popover.error.isVisible()
+    assert chat.generation.seed == 12
+
+
+def test_numbers_stay_in_their_range(popover: GenerationPopover) -> None:
+    form = popover.form
+    form.field("budget").setValue(10**6)
+    form.field("top_p").setValue(7)
+    form.field("max_new_tokens").setValue(-3)
+    assert (form.field("budget").value(), form.field("top_p").value(), form.field("max_new_tokens").value()) == (
+        4096,
+        1.0,
+        1,
+    )
+
+
+def test_automatic_and_random_are_words(popover: GenerationPopover) -> None:
+    popover.form.show_settings(GenerationSettings())
+    assert popover.form.field("budget").text() == "Automatic"
+    assert popover.form.field("seed").text() == ""
+    assert popover.form.field("seed").placeholderText() == "Random"
+
+
+def test_reset_goes_back_to_the_defaults(popover: GenerationPopover, chat: ChatController) -> None:
+    chat.change_settings(FULL)
+    popover.form.show_settings(FULL)
+    popover.reset.click()
+    assert chat.generation == GenerationSettings()
+    assert popover.form.read() == GenerationSettings()
+
+
+def test_escape_closes(popover: GenerationPopover) -> None:
+    QTest.keyClick(popover, Qt.Key.Key_Escape)
+    assert not popover.isVisible()
+
+
+def test_every_field_has_a_name_and_an_explanation(popover: GenerationPopover) -> None:
+    form = popover.form
+    for field in (
+        form.field("method"),
+        form.field("budget"),
+        form.field("temperature"),
+        form.field("top_p"),
+        form.field("top_k"),
+        form.field("min_p"),
+        form.field("seed"),
+    ):
+        assert field.accessibleName()
+        assert len(field.toolTip()) > 20
+
+
+def test_scrolling_over_a_number_leaves_it(popover: GenerationPopover) -> None:
+    before = popover.form.field("temperature").value()
+    where = popover.form.field("temperature").mapTo(popover, QPoint(5, 5))
+    QTest.wheelEvent(popover.windowHandle(), where, QPoint(0, 240))
+    assert popover.form.field("temperature").value() == before
+
+
+def test_it_stays_as_high_as_its_fields_want_when_one_is_changed(
+    theme: Theme, settings: SettingsFile, popover: GenerationPopover, qtbot: QtBot
+) -> None:
+    theme.follow(settings.current)
+    button = QPushButton("Settings")
+    qtbot.addWidget(button)
+    popover.open_below(button)
+    before = popover.height()
+    popover.form.field("budget").setValue(128)
+    assert popover.height() == before
+    popover.form.field("seed").setText("none")
+    assert popover.error.isVisible()
+    assert popover.height() > before
+    popover.form.field("seed").setText("1")
+    assert popover.height() == before

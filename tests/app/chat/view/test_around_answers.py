@@ -1,0 +1,105 @@
+"""What stands around answers: endings in words, links, what a message may fetch, the welcome."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices, QImage, QTextDocument
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.chat.history.message import AnswerEnding, Message
+from app.chat.text.links import open_link
+from app.chat.text.message_text import MessageText
+from app.chat.view.answer_figures import figures_of
+from app.chat.view.welcome import EXAMPLES, Welcome
+from app.engine.state import EngineState, Phase
+from app.i18n.translation import install
+from engine.protocol.messages import Seconds, Statistics
+from tests.app.fake_engine import loaded
+
+FIGURES = Statistics(
+    method="specexec", new_tokens=102, passes=12, first_token_seconds=0.12, seconds=Seconds(decode=2.0)
+)
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [
+        (AnswerEnding.WAITING, "Waiting for the model"),
+        (AnswerEnding.OPEN, "Reading the question"),
+        (AnswerEnding.STOPPED, "Stopped"),
+        (AnswerEnding.FAILED, "Not answered"),
+        (AnswerEnding.INTERRUPTED, "Interrupted: the engine stopped"),
+    ],
+)
+def test_an_answer_says_why_there_is_no_more(ending: AnswerEnding, words: str) -> None:
+    assert [each.text for each in figures_of(Message("assistant", "", ending))] == [words]
+
+
+def test_a_cut_off_answer_says_where() -> None:
+    assert figures_of(Message("assistant", "a", AnswerEnding.LENGTH, FIGURES))[0].text == "Cut off at 102 tokens"
+
+
+@pytest.fixture
+def english(qapp: QApplication) -> Iterator[None]:
+    """The window's words in English, with singular and plural."""
+    installed = install(qapp, "en")
+    yield
+    for each in installed:
+        qapp.removeTranslator(each)
+
+
+@pytest.mark.usefixtures("english")
+def test_one_is_singular_and_notes_are_shown() -> None:
+    one = replace(FIGURES, new_tokens=1, passes=1, note="No draft model is loaded.")
+    texts = [each.text for each in figures_of(Message("assistant", "a", AnswerEnding.COMPLETE, one))]
+    assert "1 pass" in texts
+    assert "1 token" in texts
+    assert texts[-1] == "No draft model is loaded."
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was opened outside."""
+    urls: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: urls.append(url.toString()))
+    return urls
+
+
+@pytest.mark.parametrize("url", ["https://example.org/a", "HTTP://example.org/b"])
+def test_web_links_open_outside(opened: list[str], url: str) -> None:
+    open_link(QUrl(url))
+    assert [each.lower() for each in opened] == [url.lower()]
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "ftp://host/x", "smb://host", "#there"])
+def test_other_links_do_nothing(opened: list[str], url: str) -> None:
+    open_link(QUrl(url))
+    assert opened == []
+
+
+def test_a_message_fetches_nothing(qtbot: QtBot) -> None:
+    message = MessageText()
+    qtbot.addWidget(message)
+    kind = QTextDocument.ResourceType.ImageResource.value
+    found = message.loadResource(kind, QUrl("http://host/x.png"))
+    assert isinstance(found, QImage)
+    assert found.isNull(), "nothing at all would make Qt look for it"
+
+
+def test_an_example_is_asked(qtbot: QtBot) -> None:
+    welcome = Welcome()
+    qtbot.addWidget(welcome)
+    with qtbot.waitSignal(welcome.example_chosen) as chosen:
+        welcome.examples[0].click()
+    assert chosen.args == [EXAMPLES[0]]
+
+
+def test_the_welcome_is_honest_about_the_demo_and_only_about_it(qtbot: QtBot) -> None:
+    welcome = Welcome()
+    qtbot.addWidget(welcome)
+    assert "often wrong" in welcome._about.text()
+    welcome.show_engine_state(EngineState(Phase.READY, pair=loaded(1, "/models/big")))
+    assert "often wrong" not in welcome._about.text()

@@ -1,0 +1,256 @@
+"""The conversation on the screen: bubbles, figures, scrolling, links, copies."""
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
+from pytestqt.qtbot import QtBot
+
+from app.chat.history.conversation import Conversation
+from app.chat.history.message import AnswerEnding, Message
+from app.chat.view.answer_figures import figures_of
+from app.chat.view.conversation_view import COLUMN_WIDTH, ConversationView
+from app.ui.theme import DARK, LIGHT
+from engine.protocol.messages import Seconds, Statistics
+
+FIGURES = Statistics(
+    method="specexec", new_tokens=102, passes=12, first_token_seconds=0.12, seconds=Seconds(decode=2.0)
+)
+
+
+@pytest.fixture
+def view(qtbot: QtBot) -> ConversationView:
+    """An empty list of messages on the screen."""
+    made = ConversationView(LIGHT)
+    qtbot.addWidget(made)
+    made.resize(1000, 400)
+    made.show()
+    qtbot.waitExposed(made)
+    return made
+
+
+def settle() -> None:
+    """Let the layouts come to rest: a changed height travels up through them one event at a time."""
+    for _ in range(5):
+        QApplication.processEvents()
+
+
+def add_turn(view: ConversationView, question: str, answer: str, ending: AnswerEnding = AnswerEnding.COMPLETE) -> None:
+    """Show a turn that is there already."""
+    view.add_turn(Message("user", question), Message("assistant", answer, ending, FIGURES))
+    settle()
+
+
+def fill(view: ConversationView, turns: int = 12) -> None:
+    """Show more than fits."""
+    for number in range(turns):
+        add_turn(view, f"Question {number}", "Some words. " * 40)
+
+
+def grow(view: ConversationView, text: str) -> None:
+    """Let the last answer grow, and show it."""
+    view.change_answer(Message("assistant", text, AnswerEnding.OPEN), text)
+    view.answers[-1]._throttle.flush()
+    settle()
+
+
+def test_every_message_is_as_tall_as_its_text(view: ConversationView) -> None:
+    add_turn(view, "short", "one line")
+    low = view.answers[0].text.height()
+    add_turn(view, "long", "many words " * 200)
+    assert view.answers[1].text.height() > 4 * low
+    for answer in view.answers:
+        assert answer.text.verticalScrollBar().maximum() == 0
+
+
+def test_a_narrower_window_makes_taller_messages(view: ConversationView) -> None:
+    add_turn(view, "long", "many words " * 100)
+    wide = view.answers[0].text.height()
+    view.resize(420, 400)
+    QApplication.processEvents()
+    assert view.answers[0].text.height() > wide
+
+
+def test_a_narrow_window_cuts_nothing_off(view: ConversationView) -> None:
+    view.resize(260, 400)
+    add_turn(view, "q", "a")
+    labels = [label for label in view.answers[0].figures.findChildren(QLabel) if label.isVisible()]
+    rows = {label.y() for label in labels}
+    assert len(rows) > 1
+    assert all(label.geometry().right() <= view.answers[0].figures.width() for label in labels)
+    page = view.widget()
+    assert page is not None
+    assert page.width() <= view.viewport().width()
+    assert view.answers[0].figures.height() >= max(label.geometry().bottom() for label in labels)
+
+
+def test_the_column_has_a_readable_width(view: ConversationView) -> None:
+    add_turn(view, "q", "a " * 500)
+    assert view.answers[0].width() == COLUMN_WIDTH
+
+
+def test_a_question_is_shown_as_typed_in_a_bubble_of_its_width(view: ConversationView) -> None:
+    typed = "*not bold*   <b>x</b>\nsecond line"
+    add_turn(view, typed, "a")
+    add_turn(view, "long words " * 60, "a")
+    assert view.questions[0].text.toPlainText() == typed
+    assert view.questions[0].text.width() < COLUMN_WIDTH / 2
+    assert COLUMN_WIDTH * 0.7 < view.questions[1].text.width() < COLUMN_WIDTH * 0.8
+
+
+def test_it_follows_a_growing_answer_at_the_bottom(view: ConversationView) -> None:
+    fill(view)
+    bar = view.verticalScrollBar()
+    assert bar.value() == bar.maximum() > 0
+    before = bar.maximum()
+    grow(view, "More words. " * 60)
+    assert bar.maximum() > before
+    assert bar.value() == bar.maximum()
+
+
+def test_it_stays_where_the_reader_is(view: ConversationView) -> None:
+    fill(view)
+    bar = view.verticalScrollBar()
+    bar.setValue(50)
+    grow(view, "More words. " * 60)
+    assert bar.value() == 50
+    assert view._to_bottom.isVisible()
+    view._to_bottom.click()
+    assert bar.value() == bar.maximum()
+    assert not view._to_bottom.isVisible()
+    grow(view, "Still more words. " * 60)
+    assert bar.value() == bar.maximum()
+
+
+def test_an_own_question_goes_to_the_end(view: ConversationView) -> None:
+    fill(view)
+    view.verticalScrollBar().setValue(0)
+    add_turn(view, "new", "")
+    assert view.verticalScrollBar().value() == view.verticalScrollBar().maximum()
+
+
+def test_the_wheel_scrolls_the_list_over_a_message(view: ConversationView) -> None:
+    fill(view)
+    bar = view.verticalScrollBar()
+    before = bar.value()
+    message = view.answers[-1].text
+    where = message.mapTo(view, QPoint(5, message.height() - 5))
+    QTest.wheelEvent(view.windowHandle(), where, QPoint(0, 240))
+    assert bar.value() < before
+
+
+def test_text_arrives_in_frames_and_the_ending_at_once(view: ConversationView) -> None:
+    view.add_turn(Message("user", "q"), Message("assistant", "", AnswerEnding.WAITING))
+    for _ in range(50):
+        view.change_answer(Message("assistant", "", AnswerEnding.OPEN), "word ")
+    assert view.answers[0].markdown.text.count("word") < 50
+    view.change_answer(Message("assistant", "word " * 50, AnswerEnding.COMPLETE, FIGURES), "")
+    assert view.answers[0].markdown.text == "word " * 50
+
+
+def answered_conversation(*texts: str) -> Conversation:
+    conversation = Conversation()
+    for question, answer in zip(texts[::2], texts[1::2], strict=True):
+        _, empty = conversation.ask(question)
+        conversation.change(replace(empty, text=answer, ending=AnswerEnding.COMPLETE))
+    return conversation
+
+
+def test_another_answer_takes_the_place_of_the_last_one_and_both_can_be_reached(
+    view: ConversationView, qtbot: QtBot
+) -> None:
+    conversation = answered_conversation("one", "eins", "two", "old text")
+    view.show_conversation(conversation)
+    first = view.answers[0]
+    again = conversation.answer_again()
+    view.show_path(conversation, 3)
+    view.change_answer(replace(again, text="new", ending=AnswerEnding.COMPLETE), "new")
+    assert view.answers[-1].text.toPlainText().strip() == "new"
+    assert view.answers[0] is first, "what stands before it was built anew"
+    assert view.answers[-1].versions.text == "2/2"
+    assert not first.versions.isVisible()
+    with qtbot.waitSignal(view.version_chosen) as chosen:
+        view.answers[-1].versions.earlier.click()
+    assert chosen.args == [again.id, 0]
+    assert not view.answers[-1].versions.later.isEnabled()
+
+
+def test_a_question_is_edited_in_its_place(view: ConversationView, qtbot: QtBot) -> None:
+    conversation = answered_conversation("one", "eins", "two", "zwei")
+    view.show_conversation(conversation)
+    view.questions[0].edit_tool.click()
+    editor = view.questions[0].editor
+    assert editor is not None
+    editor.field.setPlainText("uno")
+    with qtbot.waitSignal(view.edited) as edited:
+        QTest.keyClick(editor.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert edited.args == [conversation.messages[0].id, "uno"]
+    assert view.questions[0].editor is None
+    conversation.ask_differently(conversation.messages[0].id, "uno")
+    view.show_path(conversation, 0)
+    assert [each.text.toPlainText() for each in view.questions] == ["uno"]
+
+
+def test_escape_leaves_a_message_as_it_is(view: ConversationView, qtbot: QtBot) -> None:
+    view.show_conversation(answered_conversation("one", "eins"))
+    view.answers[0].edit_tool.click()
+    editor = view.answers[0].editor
+    assert editor is not None
+    with qtbot.assertNotEmitted(view.edited):
+        QTest.keyClick(editor.field, Qt.Key.Key_Escape)
+    assert view.answers[0].editor is None
+    assert not view.answers[0].text.isHidden()
+
+
+def test_nothing_can_be_changed_while_an_answer_is_under_way(view: ConversationView) -> None:
+    view.show_conversation(answered_conversation("one", "eins"))
+    view.set_answering(True)
+    assert not view.questions[0].edit_tool.isEnabled()
+    assert not view.answers[0].edit_tool.isEnabled()
+    view.edit_last_question()
+    assert view.questions[0].editor is None
+    view.set_answering(False)
+    view.edit_last_question()
+    assert view.questions[0].editor is not None
+
+
+def test_only_the_last_answer_can_be_generated_again(view: ConversationView, qtbot: QtBot) -> None:
+    add_turn(view, "one", "eins")
+    add_turn(view, "two", "zwei")
+    assert not view.answers[0]._regenerate.isVisible()
+    with qtbot.waitSignal(view.regenerate_requested):
+        view.answers[1]._regenerate.click()
+
+
+def test_an_answer_is_copied_as_markdown(view: ConversationView) -> None:
+    add_turn(view, "q", "**bold** and `code`")
+    view.answers[0]._copy.click()
+    assert QGuiApplication.clipboard().text() == "**bold** and `code`"
+
+
+def test_a_conversation_replaces_another(view: ConversationView) -> None:
+    fill(view, 3)
+    conversation = Conversation()
+    _, answer = conversation.ask("only")
+    conversation.change(replace(answer, text="one", ending=AnswerEnding.COMPLETE))
+    view.show_conversation(conversation)
+    assert [each.text.toPlainText() for each in view.questions] == ["only"]
+    assert len(view.answers) == 1
+
+
+def test_another_theme_keeps_the_text(view: ConversationView) -> None:
+    add_turn(view, "q", "some `code`")
+    view.set_theme(DARK)
+    assert "some code" in view.answers[0].text.toPlainText()
+
+
+def test_figures_stand_under_the_answer_with_their_definitions(view: ConversationView) -> None:
+    add_turn(view, "q", "a")
+    assert view.answers[0].figures.text == (
+        "51.0 tokens/s · 8.5 tokens per pass · 12 passes · 102 tokens · first token 0.12 s"
+    )
+    for figure in figures_of(Message("assistant", "a", AnswerEnding.COMPLETE, FIGURES)):
+        assert len(figure.definition) > len(figure.text)

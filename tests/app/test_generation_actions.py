@@ -1,0 +1,210 @@
+"""The settings and actions of generation, through the window's widgets and keys, in front of a fake link."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QFileDialog, QToolButton
+from pytestqt.qtbot import QtBot
+
+from app.chat.panel import ATTACHMENT_NOTICE
+from app.chat.view.question_view import NOT_READ
+from app.engine.state import EngineState, Phase
+from app.settings.generation import DROP, GenerationSettings
+from app.shell.window import MainWindow
+from engine.protocol.messages import Finished, Statistics
+from tests.app.fake_engine import finished, loaded
+from tests.app.fake_link import FakeLink
+from tests.app.test_window import CONTROL, ask, press, shown_answer
+
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+def cut_off(window: MainWindow, link: FakeLink) -> None:
+    """A question whose answer is cut off."""
+    ask(window, "Hello")
+    link.say("Once", " upon")
+    link.finish("length", 2)
+
+
+def test_a_cut_off_answer_goes_on_by_button_and_by_key(window: MainWindow, link: FakeLink) -> None:
+    composer = window.chat_panel.composer
+    assert not composer.resume.isVisible()
+    cut_off(window, link)
+    assert composer.resume.isVisible()
+    assert window.actions_.continue_answer.isEnabled()
+    composer.resume.click()
+    assert not composer.resume.isVisible()
+    link.say(" a time")
+    link.finish("length", 1)
+    press(window, Qt.Key.Key_J, CONTROL)
+    link.say(" there was")
+    link.finish()
+    assert shown_answer(window) == "Once upon a time there was"
+    assert len(window.chat_panel.view.answers) == 1
+    assert not composer.resume.isVisible()
+    assert not window.actions_.continue_answer.isEnabled()
+
+
+def test_an_answer_is_begun_by_key(window: MainWindow, link: FakeLink) -> None:
+    composer = window.chat_panel.composer
+    press(window, Qt.Key.Key_B, CONTROL | SHIFT)
+    assert window.focusWidget() is composer.beginning.field
+    QTest.keyClicks(composer.beginning.field, "Sure, ")
+    composer.field.setPlainText("Hello")
+    QTest.keyClick(composer.beginning.field, Qt.Key.Key_Return)
+    assert [each.content for each in link.last_question.chat] == ["Hello", "Sure,"]
+    link.say(" here")
+    link.finish()
+    assert shown_answer(window) == "Sure, here"
+    assert not composer.beginning.isVisible()
+
+
+def test_escape_puts_the_beginning_away(window: MainWindow, link: FakeLink) -> None:
+    composer = window.chat_panel.composer
+    composer.begin_tool.click()
+    QTest.keyClicks(composer.beginning.field, "Sure")
+    QTest.keyClick(composer.beginning.field, Qt.Key.Key_Escape)
+    assert not composer.beginning.isVisible()
+    ask(window, "Hello")
+    assert len(link.last_question.chat) == 1
+
+
+def test_speculation_is_switched_by_button_and_by_key_and_says_why_it_is_off(
+    window: MainWindow, link: FakeLink
+) -> None:
+    switch = window.chat_panel.composer.speculation
+    assert switch.text() == "Speculation on"
+    switch.click()
+    assert switch.text() == "Speculation off"
+    assert "Switched off for this chat" in switch.toolTip()
+    press(window, Qt.Key.Key_N, CONTROL)
+    assert switch.text() == "Speculation on", "another chat has settings of its own"
+    press(window, Qt.Key.Key_P, CONTROL | SHIFT)
+    ask(window, "Hello")
+    assert link.last_question.options.speculation.method == "none"
+
+
+def test_speculation_that_cannot_be_says_so(window: MainWindow, link: FakeLink) -> None:
+    switch = window.chat_panel.composer.speculation
+    window.chat_panel.show_engine_state(EngineState(Phase.READY, pair=loaded(1, draft=False)))
+    assert "No draft model is loaded" in switch.toolTip()
+    window.chat.change_settings(GenerationSettings(method="specexec"))
+    assert (switch.text(), "needs a draft" in switch.toolTip()) == ("No speculation", True)
+    window.chat.change_settings(GenerationSettings())
+    window.chat_panel.show_engine_state(EngineState(Phase.READY, pair=loaded(1)))
+    ask(window, "Hello")
+    told = Statistics(method="none", passes=3, note="Speculation does not pay here.")
+    link.answer(Finished(link.last_question.id, "stop", "", told))
+    assert switch.text() == "No speculation"
+    assert "Speculation does not pay here." in switch.accessibleName()
+
+
+def test_speculation_that_is_on_again_is_not_judged_by_an_answer_without_it(window: MainWindow, link: FakeLink) -> None:
+    switch = window.chat_panel.composer.speculation
+    switch.click()
+    ask(window, "Hello")
+    told = Statistics(method="none", passes=3, note="Speculation is switched off.")
+    link.answer(Finished(link.last_question.id, "stop", "", told))
+    assert switch.text() == "Speculation off"
+    switch.click()
+    assert switch.text() == "Speculation on"
+    assert "Of the last answer" not in switch.toolTip()
+
+
+def test_who_edits_goes_on_with_the_keyboard_where_they_were(window: MainWindow, link: FakeLink) -> None:
+    ask(window, "Hello")
+    link.finish()
+    press(window, Qt.Key.Key_E, CONTROL)
+    press(window, Qt.Key.Key_Escape)
+    assert window.focusWidget() is window.chat_panel.view.questions[0].edit_tool
+    press(window, Qt.Key.Key_E, CONTROL)
+    QTest.keyClicks(window.focusWidget(), " again")
+    press(window, Qt.Key.Key_Return)
+    press(window, Qt.Key.Key_Return, CONTROL)
+    assert window.focusWidget() is window.chat_panel.composer.field
+    assert link.last_question.chat[-1].content == "Hello again"
+
+
+def test_tokens_are_counted_while_one_writes(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    meter = window.chat_panel.composer.meter
+    QTest.keyClicks(window.chat_panel.composer.field, "Hello")
+    qtbot.waitUntil(lambda: any(count.chat for count in link.counts) or _answer_count(link))
+    link.tell_count(1900)
+    assert meter.isVisible()
+    assert "1,900 of 2,048 tokens · nearly full" in meter.words.text()
+
+
+def _answer_count(link: FakeLink) -> bool:
+    """The first count may be of the empty chat; it is answered, so that the next one comes."""
+    if link.counts and not link.counts[-1].chat:
+        link.tell_count(0)
+    return False
+
+
+def test_turns_that_are_no_longer_read_are_marked(window: MainWindow, link: FakeLink) -> None:
+    window.chat.change_settings(GenerationSettings(when_full=DROP))
+    view = window.chat_panel.view
+    for question in ("one", "two", "three"):
+        ask(window, question)
+        link.tell_count(990 if question == "three" else 10, 1000, (300, 300, 300))
+        link.say("yes")
+        link.finish()
+    divider = view.questions[2].divider
+    assert divider is not None
+    assert divider.accessibleName() == NOT_READ
+    assert [question.divider is None for question in view.questions] == [True, True, False]
+    press(window, Qt.Key.Key_N, CONTROL)
+    assert view.questions == []
+
+
+def test_files_are_chosen_by_key_sent_and_shown(
+    window: MainWindow, link: FakeLink, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.py").write_text("print(1)")
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(tmp_path / "a.py")], ""))
+    press(window, Qt.Key.Key_A, CONTROL | SHIFT)
+    qtbot.waitUntil(lambda: bool(window.chat_panel.composer.tray.attachments))
+    ask(window, "What is this?")
+    assert "print(1)" in link.last_question.chat[-1].content
+    question = window.chat_panel.view.questions[-1]
+    assert "a.py" in question.files.text()
+    assert question.text.toPlainText() == "What is this?"
+    link.answer(finished(link.last_question.id, "stop", 1))
+    press(window, Qt.Key.Key_R, CONTROL)
+    assert "print(1)" in link.last_question.chat[-1].content
+
+
+def test_files_may_be_dropped_anywhere_and_a_picture_is_refused(
+    window: MainWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG\x00")
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(tmp_path / "photo.png"))])
+    window.chat_panel.dropEvent(
+        QDropEvent(
+            QPointF(5, 5), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+        )
+    )
+    qtbot.waitUntil(lambda: bool(window.notices.notices))
+    (notice,) = window.notices.notices
+    assert notice.key == ATTACHMENT_NOTICE
+    assert "photo.png was not attached. It is not text." in notice.text
+
+
+def test_a_preset_is_saved_by_key(window: MainWindow) -> None:
+    press(window, Qt.Key.Key_S, CONTROL | SHIFT)
+    assert window.generation.isVisible()
+    row = window.generation.presets
+    row.names.setEditText("Mine")
+    row.save.click()
+    assert row.names.currentText() == "Mine"
+    window.generation.hide()
+
+
+def test_every_tool_says_what_it_is(window: MainWindow) -> None:
+    for tool in window.chat_panel.composer.findChildren(QToolButton):
+        assert tool.accessibleName() or tool.text(), tool.objectName()
+        assert tool.toolTip()
