@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from app.downloads.control import Wish
+from app.downloads.dependencies import Dependencies
 from app.downloads.download import Download
-from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
 from app.hub.tokens import Tokens
 from app.i18n.units import size_text, time_text
@@ -43,11 +43,13 @@ class Reporter(Protocol):
         ...
 
 
-def run(arguments: Sequence[str], equipment: Equipment | None = None) -> int:
+def run(arguments: Sequence[str], dependencies: Dependencies | None = None) -> int:
     """The exit code: 0 when the model is there, 2 when it cannot be had, 130 when interrupted."""
     options = _build_parser().parse_args(arguments)
     to = str(Path(options.to).expanduser().absolute()) if options.to else ""
-    download = Download(1, Request(options.repo, options.revision, to), equipment or Equipment(token=Tokens().secret))
+    download = Download(
+        1, Request(options.repo, options.revision, to), dependencies or Dependencies(token=Tokens().secret)
+    )
     reporter: Reporter = JsonLines() if options.json else Line(sys.stderr.isatty())
     interrupted = _follow(download, reporter)
     progress = download.progress

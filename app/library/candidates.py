@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from app.hub.rows import ModelRow
+from app.hub.search import ModelRow
 from app.i18n.translation import tr
 from app.library.draft_finder import Placed
 from app.library.local.models import LocalModel

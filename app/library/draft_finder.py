@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts, fetch_facts
-from app.hub.trouble import HubError
+from app.hub.failures import HubError
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.library.pairing.drafts import Candidate, DraftChoice, choose_drafts

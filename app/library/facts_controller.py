@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts, fetch_facts, prune_facts
-from app.hub.trouble import HubError, Trouble
+from app.hub.failures import HubError, Reason
 from app.ui.jobs import Job, Jobs, Work
 from engine.errors import CoppiceError
 
@@ -66,7 +66,7 @@ class FactsController(QObject):
     def _on_failed(self, repo: str, error: CoppiceError) -> None:
         del self._running[repo]
         self.failures[repo] = error
-        if isinstance(error, HubError) and error.trouble is Trouble.OFFLINE:
+        if isinstance(error, HubError) and error.reason is Reason.OFFLINE:
             self._wanted.clear()  # the others would only wait for the same silence
         self.failed.emit(repo, error)
         self._start_next()

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
-from app.downloads.equipment import Equipment
-from app.downloads.journal import Journal
+from app.downloads.dependencies import Dependencies
 from app.downloads.progress import Progress, State
-from app.downloads.queue import DownloadQueue
+from app.downloads.queue import DownloadQueue, Journal
 from app.engine.link import EngineLink
 from app.engine.state import EngineState
 from app.hub.tokens import Tokens
@@ -49,7 +48,7 @@ class ModelsRoom(QObject):
         folders: Folders,
         colors: Colors,
         window: QWidget,
-        equipment: Equipment | None = None,
+        dependencies: Dependencies | None = None,
     ) -> None:
         super().__init__(window)
         self._link, self._settings, self._folders, self._colors, self._window = link, settings, folders, colors, window
@@ -61,7 +60,7 @@ class ModelsRoom(QObject):
         self._library: ModelLibrary | None = None
         self._dialog: ModelsDialog | None = None
         self.suggested: tuple[Suggestion, ...] | None = None
-        queue = DownloadQueue(Journal(folders.downloads_file), equipment or Equipment(token=self._tokens.secret))
+        queue = DownloadQueue(Journal(folders.downloads_file), dependencies or Dependencies(token=self._tokens.secret))
         self.downloads = DownloadLink(queue, self)
         self.acquisition = Acquisition(self.downloads, self)
         self.indicator = DownloadIndicator(window)

@@ -6,8 +6,8 @@ from enum import Enum
 from PySide6.QtCore import QObject, Signal
 
 from app.hub.client import HubClient
+from app.hub.failures import HubError, Reason
 from app.hub.search import SearchPage, SearchQuery, SearchResults, search
-from app.hub.trouble import HubError, Trouble
 from app.ui.jobs import Job, Jobs
 from engine.errors import CoppiceError
 
@@ -90,7 +90,7 @@ class SearchController(QObject):
 
     def _on_failed(self, error: CoppiceError) -> None:
         self._job = None
-        offline = isinstance(error, HubError) and error.trouble is Trouble.OFFLINE
+        offline = isinstance(error, HubError) and error.reason is Reason.OFFLINE
         phase = SearchPhase.OFFLINE if offline else SearchPhase.FAILED
         self._change(SearchState(phase, more=bool(self.results.next_page), error=error))
 

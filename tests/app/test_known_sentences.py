@@ -9,8 +9,7 @@ from string import Formatter
 import pytest
 
 from app.engine.state import EngineState, Phase
-from app.hub.failures import RefusalError
-from app.hub.responses import failure
+from app.hub.failures import HubError, failure
 from app.i18n.engine_sentences import WRITTEN
 from app.i18n.failure_sentences import FAILURE_SENTENCES
 from app.i18n.known_sentences import SENTENCES, translated
@@ -99,7 +98,7 @@ def test_what_is_known_is_translated_and_the_rest_stays(said: str, shown: str) -
 def test_a_stage_and_a_refusal_are_shown_in_german() -> None:
     assert EngineState(Phase.LOADING, "Reading big", 0, 1).words == "Liest big"
     error = failure(404, {}, "https://hub", "org/m", from_hub=True)
-    assert isinstance(error, RefusalError)
+    assert isinstance(error, HubError)
     assert translated(error.message) == "Der Hub hat kein Modell org/m, das Sie sehen dürfen."
 
 

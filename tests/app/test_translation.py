@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtCore import QLocale, QTranslator
 from PySide6.QtWidgets import QApplication, QMenu
 
-from app.hub.trouble import offline
+from app.hub.failures import offline
 from app.i18n.translation import CONTEXT, LANGUAGES, install, language_of, tr
 from app.library.picker.verdict import troubled
 from app.library.suggestions import suggestions

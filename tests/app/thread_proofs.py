@@ -19,10 +19,9 @@ from app.chat.history.records import ConversationRecord, MessageRecord
 from app.chat.typesetting.drawing_process import DrawingProcess, _Running
 from app.chat.typesetting.formulas import Formulas, Latex
 from app.downloads.download import Download
-from app.downloads.journal import Entry, Journal
 from app.downloads.progress import Progress as DownloadProgress
 from app.downloads.progress import Request, State
-from app.downloads.queue import DownloadQueue
+from app.downloads.queue import DownloadQueue, Entry, Journal
 from app.engine.link import EngineLink
 from app.engine.process import BROKEN, EngineChild, EngineLog, EngineProgram
 from app.installation.link import RuntimeLink

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from app.downloads.control import Control
+from app.downloads.dependencies import Dependencies, RetryPolicy
 from app.downloads.download import Download
-from app.downloads.equipment import Equipment
 from app.downloads.progress import Request, State
-from app.hub.retry import RetryPolicy
 from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.tools import INDEX_VARIABLE
 from tests.app.downloads.conftest import SmallDisk
@@ -66,14 +65,16 @@ def _of_download(hub: Hub, home: Path, seed: int) -> Outcome:
     for _ in range(rng.choice((1, 1, 2, 4))):
         name = rng.choice((*SHARDS, *SHARDS, "tokenizer.json", "config.json"))
         hub.fail(name, rng.choice(_FAULTS)(rng), times=rng.choice((1, 1, 2, 9)), server=rng.choice(("", "hub", "cdn")))
-    equipment = Equipment(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 1.0), stall_seconds=0.25, wait=_at_once)
-    first = Download(1, Request(repo_id=REPO), equipment)
+    dependencies = Dependencies(
+        disk=SmallDisk(), retry=RetryPolicy(random=lambda: 1.0), stall_seconds=0.25, wait=_at_once
+    )
+    first = Download(1, Request(repo_id=REPO), dependencies)
     first.run()
     told = first.progress.message if first.progress.state is not State.DONE else ""
     if first.progress.state is not State.DONE and (not told.strip() or "Traceback" in told):
         return Outcome(seed, Kind.TRACEBACK, f"{first.progress.state.value}: {told!r}")
     hub.heal()
-    again = Download(2, Request(repo_id=REPO), equipment)
+    again = Download(2, Request(repo_id=REPO), dependencies)
     again.run()
     found = contents(home / "hub" / f"models--{REPO.replace('/', '--')}" / "snapshots" / repo.commit)
     if again.progress.state is not State.DONE or found != FILES:

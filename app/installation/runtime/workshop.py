@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.downloads.equipment import Equipment
+from app.downloads.dependencies import Dependencies
 from app.installation.runtime.place import RuntimePlace
 from app.installation.runtime.tools import Tools
 from app.installation.runtime.verification import Verification
@@ -16,5 +16,5 @@ class Workshop:
     place: RuntimePlace
     wheels: Path
     tools: Tools
-    equipment: Equipment = field(default_factory=Equipment)
+    dependencies: Dependencies = field(default_factory=Dependencies)
     verification: Verification = field(default_factory=Verification)

@@ -4,22 +4,15 @@ import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from app.hub.place import CACHE_PREFIX
 from app.library.local.models import Home, LocalModel, read_model
 from app.system.stop import Stop
 
 _log = logging.getLogger(__name__)
 
 CONFIG = "config.json"
-_PREFIX = "models--"
 _DEPTH = 3  # a folder of models, perhaps by owner
 _MOST_FOLDERS = 20_000
-
-
-def hub_cache() -> Path:
-    """The cache that the hub's tools share, as HF_HOME and HF_HUB_CACHE place it."""
-    from huggingface_hub import constants  # noqa: PLC0415  # a fifth of a second
-
-    return Path(constants.HF_HUB_CACHE)
 
 
 def find_models(cache: Path, folders: Sequence[Path], stop: Stop) -> Iterator[LocalModel]:
@@ -31,9 +24,9 @@ def find_models(cache: Path, folders: Sequence[Path], stop: Stop) -> Iterator[Lo
 
 
 def _cached(cache: Path, stop: Stop) -> Iterator[LocalModel]:
-    for root in sorted(cache.glob(f"{_PREFIX}*")) if cache.is_dir() else ():
+    for root in sorted(cache.glob(f"{CACHE_PREFIX}*")) if cache.is_dir() else ():
         stop.check()
-        repo = root.name.removeprefix(_PREFIX).replace("--", "/", 1)
+        repo = root.name.removeprefix(CACHE_PREFIX).replace("--", "/", 1)
         snapshot = _snapshot(root)
         if snapshot is not None and "/" in repo:
             yield read_model(snapshot, Home.HUB_CACHE, repo, repo, root)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from app.hub.listing import INDEX, SINGLE, is_file_name
+from app.hub.names import INDEX, SINGLE, is_writable
 from app.i18n.translation import tr
 from app.system.hostile_json import parse_object, text
 
@@ -98,7 +98,7 @@ def _missing(folder: Path) -> str:
     except (OSError, ValueError):
         return tr("Its index of weight files cannot be read.")
     names = {str(name) for name in weight_map.values()} if isinstance(weight_map, dict) else set()
-    missing = [name for name in names if not is_file_name(name) or not (folder / name).is_file()]
+    missing = [name for name in names if not is_writable(name) or not (folder / name).is_file()]
     if names and not missing:
         return ""
     return tr("{missing} of {count} weight files are missing.").format(missing=len(missing), count=len(names))

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts
-from app.hub.trouble import unusable
+from app.hub.failures import unusable
 from app.i18n.translation import tr
 from app.system import json_text as json
 from app.system.files import write_atomically
@@ -101,7 +101,7 @@ class VocabularyBook:
 
         def read() -> str:
             files = [
-                client.file(facts.repo, facts.revision, name, stop, _MOST_BYTES) if name in digests else b"{}"
+                client.small_file(facts.repo, facts.revision, name, stop, _MOST_BYTES) if name in digests else b"{}"
                 for name in (TOKENIZER, CONFIG)
             ]
             try:

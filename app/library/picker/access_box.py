@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.hub.trouble import HubError, Trouble
+from app.hub.failures import HubError, Reason
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -12,12 +12,12 @@ from app.ui.labels import label
 from engine.errors import CoppiceError
 
 _TITLES = {
-    Trouble.NOT_LOGGED_IN: mark("Not logged in"),
-    Trouble.LICENCE_NOT_ACCEPTED: mark("Licence not accepted"),
-    Trouble.REFUSED: mark("Access refused"),
-    Trouble.NOT_FOUND: mark("Not found"),
-    Trouble.OFFLINE: mark("Offline"),
-    Trouble.BUSY: mark("The hub is busy"),
+    Reason.NOT_LOGGED_IN: mark("Not logged in"),
+    Reason.LICENCE_NOT_ACCEPTED: mark("Licence not accepted"),
+    Reason.REFUSED: mark("Access refused"),
+    Reason.NOT_FOUND: mark("Not found"),
+    Reason.OFFLINE: mark("Offline"),
+    Reason.BUSY: mark("The hub is busy"),
 }
 
 
@@ -67,18 +67,18 @@ class AccessBox(QFrame):
         if trouble is None:
             self.token.clear()
             return
-        kind = trouble.trouble if isinstance(trouble, HubError) else None
+        kind = trouble.reason if isinstance(trouble, HubError) else None
         self._page = trouble.page if isinstance(trouble, HubError) else ""
         self.setProperty("tone", "hint" if kind in _TITLES else "error")
         self.style().unpolish(self)
         self.style().polish(self)
         self.title.setText(tr(_TITLES[kind]) if kind in _TITLES else tr("Cannot be used"))
         self.words.setText(translated(str(trouble)))
-        asks_token = kind is Trouble.NOT_LOGGED_IN
+        asks_token = kind is Reason.NOT_LOGGED_IN
         self.token.setVisible(asks_token)
         self.keep.setVisible(asks_token)
         self.page.setVisible(bool(self._page) and not asks_token)
-        self.page.setText(tr("Open licence page") if kind is Trouble.LICENCE_NOT_ACCEPTED else tr("Open page"))
+        self.page.setText(tr("Open licence page") if kind is Reason.LICENCE_NOT_ACCEPTED else tr("Open page"))
         self.again.setVisible(kind in _TITLES and not asks_token)
 
     def open_page(self) -> None:

@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.downloads.progress import Progress
 from app.hub.facts import ModelFacts
-from app.hub.rows import ModelRow
+from app.hub.search import ModelRow
 from app.library.candidates import draft_candidates
 from app.library.draft_finder import DraftFinder, Placed
 from app.library.estimates import Pricing, Terms

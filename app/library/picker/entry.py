@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
-from app.hub.rows import ModelRow
+from app.hub.search import ModelRow
 from app.i18n.number_text import Number, size_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from app.downloads.progress import Progress, State
-from app.hub.trouble import HubError, Trouble
+from app.hub.failures import HubError, Reason
 from app.i18n.number_text import size_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -43,12 +43,12 @@ class Offer:
 
 
 _OFFERS = {
-    Trouble.NOT_LOGGED_IN: Offer(Deed.LOG_IN, mark("Log in…")),
-    Trouble.LICENCE_NOT_ACCEPTED: Offer(Deed.OPEN_PAGE, mark("Open licence page")),
-    Trouble.REFUSED: Offer(Deed.OPEN_PAGE, mark("Open the model's page")),
-    Trouble.NOT_FOUND: Offer(Deed.RETRY, mark("Look again")),
-    Trouble.OFFLINE: Offer(Deed.RETRY, mark("Try again")),
-    Trouble.BUSY: Offer(Deed.RETRY, mark("Try again")),
+    Reason.NOT_LOGGED_IN: Offer(Deed.LOG_IN, mark("Log in…")),
+    Reason.LICENCE_NOT_ACCEPTED: Offer(Deed.OPEN_PAGE, mark("Open licence page")),
+    Reason.REFUSED: Offer(Deed.OPEN_PAGE, mark("Open the model's page")),
+    Reason.NOT_FOUND: Offer(Deed.RETRY, mark("Look again")),
+    Reason.OFFLINE: Offer(Deed.RETRY, mark("Try again")),
+    Reason.BUSY: Offer(Deed.RETRY, mark("Try again")),
 }
 
 
@@ -71,7 +71,7 @@ def offer_for(
     if download is not None and download.state not in (State.DONE, State.CANCELLED):
         return Offer(Deed.SHOW_DOWNLOAD, tr("Show download"))
     if trouble is not None:
-        known = _OFFERS.get(trouble.trouble) if isinstance(trouble, HubError) else None
+        known = _OFFERS.get(trouble.reason) if isinstance(trouble, HubError) else None
         return (
             replace(known, text=tr(known.text)) if known else Offer(Deed.NOTHING, tr("Cannot be used"), enabled=False)
         )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from app.hub.trouble import HubError, Trouble
+from app.hub.failures import HubError, Reason
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -12,12 +12,12 @@ from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised
 
 _TROUBLES = {
-    Trouble.OFFLINE: mark("Not known while offline"),
-    Trouble.NOT_LOGGED_IN: mark("Gated: log in to the hub first"),
-    Trouble.LICENCE_NOT_ACCEPTED: mark("Gated: its licence is to be accepted first"),
-    Trouble.REFUSED: mark("Gated: access was refused"),
-    Trouble.NOT_FOUND: mark("Not found on the hub"),
-    Trouble.BUSY: mark("The hub is busy"),
+    Reason.OFFLINE: mark("Not known while offline"),
+    Reason.NOT_LOGGED_IN: mark("Gated: log in to the hub first"),
+    Reason.LICENCE_NOT_ACCEPTED: mark("Gated: its licence is to be accepted first"),
+    Reason.REFUSED: mark("Gated: access was refused"),
+    Reason.NOT_FOUND: mark("Not found on the hub"),
+    Reason.BUSY: mark("The hub is busy"),
 }
 
 
@@ -60,6 +60,6 @@ def priced(found: Appraised) -> Verdict:
 
 def troubled(error: CoppiceError) -> Verdict:
     """Why the engine could not be asked."""
-    if isinstance(error, HubError) and error.trouble in _TROUBLES:
-        return Verdict(tr(_TROUBLES[error.trouble]), Tone.QUIET, translated(str(error)))
+    if isinstance(error, HubError) and error.reason in _TROUBLES:
+        return Verdict(tr(_TROUBLES[error.reason]), Tone.QUIET, translated(str(error)))
     return Verdict(translated(error.message), Tone.BAD, translated(str(error)), False)

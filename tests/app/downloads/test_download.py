@@ -6,12 +6,10 @@ import pytest
 from huggingface_hub import scan_cache_dir, snapshot_download, try_to_load_from_cache
 
 from app.downloads.control import Wish
-from app.downloads.disk import Disk
-from app.downloads.hub_cache import CacheDestination
-from app.downloads.partial import opened
+from app.downloads.destinations import CacheDestination
+from app.downloads.disk import Disk, FileInUse, opened
 from app.downloads.progress import State
-from app.hub.failures import Busy
-from app.hub.plan import RemoteFile
+from app.hub.files import RemoteFile
 from engine.model.model_folder import ModelFolder
 from engine.model.source import find_folder
 from tests.app.downloads.conftest import Start
@@ -195,7 +193,7 @@ def test_a_file_is_kept_while_nobody_else_can_have_it_open(
         try:
             with opened(file, place.partial(file), Disk()):
                 others.append(file.name)
-        except Busy:
+        except FileInUse:
             pass
         keep(place, file)
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.downloads.control import Control
+from app.downloads.dependencies import Dependencies, RetryPolicy
 from app.downloads.disk import Disk
-from app.downloads.equipment import Equipment
-from app.hub.retry import RetryPolicy
 from app.installation.runtime.installation import Installation
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.place import RuntimePlace, Wanted
@@ -57,9 +56,9 @@ def workshop(folder: Path, wait: Callable[[Control, float], None] = Control.wait
     """The real one but for its patience, its disk's reserve, and what the engine is asked."""
     place = RuntimePlace(folder / "runtime", sync=lambda: None)
     retry = RetryPolicy(random=lambda: 1.0)
-    equipment = Equipment(disk=SmallDisk(), retry=retry, stall_seconds=0.5, wait=wait)
+    dependencies = Dependencies(disk=SmallDisk(), retry=retry, stall_seconds=0.5, wait=wait)
     verification = Verification(arguments=ANSWER, limits=())
-    return Workshop(place, folder / "wheels", TinyTools(), equipment, verification)
+    return Workshop(place, folder / "wheels", TinyTools(), dependencies, verification)
 
 
 def install(shop: Workshop, lock: Lock, wheels: Path | str = "") -> Installation:
@@ -71,4 +70,4 @@ def install(shop: Workshop, lock: Lock, wheels: Path | str = "") -> Installation
 
 def with_disk(shop: Workshop, disk: Disk) -> Workshop:
     """The same workshop on another disk."""
-    return replace(shop, equipment=replace(shop.equipment, disk=disk))
+    return replace(shop, dependencies=replace(shop.dependencies, disk=disk))

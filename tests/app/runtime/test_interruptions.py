@@ -102,7 +102,9 @@ def test_a_pause_in_the_middle_of_a_wheel_keeps_what_has_arrived(
     index: PackageIndex, shop: Workshop, lock: Lock
 ) -> None:
     index.fail(BLOB, stall(after=150_000))
-    installation = Installation(replace(shop, equipment=replace(shop.equipment, stall_seconds=60)), lock, Wanted("cpu"))
+    installation = Installation(
+        replace(shop, dependencies=replace(shop.dependencies, stall_seconds=60)), lock, Wanted("cpu")
+    )
     thread = threading.Thread(target=installation.run)
     thread.start()
     arrived = threading.Event()

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.library.local.finding import find_models, hub_cache
+from app.hub.place import hub_place
+from app.library.local.finding import find_models
 from app.library.local.models import Home, LocalModel
 from app.library.local.prepared import find_prepared
 from app.library.local.removal import ASIDE, Removals, settle_leftovers
@@ -28,7 +29,7 @@ def found(cache: Path, *folders: Path) -> dict[str, LocalModel]:
 
 def test_the_cache_is_where_the_hubs_variables_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "elsewhere"))
-    assert hub_cache() == tmp_path / "elsewhere"
+    assert hub_place().cache == tmp_path / "elsewhere"
 
 
 def test_cached_models_are_found_by_their_id_and_cost_each_blob_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from app.hub.client import HubClient
 from app.hub.facts import fetch_facts
-from app.hub.trouble import HubError
+from app.hub.failures import HubError
 from app.library.pairing.vocabulary import VocabularyBook, fingerprint
 from app.system.paths import resource
 from app.system.stop import Stop

@@ -13,11 +13,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.downloads.dependencies import Dependencies, RetryPolicy
 from app.downloads.disk import Disk
-from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, State
 from app.engine.state import EngineState, Phase
-from app.hub.retry import RetryPolicy
 from app.library.download_link import DownloadLink
 from app.library.picker.dialog import ModelsDialog
 from app.library.picker.page import Page
@@ -192,10 +191,10 @@ def make_desk(
     """Makes rooms over the same settings and folders, as one session after the other."""
     rooms: list[ModelsRoom] = []
 
-    def make(**equipment: Any) -> Desk:
+    def make(**dependencies: Any) -> Desk:
         window = QWidget()
         qtbot.addWidget(window)
-        tools = replace(Equipment(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 0.01)), **equipment)
+        tools = replace(Dependencies(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 0.01)), **dependencies)
         room = ModelsRoom(priced_link, settings, folders, LIGHT, window, tools)
         rooms.append(room)
         room.suggested = (SUGGESTION,)

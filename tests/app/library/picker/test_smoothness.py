@@ -7,7 +7,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtTest import QTest
 
 from app.downloads.progress import Request, State
-from app.hub.rows import ModelRow
+from app.hub.search import ModelRow
 from app.library.picker.entry import found_entry
 from app.library.picker.filters import Filter, Size
 from tests.app.library.picker.conftest import Desk, put_up
