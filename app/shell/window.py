@@ -16,8 +16,8 @@ from app.engine.link import EngineLink
 from app.engine.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
-from app.library.room import ModelsRoom
-from app.library.terms_memory import last_load
+from app.library.estimates import last_load
+from app.library.feature import ModelsRoom
 from app.settings.store import SettingsFile
 from app.shell.afterwards import Afterwards
 from app.shell.status_area import StatusArea

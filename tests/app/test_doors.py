@@ -36,7 +36,7 @@ from app.engine.process import EngineProgram
 from app.engine.round_packing import pack, unpack
 from app.hub.client import HubClient
 from app.hub.files import describe
-from app.installation.runtime.index import parse_page
+from app.installation.runtime.wheels import parse_page
 from app.settings.store import GenerationSettings, Settings, SettingsFile
 from app.shell.building import wanted_pair
 from app.shell.lifecycle.updates import parse_release

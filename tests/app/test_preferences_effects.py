@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.hub.place import hub_place
 from app.hub.tokens import Token, TokenOrigin, Tokens
-from app.library.token_desk import TokenDesk, masked
+from app.library.hub_queries import TokenDesk, masked
 from app.preferences.dialog import PreferencesDialog
 from app.shell.building import with_prepared
 from app.shell.window import MainWindow

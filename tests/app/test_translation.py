@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QApplication, QMenu
 
 from app.hub.failures import offline
 from app.i18n.translation import CONTEXT, LANGUAGES, install, language_of, tr
-from app.library.picker.verdict import troubled
-from app.library.suggestions import suggestions
+from app.library.pairing.suggestions import suggestions
+from app.library.picker.entry import troubled
 from app.system.paths import ROOT
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink

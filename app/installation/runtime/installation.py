@@ -14,13 +14,11 @@ from app.downloads.destinations import remove_if_empty
 from app.downloads.disk import OutOfSpaceError, is_full, out_of_space
 from app.downloads.progress import Progress as Fetched
 from app.downloads.progress import Request, Tracker
-from app.installation.runtime.child import Ending, run_child
-from app.installation.runtime.failures import UnpackError
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.place import Installed, Wanted
-from app.installation.runtime.progress import Progress, Stage
+from app.installation.runtime.progress import Progress, Stage, UnpackError
+from app.installation.runtime.tools import Ending, Workshop, run_child
 from app.installation.runtime.wheels import Fetching, bytes_missing, copy_checked, find_in_folder
-from app.installation.runtime.workshop import Workshop
 from engine.errors import CoppiceError, InputError
 
 _log = logging.getLogger(__name__)

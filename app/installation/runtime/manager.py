@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from app.downloads.dependencies import Dependencies
 from app.installation.runtime.environment import engine_environment
 from app.installation.runtime.place import Installed, RuntimePlace, Wanted
-from app.installation.runtime.tools import tools_of
-from app.installation.runtime.workshop import Workshop
+from app.installation.runtime.tools import Workshop, tools_of
 from app.system.background import attempt
 from app.system.bundle import RuntimeParts, runtime_parts
 from app.system.paths import Folders

@@ -1,10 +1,11 @@
-"""What the making of a runtime is doing, as a record that travels between threads."""
+"""What the making of a runtime is doing, as a record that travels between threads, and how it can fail."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from app.downloads.progress import Progress as Fetched
 from app.downloads.progress import Request
+from engine.errors import CoppiceError
 
 
 class Stage(StrEnum):
@@ -63,3 +64,33 @@ class Progress:
             stage, part = Stage.DOWNLOADING, self.fetched.fraction
         first, last = (_LOCAL_SHARES if self.is_local else _SHARES).get(stage, (0.0, 0.0))
         return first + (last - first) * min(1.0, part)
+
+
+class MissingWheelsError(CoppiceError):
+    """A folder or an index lacks what the lock names."""
+
+
+class DamagedWheelError(CoppiceError):
+    """A file is not the one that the lock names."""
+
+
+class UncheckableError(CoppiceError):
+    """A wheel's checksum is not known, so that any file could take its place."""
+
+
+class UnpackError(CoppiceError):
+    """The wheels could not be unpacked into the runtime."""
+
+
+class UnfitError(CoppiceError):
+    """The runtime is complete, and yet it does not work here."""
+
+
+class OccupiedError(CoppiceError):
+    """Another Coppice of the same person is making the runtime."""
+
+
+def names_text(names: list[str], most: int = 3) -> str:
+    """Some names, and how many more there are: `a, b, c and 4 more`."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

@@ -17,13 +17,12 @@ from PySide6.QtWidgets import (
 from app.hub.search import SearchQuery
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.library.picker.entry import Entry, found_entry, local_entry, suggested_entry
+from app.library.hub_queries import SearchController, SearchPhase, SearchState
+from app.library.local.local_models import Shelf
+from app.library.pairing.suggestions import Suggestion
+from app.library.picker.entry import Entry, Filter, Size, found_entry, local_entry, suggested_entry
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
-from app.library.picker.filters import Filter, Size
-from app.library.search_controller import SearchController, SearchPhase, SearchState
-from app.library.shelf import Shelf
-from app.library.suggestions import Suggestion
 from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors

@@ -19,14 +19,13 @@ from PySide6.QtWidgets import (
 
 from app.i18n.number_text import share_text, size_text
 from app.i18n.translation import tr
+from app.library.local.local_models import Shelf
 from app.library.local.models import Home
 from app.library.local.removal import Removed
 from app.library.local.verification import Verifying
-from app.library.picker.entry import Entry, demo_entry, local_entry, prepared_entry
+from app.library.picker.entry import Entry, Filter, demo_entry, local_entry, prepared_entry
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
-from app.library.picker.filters import Filter
-from app.library.shelf import Shelf
 from app.settings.store import SettingsFile
 from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack, Tone

@@ -10,7 +10,7 @@ from app.installation.assistant.dialog import EngineAssistant
 from app.installation.link import RuntimeLink
 from app.installation.runtime.hardware import Hardware
 from app.installation.runtime.manager import RuntimeManager
-from app.installation.runtime.workshop import Workshop
+from app.installation.runtime.tools import Workshop
 from app.system.bundle import RuntimeParts
 from tests.app.runtime.conftest import index, shop, waits
 from tests.app.runtime.packages import lock_of, tiny_wheels

@@ -13,7 +13,7 @@ from app.installation.link import RuntimeLink
 from app.installation.runtime.manager import MissingRuntimeError, RuntimeManager, runtime_manager
 from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import Progress, Stage
-from app.preferences.engine import EnginePage
+from app.preferences.engine_page import EnginePage
 from app.shell.runtime_wiring import RUNTIME_NOTICE, RuntimeRoom, connect_runtime
 from app.shell.window import ENGINE_NOTICE, MainWindow
 from app.system.paths import Folders

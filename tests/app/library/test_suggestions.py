@@ -5,7 +5,7 @@ import json
 import pytest
 
 from app.hub.names import is_repo_id
-from app.library.suggestions import SuggestedModel, Suggestion, suggestions
+from app.library.pairing.suggestions import SuggestedModel, Suggestion, suggestions
 from app.system.paths import resource
 from engine.protocol.options import WEIGHTS
 

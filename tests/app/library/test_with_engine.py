@@ -12,8 +12,7 @@ from app.engine.link import EngineLink
 from app.engine.process import engine_program
 from app.hub.client import HubClient
 from app.hub.facts import fetch_facts
-from app.library.estimates import Pricing, Terms, in_words
-from app.library.estimator import Estimator
+from app.library.estimates import Estimator, Pricing, Terms, in_words
 from app.system.stop import Stop
 from engine.protocol.messages import Appraised
 from tests.app.library.hub.conftest import client, connect, hub

@@ -10,12 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QComboBox, QLineEdit, QListWidget, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.preferences.advanced import AdvancedPage
 from app.preferences.dialog import PreferencesDialog
-from app.preferences.network import NetworkPage
-from app.preferences.page import OptionsPage
-from app.preferences.pages import preferences_dialog
-from app.preferences.row import OptionRow
+from app.preferences.page import OptionRow, OptionsPage
+from app.preferences.pages import AdvancedPage, NetworkPage, preferences_dialog
 from app.settings.kinds import options_of
 from app.settings.preferences import Preferences
 from app.settings.store import GenerationSettings, Settings, SettingsFile

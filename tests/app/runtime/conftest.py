@@ -12,9 +12,7 @@ from app.downloads.disk import Disk
 from app.installation.runtime.installation import Installation
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.place import RuntimePlace, Wanted
-from app.installation.runtime.tools import INDEX_VARIABLE
-from app.installation.runtime.verification import Verification
-from app.installation.runtime.workshop import Workshop
+from app.installation.runtime.tools import INDEX_VARIABLE, Verification, Workshop
 from tests.app.downloads.conftest import SmallDisk, Waits
 from tests.app.runtime.packages import PackageIndex, lock_of, tiny_wheels
 from tests.app.runtime.tiny_tools import TinyTools

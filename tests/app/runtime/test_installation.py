@@ -9,20 +9,19 @@ import pytest
 
 from app.downloads.disk import Check
 from app.installation.runtime.environment import clean_environment
-from app.installation.runtime.failures import (
-    DamagedWheelError,
-    MissingWheelsError,
-    OccupiedError,
-    UncheckableError,
-    UnfitError,
-)
 from app.installation.runtime.installation import PYTHON_BYTES, Installation
 from app.installation.runtime.lock import Lock, Wheel
 from app.installation.runtime.place import Wanted
-from app.installation.runtime.progress import Stage
-from app.installation.runtime.verification import Verification
+from app.installation.runtime.progress import (
+    DamagedWheelError,
+    MissingWheelsError,
+    OccupiedError,
+    Stage,
+    UncheckableError,
+    UnfitError,
+)
+from app.installation.runtime.tools import Verification, Workshop
 from app.installation.runtime.wheels import copy_checked
-from app.installation.runtime.workshop import Workshop
 from tests.app.downloads.conftest import SmallDisk
 from tests.app.runtime.conftest import install, with_disk
 from tests.app.runtime.packages import BLOB, TORCH, PackageIndex, lock_of, tiny_wheels, wheel

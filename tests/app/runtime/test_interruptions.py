@@ -19,7 +19,7 @@ from app.installation.runtime.installation import Installation
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.place import Installed, Wanted
 from app.installation.runtime.progress import Stage
-from app.installation.runtime.workshop import Workshop
+from app.installation.runtime.tools import Workshop
 from tests.app.downloads.test_disk_full import TinyDisk
 from tests.app.runtime.conftest import install, with_disk, workshop
 from tests.app.runtime.packages import BLOB, PackageIndex

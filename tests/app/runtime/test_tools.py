@@ -14,8 +14,7 @@ from app.downloads.control import Control, Stopped, Wish
 from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.progress import Stage
-from app.installation.runtime.tools import INDEX_VARIABLE, Tools, tools_of
-from app.installation.runtime.workshop import Workshop
+from app.installation.runtime.tools import INDEX_VARIABLE, Tools, Workshop, tools_of
 from app.system.bundle import RuntimeParts
 from engine.errors import InputError
 from tests.app.runtime.conftest import install

@@ -18,11 +18,11 @@ from app.downloads.disk import Disk
 from app.downloads.progress import Progress, State
 from app.engine.state import EngineState, Phase
 from app.library.download_link import DownloadLink
+from app.library.feature import ModelsRoom
+from app.library.pairing.suggestions import SuggestedModel, Suggestion
 from app.library.picker.dialog import ModelsDialog
 from app.library.picker.page import Page
 from app.library.picker.services import ModelLibrary
-from app.library.room import ModelsRoom
-from app.library.suggestions import SuggestedModel, Suggestion
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.notices import Notice

@@ -14,12 +14,10 @@ from app.engine.state import EngineState
 from app.hub.tokens import Tokens
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
-from app.library.acquisition import Acquisition
-from app.library.download_link import DownloadLink
-from app.library.indicator import DownloadIndicator
+from app.library.download_link import Acquisition, DownloadIndicator, DownloadLink
+from app.library.estimates import TermsMemory, last_load
+from app.library.pairing.suggestions import Suggestion
 from app.library.picker.page import Page
-from app.library.suggestions import Suggestion
-from app.library.terms_memory import TermsMemory, last_load
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.notices import Notice, Tone

@@ -8,17 +8,14 @@ from PySide6.QtCore import QObject, Signal
 from app.downloads.progress import Progress
 from app.hub.facts import ModelFacts
 from app.hub.search import ModelRow
-from app.library.candidates import draft_candidates
-from app.library.draft_finder import DraftFinder, Placed
-from app.library.estimates import Pricing, Terms
-from app.library.estimator import Estimator
-from app.library.facts_controller import FactsController
+from app.library.estimates import Estimator, Pricing, Terms, TermsMemory
+from app.library.hub_queries import FactsController
+from app.library.local.local_models import Shelf
+from app.library.pairing.draft_finder import DraftFinder, Placed, draft_candidates
 from app.library.pairing.drafts import Candidate, DraftChoice, Origin
+from app.library.pairing.suggestions import Suggestion
 from app.library.picker.entry import Entry
 from app.library.picker.offer import Deed, Missing, Offer, no_offer, offer_for
-from app.library.shelf import Shelf
-from app.library.suggestions import Suggestion
-from app.library.terms_memory import TermsMemory
 from app.system.paths import resource
 from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised

@@ -10,9 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.hub.place import hub_place
 from app.i18n.translation import tr
-from app.library.local.finding import find_models
-from app.library.local.models import Home, LocalModel
-from app.library.local.prepared import PreparedCopy, find_prepared
+from app.library.local.models import Home, LocalModel, PreparedCopy, find_models, find_prepared
 from app.library.local.removal import Removals, Removed, settle_leftovers
 from app.library.local.verification import Verifying, verify_model, verify_prepared
 from app.system.stop import Stop

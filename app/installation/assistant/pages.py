@@ -1,4 +1,4 @@
-"""The first page: what was found in this computer, and which engine is to be installed, from where."""
+"""The pages of the assistant: which engine is to be installed, how far it is, and what to do first."""
 
 from pathlib import Path
 
@@ -9,17 +9,21 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
     QLineEdit,
+    QProgressBar,
     QPushButton,
     QRadioButton,
     QVBoxLayout,
     QWidget,
 )
 
+from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
-from app.installation.assistant.words import cost_text, offer_text, said
+from app.installation.assistant.words import cost_text, detail_text, offer_text, said, stage_text
 from app.installation.runtime.builds import UNKNOWN, Offer, Proposal
 from app.installation.runtime.place import Wanted
+from app.installation.runtime.progress import Progress
 from app.system.plain_text import tip
+from app.ui.buttons import make_room
 from app.ui.labels import label
 
 
@@ -153,3 +157,97 @@ class ProposalPage(QWidget):
         if folder:
             self.folder.setText(folder)
             self.folder.setFocus(Qt.FocusReason.OtherFocusReason)
+
+
+_STEPS = 1000
+
+
+class ProgressPage(QWidget):
+    """Shows one `Progress`."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.is_stopping = False
+        self.stage = label("option-title", "", self)
+        self.bar = QProgressBar(self)
+        self.bar.setRange(0, _STEPS)
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName(tr("How much of the engine is installed"))
+        self.detail = label("quiet-text", "", self)
+        self.error = label("error", "", self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(10)
+        words = tr("This window may be closed: the installation goes on behind it.")
+        self.closable = label("quiet-text", words, self)
+        for widget in (self.stage, self.bar, self.detail, self.error, self.closable):
+            column.addWidget(widget)
+        column.addStretch(1)
+
+    def show_progress(self, progress: Progress) -> None:
+        """What is being done, and what went wrong."""
+        is_running = progress.stage.is_running
+        self.is_stopping = self.is_stopping and is_running
+        self.bar.setValue(max(round(progress.fraction * _STEPS), self._kept(progress)))
+        words = tr("Stopping…") if self.is_stopping else stage_text(progress.stage)
+        percent = f" {self.bar.value() * 100 // _STEPS} %" if is_running else ""
+        self.stage.setText(words + percent)
+        self.closable.setVisible(is_running)
+        self.detail.setText(detail_text(progress))
+        words = translated(f"{progress.message} {progress.hint}".strip())
+        self.error.setText(words)
+        self.error.setVisible(bool(words))
+
+    def show_stopping(self) -> None:
+        """It was asked to stop, and takes away what is half unpacked."""
+        self.is_stopping = True
+        self.stage.setText(tr("Stopping…"))
+
+    def _kept(self, progress: Progress) -> int:
+        """A pause or a failure does not empty the bar: what has arrived is kept."""
+        return 0 if progress.stage.is_running else self.bar.value()
+
+
+class ReadyPage(QWidget):
+    """`try_requested` wants an answer of the embedded model, `models_requested` a model for this computer."""
+
+    try_requested = Signal()
+    models_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.title = label("option-title", tr("The engine is ready."), self)
+        self.try_ = QPushButton(tr("&Try the embedded model now"), self)
+        self.models = QPushButton(tr("&Choose a model for this computer…"), self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(10)
+        column.addWidget(self.title)
+        self._add(
+            column, self.try_, tr("Tiny, already here, often wrong: it shows within seconds how everything works.")
+        )
+        self._add(
+            column,
+            self.models,
+            tr("Coppice proposes models that this computer can run, also ones bigger than its GPU."),
+        )
+        column.addStretch(1)
+        make_room(self.try_, self.models)
+        self.try_.clicked.connect(self.try_requested)
+        self.models.clicked.connect(self.models_requested)
+
+    def show_engine(self, misses_card: bool) -> None:
+        """Say so where the card is not used after all."""
+        words = tr("The engine is ready.")
+        if misses_card:
+            words = tr(
+                "The engine works, but does not find the graphics card: the processor computes. "
+                "Check the card's driver, then repair the engine in Preferences."
+            )
+        self.title.setText(words)
+
+    def _add(self, column: QVBoxLayout, button: QPushButton, about: str) -> None:
+        button.setAccessibleDescription(about)
+        column.addSpacing(8)
+        column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeading)
+        column.addWidget(label("quiet-text", about, self))
