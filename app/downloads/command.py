@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-from app.downloads.control import Wish
+from app.downloads.control import StopKind
 from app.downloads.dependencies import Dependencies
 from app.downloads.download import Download
 from app.downloads.progress import Progress, Request, State
@@ -80,7 +80,7 @@ def _follow(download: Download, reporter: Reporter) -> bool:
             thread.join(_LOOK_SECONDS)
             reporter.show(download.progress)
     except KeyboardInterrupt:
-        download.stop(Wish.PAUSE)
+        download.stop(StopKind.PAUSE)
         thread.join(_SECONDS_TO_PART)  # a server that does not answer is not waited for: nothing is lost by it
         return True
     return False

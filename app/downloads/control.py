@@ -6,7 +6,7 @@ from app.system.stop import Stop
 from engine.errors import Cancelled
 
 
-class Wish(Enum):
+class StopKind(Enum):
     """What somebody wants of a running download."""
 
     PAUSE = "pause"
@@ -16,9 +16,9 @@ class Wish(Enum):
 class Stopped(Cancelled):
     """Raised in the download's thread when it is to stop."""
 
-    def __init__(self, wish: Wish) -> None:
-        super().__init__(wish.value)
-        self.wish = wish
+    def __init__(self, kind: StopKind) -> None:
+        super().__init__(kind.value)
+        self.kind = kind
 
 
 class Control(Stop):
@@ -26,28 +26,28 @@ class Control(Stop):
 
     def __init__(self) -> None:
         super().__init__()
-        self._wish: Wish | None = None
+        self._kind: StopKind | None = None
 
     @property
-    def wish(self) -> Wish | None:
+    def kind(self) -> StopKind | None:
         """What was asked for and not yet cleared."""
-        return self._wish
+        return self._kind
 
-    def stop(self, wish: Wish) -> None:
+    def stop(self, kind: StopKind) -> None:
         """Ask the download to stop; a connection that it waits for is hung up."""
         with self._lock:
-            if self._wish is not Wish.CANCEL:
-                self._wish = wish
+            if self._kind is not StopKind.CANCEL:
+                self._kind = kind
         self.ask()
 
     def clear(self) -> None:
         """Let it run again."""
         with self._lock:
-            self._wish = None
+            self._kind = None
             self._asked.clear()
 
     def check(self) -> None:
         """Raise `Stopped` if the download is to stop."""
         if self.asked:
-            assert self._wish is not None
-            raise Stopped(self._wish)
+            assert self._kind is not None
+            raise Stopped(self._kind)

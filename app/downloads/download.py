@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.downloads.control import Control, Stopped, Wish
+from app.downloads.control import Control, StopKind, Stopped
 from app.downloads.dependencies import Dependencies
 from app.downloads.destinations import CacheDestination, Destination, FolderDestination
 from app.downloads.disk import OutOfSpaceError, is_full, out_of_space
@@ -42,12 +42,12 @@ class Download:
         """What it is doing now; for any thread."""
         return self._tracker.snapshot()
 
-    def stop(self, wish: Wish) -> None:
+    def stop(self, kind: StopKind) -> None:
         """Pause it, keeping what has arrived, or cancel it, removing what is partial; for any thread.
 
         The thread that runs it notices at once, or, while it waits for a server's first answer, after seconds.
         """
-        self._control.stop(wish)
+        self._control.stop(kind)
 
     def rest(self, state: State) -> None:
         """Be queued or paused, while no thread runs it; an earlier stop is forgotten."""
@@ -60,7 +60,7 @@ class Download:
         try:
             path = self._run(on_plan)
         except Stopped as stopped:
-            if stopped.wish is Wish.CANCEL:
+            if stopped.kind is StopKind.CANCEL:
                 self.discard()
             else:
                 self._tracker.stop(State.PAUSED)

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from app.downloads.control import Wish
+from app.downloads.control import StopKind
 from app.downloads.dependencies import Dependencies
 from app.downloads.download import Download
 from app.downloads.progress import Progress, Request, State
@@ -147,7 +147,7 @@ class DownloadQueue:
             download = self._downloads[number]
             self._again.discard(number)
             if number in self._threads:
-                download.stop(Wish.PAUSE)
+                download.stop(StopKind.PAUSE)
             elif download.progress.state is State.QUEUED:
                 download.rest(State.PAUSED)
 
@@ -168,7 +168,7 @@ class DownloadQueue:
             download = self._downloads[number]
             self._again.discard(number)
             if number in self._threads:
-                download.stop(Wish.CANCEL)
+                download.stop(StopKind.CANCEL)
             elif download.progress.state is not State.DONE:
                 download.discard()
                 self._save()
@@ -196,7 +196,7 @@ class DownloadQueue:
             self._closing = True
             self._save()
             for number in self._threads:
-                self._downloads[number].stop(Wish.PAUSE)
+                self._downloads[number].stop(StopKind.PAUSE)
         self.wait_idle(_SECONDS_TO_PART)
 
     def _start_waiting(self) -> None:

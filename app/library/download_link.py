@@ -106,7 +106,7 @@ class Order:
     missing: frozenset[str]
 
 
-class Acquisition(QObject):
+class PairDownloads(QObject):
     """Several pairs may be on their way. `ready` comes for each when its last model is there.
 
     A download that fails or pauses keeps its pair waiting; one that is cancelled ends the wish.

@@ -180,7 +180,7 @@ _ORIGINS = {
 }
 
 
-class TokenDesk(QObject):
+class HubTokenController(QObject):
     """`told`: the token with all but its last letters hidden, where it comes from, and whether it can be removed."""
 
     told = Signal(str, str, bool)

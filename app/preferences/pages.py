@@ -58,7 +58,7 @@ class PlaceRow(QWidget):
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(there)))
 
 
-class TokenDesk(Protocol):
+class TokenController(Protocol):
     """Looks the token up beside the window, as a locked keyring may block; `told` carries it masked, and its origin.
 
     `can_forget` in `told` says whether it is ours to remove.
@@ -83,9 +83,9 @@ class TokenDesk(Protocol):
 class TokenBox(QWidget):
     """Changes to the token hold at once; they are no part of what OK and Cancel decide about."""
 
-    def __init__(self, desk: TokenDesk, parent: QWidget | None = None) -> None:
+    def __init__(self, controller: TokenController, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._desk = desk
+        self._controller = controller
         title = QLabel(tr("Access token of the model hub"), self)
         title.setObjectName("option-title")
         about = tr("For models that ask for it. It is kept in the system's keyring and sent to the hub alone.")
@@ -114,18 +114,18 @@ class TokenBox(QWidget):
         self.field.textChanged.connect(lambda text: self.keep.setEnabled(bool(text.strip())))
         self.field.returnPressed.connect(self._on_keep)
         self.keep.clicked.connect(self._on_keep)
-        self.forget.clicked.connect(desk.forget)
-        desk.told.connect(self._show)
-        desk.failed.connect(self._show_error)
+        self.forget.clicked.connect(controller.forget)
+        controller.told.connect(self._show)
+        controller.failed.connect(self._show_error)
 
     def look(self) -> None:
         """Ask what there is."""
-        self._desk.look()
+        self._controller.look()
 
     def _on_keep(self) -> None:
         if secret := self.field.text().strip():
             self.error.hide()
-            self._desk.keep(secret)
+            self._controller.keep(secret)
 
     def _show(self, masked: str, origin: str, can_forget: bool) -> None:
         self.field.clear()
@@ -157,9 +157,9 @@ class ModelsPage(OptionsPage):
 class NetworkPage(OptionsPage):
     """Looks for the token when it is shown, not before: a keyring may ask its owner for a password."""
 
-    def __init__(self, desk: TokenDesk, parent: QWidget | None = None) -> None:
+    def __init__(self, controller: TokenController, parent: QWidget | None = None) -> None:
         super().__init__(NETWORK, tr("Network"), parent)
-        self.token = TokenBox(desk, self)
+        self.token = TokenBox(controller, self)
         self.add(self.token, tr("Access token of the model hub"))
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
@@ -208,7 +208,7 @@ def preferences_dialog(
     settings: SettingsFile,
     folders: Folders,
     hub_cache: Path,
-    desk: TokenDesk,
+    controller: TokenController,
     parent: QWidget | None = None,
     engine: OptionsPage | None = None,
 ) -> PreferencesDialog:
@@ -221,7 +221,7 @@ def preferences_dialog(
         OptionsPage(MEMORY, tr("Memory")),
         OptionsPage(SPECULATION, tr("Speculation")),
         *([engine] if engine is not None else []),
-        NetworkPage(desk),
+        NetworkPage(controller),
         advanced,
     )
     dialog = PreferencesDialog(settings, pages, parent)

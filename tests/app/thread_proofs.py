@@ -36,7 +36,7 @@ from app.system.passwords import Passwords
 from app.ui.jobs import Jobs
 from engine.protocol.messages import Event, Failed
 from engine.protocol.options import LoadOptions
-from tests.app.runtime.conftest import workshop
+from tests.app.runtime.conftest import make_dependencies
 from tests.app.runtime.packages import lock_of, tiny_wheels
 
 Made = TypeVar("Made")
@@ -316,7 +316,7 @@ def prove_removal(case: Case) -> None:
 
 def prove_installation(case: Case) -> None:
     case.patch.setattr(Installation, "_make", case.fails_once(lambda _: None))
-    made = Installation(workshop(case.folder), lock_of(tiny_wheels()), Wanted("cpu"))
+    made = Installation(make_dependencies(case.folder), lock_of(tiny_wheels()), Wanted("cpu"))
     link = runtime(case, install=lambda _wanted: made)
     with case.bot.waitSignal(link.ended) as ended:
         link.install(Wanted("cpu"))

@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.installation.assistant.words import cost_text, detail_text, offer_text, said, stage_text
-from app.installation.runtime.builds import UNKNOWN, Offer, Proposal
+from app.installation.runtime.builds import UNKNOWN, BuildOffer, Proposal
 from app.installation.runtime.place import Wanted
-from app.installation.runtime.progress import Progress
+from app.installation.runtime.progress import InstallProgress
 from app.system.plain_text import tip
 from app.ui.buttons import make_room
 from app.ui.labels import label
@@ -34,7 +34,7 @@ class ProposalPage(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._offers: tuple[Offer, ...] = ()
+        self._offers: tuple[BuildOffer, ...] = ()
         self._chosen_build = ""
         words = tr(
             "Models run in an engine of their own, which is not part of this program because it is large and differs "
@@ -111,7 +111,7 @@ class ProposalPage(QWidget):
             self.local.setChecked(True)
             self.local.setToolTip(tr("Preferences say that the network is not to be used."))
 
-    def _add_choice(self, number: int, offer: Offer, proposal: Proposal) -> None:
+    def _add_choice(self, number: int, offer: BuildOffer, proposal: Proposal) -> None:
         is_best = offer is proposal.best
         button = QRadioButton(offer_text(offer, is_best), self)
         button.setChecked(offer.build.value == self._chosen_build or (is_best and not self._chosen_build))
@@ -163,7 +163,7 @@ _STEPS = 1000
 
 
 class ProgressPage(QWidget):
-    """Shows one `Progress`."""
+    """Shows one `InstallProgress`."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -184,7 +184,7 @@ class ProgressPage(QWidget):
             column.addWidget(widget)
         column.addStretch(1)
 
-    def show_progress(self, progress: Progress) -> None:
+    def show_progress(self, progress: InstallProgress) -> None:
         """What is being done, and what went wrong."""
         is_running = progress.stage.is_running
         self.is_stopping = self.is_stopping and is_running
@@ -203,7 +203,7 @@ class ProgressPage(QWidget):
         self.is_stopping = True
         self.stage.setText(tr("Stopping…"))
 
-    def _kept(self, progress: Progress) -> int:
+    def _kept(self, progress: InstallProgress) -> int:
         """A pause or a failure does not empty the bar: what has arrived is kept."""
         return 0 if progress.stage.is_running else self.bar.value()
 

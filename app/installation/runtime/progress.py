@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from app.downloads.progress import Progress as Fetched
-from app.downloads.progress import Request
+from app.downloads.progress import Progress, Request
 from engine.errors import CoppiceError
 
 
@@ -38,7 +37,7 @@ _LOCAL_SHARES = {Stage.CHECKING: (0.0, 0.05), Stage.INSTALLING: (0.05, 0.75), St
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class InstallProgress:
     """The making of a runtime at one moment. `part` is how much of the stage is done, from 0 to 1.
 
     `fetched` counts bytes while wheels arrive, and after a pause or a failure those that are kept. `message` and `hint`
@@ -49,7 +48,7 @@ class Progress:
     build: str = ""
     is_local: bool = False
     part: float = 0.0
-    fetched: Fetched = field(default_factory=lambda: Fetched(0, Request("")))
+    fetched: Progress = field(default_factory=lambda: Progress(0, Request("")))
     message: str = ""
     hint: str = ""
     error: Exception | None = field(default=None, compare=False)

@@ -214,11 +214,11 @@ def _unfit(ending: Ending) -> UnfitError:
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class InstallDependencies:
     """The tools, and where things lie; tests replace the parts. `wheels` keeps what has arrived."""
 
     place: RuntimePlace
     wheels: Path
     tools: Tools
-    dependencies: Dependencies = field(default_factory=Dependencies)
+    downloads: Dependencies = field(default_factory=Dependencies)
     verification: Verification = field(default_factory=Verification)

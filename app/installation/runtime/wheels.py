@@ -155,13 +155,13 @@ def find_in_folder(lock: Lock, folder: Path) -> list[Path]:
     return [folder / wheel.file for wheel in lock.wheels]
 
 
-def copy_checked(wheel: Wheel, source: Path, shelf: Path, check: Check) -> None:
+def copy_checked(wheel: Wheel, source: Path, folder: Path, check: Check) -> None:
     """Copy a wheel of somebody's folder, and check the bytes of the copy: others may write into that folder meanwhile.
 
     More bytes than the wheel has are not copied. Raises `DamagedWheelError`.
     """
     checksum, missing = hashlib.sha256(), wheel.bytes + 1
-    with source.open("rb") as content, (shelf / wheel.file).open("xb") as copy:
+    with source.open("rb") as content, (folder / wheel.file).open("xb") as copy:
         while piece := content.read(min(_PIECE_BYTES, missing)):
             check()
             checksum.update(piece)
@@ -182,7 +182,7 @@ def _there(wheel: Wheel, cache: Path) -> int:
     return next((path.stat().st_size for path in parts if path.is_file()), 0)
 
 
-class Fetching:
+class WheelDownload:
     """Brings the wheels of one lock into a folder, every byte once; what has arrived is kept whatever happens."""
 
     def __init__(

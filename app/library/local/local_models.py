@@ -28,7 +28,7 @@ class Found:
     prepared: tuple[PreparedCopy, ...] = ()
 
 
-class Shelf(QObject):
+class LocalModels(QObject):
     """`key` is whatever the caller calls a model by. Nothing here touches the disk in the window's thread."""
 
     changed = Signal(Found)

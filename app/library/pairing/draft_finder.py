@@ -15,7 +15,7 @@ from app.i18n.translation import tr
 from app.library.local.models import LocalModel
 from app.library.pairing.drafts import Candidate, DraftChoice, Origin, choose_drafts
 from app.library.pairing.suggestions import SuggestedModel, Suggestion
-from app.library.pairing.vocabulary import VocabularyBook
+from app.library.pairing.vocabulary import VocabularyCache
 from app.system.paths import resource
 from app.system.stop import Stop
 from app.ui.jobs import Job, Jobs
@@ -45,7 +45,7 @@ class DraftFinder(QObject):
 
     found = Signal(str, tuple)  # the target's source, and the `DraftChoice`s
 
-    def __init__(self, client: HubClient, book: VocabularyBook, cache: Path, parent: QObject | None = None) -> None:
+    def __init__(self, client: HubClient, book: VocabularyCache, cache: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._client = client
         self._book = book

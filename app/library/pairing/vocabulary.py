@@ -71,7 +71,7 @@ def _configured_tokens(added: object) -> Iterator[tuple[str, int]]:
             yield entry["content"], int(token)
 
 
-class VocabularyBook:
+class VocabularyCache:
     """Fingerprints by the tokenizer files they were made from, kept on disk: a tokenizer is read once in a lifetime.
 
     Every method blocks. What has no tokenizer.json has an empty fingerprint: it is known only to the engine.

@@ -13,8 +13,8 @@ from app.library.estimates import Terms
 from app.library.picker.draft_list import DraftList
 from app.library.picker.entry import Tone, Verdict, asking, priced
 from app.library.picker.entry_list import describe, tone_color
-from app.library.picker.offer import Deed
-from app.library.picker.pair_choice import Chooser
+from app.library.picker.offer import OfferAction
+from app.library.picker.pair_choice import PairChoice
 from app.library.picker.terms_form import TermsForm
 from app.system.plain_text import tip
 from app.ui.labels import label
@@ -73,19 +73,19 @@ class AccessBox(QFrame):
         self.again.clicked.connect(self.again_requested)
         self.hide()
 
-    def show_trouble(self, trouble: CoppiceError | None) -> None:
+    def show_error(self, error: CoppiceError | None) -> None:
         """Show what is wrong, or nothing."""
-        self.setVisible(trouble is not None)
-        if trouble is None:
+        self.setVisible(error is not None)
+        if error is None:
             self.token.clear()
             return
-        kind = trouble.reason if isinstance(trouble, HubError) else None
-        self._page = trouble.page if isinstance(trouble, HubError) else ""
+        kind = error.reason if isinstance(error, HubError) else None
+        self._page = error.page if isinstance(error, HubError) else ""
         self.setProperty("tone", "hint" if kind in _TITLES else "error")
         self.style().unpolish(self)
         self.style().polish(self)
         self.title.setText(tr(_TITLES[kind]) if kind in _TITLES else tr("Cannot be used"))
-        self.words.setText(translated(str(trouble)))
+        self.words.setText(translated(str(error)))
         asks_token = kind is Reason.NOT_LOGGED_IN
         self.token.setVisible(asks_token)
         self.keep.setVisible(asks_token)
@@ -113,7 +113,7 @@ _NOTHING = mark("Choose a model to see how it would run here, which drafts go wi
 
 
 class DetailsPane(QFrame):
-    """Shows a `Chooser` and tells what its button was pressed for."""
+    """Shows a `PairChoice` and tells what its button was pressed for."""
 
     load_requested = Signal(LoadOptions)
     download_requested = Signal(tuple, LoadOptions)  # names on the hub
@@ -121,9 +121,9 @@ class DetailsPane(QFrame):
     again_requested = Signal()
     token_given = Signal(str)
 
-    def __init__(self, chooser: Chooser, colors: Colors, parent: QWidget | None = None) -> None:
+    def __init__(self, pair_choice: PairChoice, colors: Colors, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._chooser = chooser
+        self._pair_choice = pair_choice
         self._colors = colors
         self.setObjectName("details")
         self.name = label("details-title", "", self)
@@ -139,10 +139,10 @@ class DetailsPane(QFrame):
         self.primary.setDefault(True)
         self.primary.setAutoDefault(True)
         self._lay_out()
-        chooser.changed.connect(self._show)
-        chooser.drafts_changed.connect(self._show_drafts)
-        self.terms.edited.connect(chooser.choose_terms)
-        self.drafts.picked.connect(chooser.choose_draft)
+        pair_choice.changed.connect(self._show)
+        pair_choice.drafts_changed.connect(self._show_drafts)
+        self.terms.edited.connect(pair_choice.choose_terms)
+        self.drafts.picked.connect(pair_choice.choose_draft)
         self.primary.clicked.connect(self.press)
         self.access.again_requested.connect(self.again_requested)
         self.access.token_given.connect(self.token_given)
@@ -175,24 +175,24 @@ class DetailsPane(QFrame):
 
     def press(self) -> None:
         """Do what the button says."""
-        offer = self._chooser.offer
+        offer = self._pair_choice.offer
         if not offer.enabled:
             return
-        match offer.deed:
-            case Deed.LOAD | Deed.FORCE:
-                self.load_requested.emit(self._chooser.options)
-            case Deed.DOWNLOAD:
-                missing = tuple(each.repo for each in self._chooser.missing)
-                self.download_requested.emit(missing, self._chooser.options)
-            case Deed.SHOW_DOWNLOAD:
+        match offer.action:
+            case OfferAction.LOAD | OfferAction.FORCE:
+                self.load_requested.emit(self._pair_choice.options)
+            case OfferAction.DOWNLOAD:
+                missing = tuple(each.repo for each in self._pair_choice.missing)
+                self.download_requested.emit(missing, self._pair_choice.options)
+            case OfferAction.SHOW_DOWNLOAD:
                 self.downloads_requested.emit()
-            case Deed.LOG_IN:
+            case OfferAction.LOG_IN:
                 self.access.token.setFocus()
-            case Deed.OPEN_PAGE:
+            case OfferAction.OPEN_PAGE:
                 self.access.open_page()
-            case Deed.RETRY:
+            case OfferAction.RETRY:
                 self.again_requested.emit()
-            case Deed.NOTHING:
+            case OfferAction.NOTHING:
                 pass
 
     def set_theme(self, colors: Colors) -> None:
@@ -202,7 +202,7 @@ class DetailsPane(QFrame):
         self._show()
 
     def _show(self) -> None:
-        chooser, entry = self._chooser, self._chooser.entry
+        pair_choice, entry = self._pair_choice, self._pair_choice.entry
         self._stack.setCurrentWidget(self._empty if entry is None else self._page)
         if entry is None:
             return
@@ -210,20 +210,20 @@ class DetailsPane(QFrame):
         self.figures.setText("\n".join(filter(None, (entry.figures, entry.about))))
         self.figures.setVisible(bool(self.figures.text()))
         self.figures.setToolTip(tip(describe(entry, Verdict(""))))
-        trouble = chooser.trouble
-        self.access.show_trouble(trouble)
+        error = pair_choice.hub_error
+        self.access.show_error(error)
         verdict = self._verdict()
         self.estimate.setText(verdict.words)
         self.estimate.setVisible(bool(verdict.words))
         self.estimate.setStyleSheet(f"font-weight: 600; color: {tone_color(self._colors, verdict.tone)}")
         self.estimate.setToolTip(tip(verdict.details))
-        price = chooser.price
+        price = pair_choice.price
         self.tiers.setText(describe_tiers(price) if price else "")
         self.tiers.setVisible(bool(self.tiers.text()))
-        self._show_terms(chooser.terms)
+        self._show_terms(pair_choice.terms)
         for part in (self.terms, self.draft_title, self.drafts):
-            part.setVisible(trouble is None and not entry.problem)
-        offer = chooser.offer
+            part.setVisible(error is None and not entry.problem)
+        offer = pair_choice.offer
         self.primary.setText(offer.text)
         self.primary.setEnabled(offer.enabled)
 
@@ -232,15 +232,15 @@ class DetailsPane(QFrame):
             self.terms.show_terms(terms)
 
     def _verdict(self) -> Verdict:
-        entry = self._chooser.entry
+        entry = self._pair_choice.entry
         if entry is not None and entry.problem:
             return Verdict(entry.problem, Tone.BAD)
-        if (price := self._chooser.price) is not None:
+        if (price := self._pair_choice.price) is not None:
             return priced(price)
-        return asking() if self._chooser.is_asking else Verdict("")
+        return asking() if self._pair_choice.is_asking else Verdict("")
 
     def _show_drafts(self) -> None:
-        self.drafts.show_choices(self._chooser.choices, self._chooser.draft)
+        self.drafts.show_choices(self._pair_choice.choices, self._pair_choice.draft)
 
 
 def describe_tiers(price: Appraised) -> str:

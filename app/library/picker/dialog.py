@@ -27,7 +27,7 @@ from app.library.picker.downloads_page import DownloadsPage
 from app.library.picker.entry import Entry
 from app.library.picker.entry_view import EntryView
 from app.library.picker.local_page import LocalPage
-from app.library.picker.offer import Deed
+from app.library.picker.offer import OfferAction
 from app.library.picker.page import Page
 from app.library.picker.services import ModelLibrary
 from app.settings.store import SettingsFile
@@ -107,10 +107,10 @@ class ModelsDialog(QDialog):
         self.setWindowTitle(tr("Models"))
         self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
         self.tabs = QTabBar(self)
-        self.discover = DiscoverPage(library.search, library.shelf, library.suggested, colors, self)
-        self.local = LocalPage(library.shelf, settings, colors, self)
+        self.discover = DiscoverPage(library.search, library.local_models, library.suggested, colors, self)
+        self.local = LocalPage(library.local_models, settings, colors, self)
         self.downloads = DownloadsPage(downloads, colors, self)
-        self.details = DetailsPane(library.chooser, colors, self)
+        self.details = DetailsPane(library.pair_choice, colors, self)
         self.notices = NoticeStack(self)
         self.strip = LoadStrip(self)
         self._lay_out()
@@ -159,8 +159,8 @@ class ModelsDialog(QDialog):
             page.field.installEventFilter(self)
         library.search.cleared.connect(library.facts.retry)
         library.facts.arrived.connect(lambda _facts: self._on_view_changed())
-        library.shelf.changed.connect(lambda _found: self._on_view_changed())
-        library.chooser.terms_chosen.connect(lambda _terms: self._on_view_changed())
+        library.local_models.changed.connect(lambda _found: self._on_view_changed())
+        library.pair_choice.terms_chosen.connect(lambda _terms: self._on_view_changed())
         library.token_kept.connect(self._on_again)
         library.token_failed.connect(self._on_token_failed)
         details.load_requested.connect(self._on_load)
@@ -171,7 +171,7 @@ class ModelsDialog(QDialog):
         self.local.repair_requested.connect(lambda repo: self.download_requested.emit((repo,), LoadOptions(repo)))
         self.downloads.load_requested.connect(self._on_arrived_load)
         self._downloads.changed.connect(self._show_downloads)
-        self._downloads.ended.connect(lambda _progress: library.shelf.look())
+        self._downloads.ended.connect(lambda _progress: library.local_models.look())
         self.strip.cancel_requested.connect(self.cancel_requested)
         self.strip.close_requested.connect(self.reject)
         QShortcut(QKeySequence.StandardKey.Find, self, self.go_to_field)
@@ -231,7 +231,7 @@ class ModelsDialog(QDialog):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Look what is on this computer; nothing is asked of the hub."""
         super().showEvent(event)
-        self._library.shelf.look()
+        self._library.local_models.look()
         if self._field is not None:
             self._field.setFocus()
 
@@ -239,7 +239,7 @@ class ModelsDialog(QDialog):
         """What was deleted is deleted now."""
         super().hideEvent(event)
         self._settings.change(models_geometry=bytes(self.saveGeometry().toBase64().data()).decode())
-        self._library.shelf.settle()
+        self._library.local_models.settle()
         self.local.notices.dismiss("undo")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
@@ -295,13 +295,13 @@ class ModelsDialog(QDialog):
 
     def _on_chosen(self, entry: Entry | None) -> None:
         rows = self._library.search.results.rows if self.tabs.currentIndex() == Page.DISCOVER else ()
-        self._library.chooser.choose(entry, rows)
+        self._library.pair_choice.choose(entry, rows)
         self._on_view_changed()
 
     def _on_opened(self, entry: Entry) -> None:
         """Enter loads what is here; before a download it only goes to the button that says how large it is."""
         self._on_chosen(entry)
-        if self._library.chooser.offer.deed in (Deed.LOAD, Deed.SHOW_DOWNLOAD):
+        if self._library.pair_choice.offer.action in (OfferAction.LOAD, OfferAction.SHOW_DOWNLOAD):
             self.details.press()
         else:
             self.details.primary.setFocus()
@@ -318,14 +318,14 @@ class ModelsDialog(QDialog):
     def _on_again(self) -> None:
         self.notices.dismiss(TOKEN_NOTICE)
         self._library.facts.retry()
-        self._library.chooser.look_again()
+        self._library.pair_choice.look_again()
         self._on_view_changed()
 
     def _on_token_failed(self, error: CoppiceError) -> None:
         self.notices.add(Notice(TOKEN_NOTICE, error.message, error.hint))
 
     def _show_downloads(self, downloads: tuple[Progress, ...]) -> None:
-        self._library.chooser.follow_downloads(downloads)
+        self._library.pair_choice.follow_downloads(downloads)
         going = sum(not each.state.is_over for each in downloads)
         self.tabs.setTabText(
             Page.DOWNLOADS, tr("Downloads ({count})").format(count=going) if going else tr("Downloads")

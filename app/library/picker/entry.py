@@ -17,7 +17,7 @@ from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised
 from engine.protocol.options import EMBEDDED
 
-_TROUBLES = {
+_REASONS_IN_WORDS = {
     Reason.OFFLINE: mark("Not known while offline"),
     Reason.NOT_LOGGED_IN: mark("Gated: log in to the hub first"),
     Reason.LICENCE_NOT_ACCEPTED: mark("Gated: its licence is to be accepted first"),
@@ -64,10 +64,10 @@ def priced(found: Appraised) -> Verdict:
     return Verdict(in_words(found), _TONES[found.verdict], details, found.verdict != "no", found.parameters)
 
 
-def troubled(error: CoppiceError) -> Verdict:
+def unpriced(error: CoppiceError) -> Verdict:
     """Why the engine could not be asked."""
-    if isinstance(error, HubError) and error.reason in _TROUBLES:
-        return Verdict(tr(_TROUBLES[error.reason]), Tone.QUIET, translated(str(error)))
+    if isinstance(error, HubError) and error.reason in _REASONS_IN_WORDS:
+        return Verdict(tr(_REASONS_IN_WORDS[error.reason]), Tone.QUIET, translated(str(error)))
     return Verdict(translated(error.message), Tone.BAD, translated(str(error)), False)
 
 

@@ -118,7 +118,7 @@ class EntryList(QAbstractListModel):
             if (row := self.row_of(key)) >= 0:
                 self._touch(row)
 
-    def forget_verdicts(self) -> None:
+    def forget_estimates(self) -> None:
         """Nothing is known any more, as when the terms have changed."""
         self._verdicts.clear()
         if self._shown:
@@ -171,7 +171,6 @@ _SIDE, _ABOVE, _BETWEEN, _RADIUS = 14, 9, 3, 8
 _DOT = 7
 _AMBER = {True: "#e5b567", False: "#9a6700"}
 
-Index = QModelIndex | QPersistentModelIndex
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 

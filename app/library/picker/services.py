@@ -10,12 +10,12 @@ from app.hub.facts import ModelFacts
 from app.hub.tokens import Tokens
 from app.library.estimates import Estimator, Pricing, Terms, TermsMemory
 from app.library.hub_queries import FactsController, SearchController
-from app.library.local.local_models import Shelf
+from app.library.local.local_models import LocalModels
 from app.library.pairing.draft_finder import DraftFinder
 from app.library.pairing.suggestions import Suggestion, suggestions
-from app.library.pairing.vocabulary import VocabularyBook
-from app.library.picker.entry import Entry, Verdict, asking, priced, troubled
-from app.library.picker.pair_choice import Chooser
+from app.library.pairing.vocabulary import VocabularyCache
+from app.library.picker.entry import Entry, Verdict, asking, priced, unpriced
+from app.library.picker.pair_choice import PairChoice
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.jobs import Jobs
@@ -29,11 +29,11 @@ class RowPrices(QObject):
 
     judged = Signal(str, Verdict)
 
-    def __init__(self, facts: FactsController, estimator: Estimator, shelf: Shelf) -> None:
+    def __init__(self, facts: FactsController, estimator: Estimator, local_models: LocalModels) -> None:
         super().__init__(estimator)
         self._facts = facts
         self._estimator = estimator
-        self._shelf = shelf
+        self._local_models = local_models
         self._shown: list[Entry] = []
         self._chosen: Entry | None = None
         facts.arrived.connect(self._on_facts)
@@ -47,14 +47,14 @@ class RowPrices(QObject):
         self._facts.want((each.source, each.revision) for each in unknown)
         for each in self._shown:
             if error := self._failure(each):
-                self.judged.emit(each.key, troubled(error))
+                self.judged.emit(each.key, unpriced(error))
         self._ask()
 
     def source(self, entry: Entry) -> str:
         """What the engine can be asked about now: the model, or the folder of its facts; empty while there is none."""
         if entry.problem:
             return ""
-        if not entry.of_hub or self._shelf.model(entry.source):
+        if not entry.of_hub or self._local_models.model(entry.source):
             return entry.source
         known = self._facts.known.get(entry.source)
         return str(known.folder) if known else ""
@@ -83,7 +83,7 @@ class RowPrices(QObject):
     def _on_failed(self, repo: str, error: CoppiceError) -> None:
         for each in self._shown:
             if each.source == repo and self._failure(each):
-                self.judged.emit(each.key, troubled(error))
+                self.judged.emit(each.key, unpriced(error))
 
     def _on_priced(self, key: str, found: Appraised) -> None:
         self.judged.emit(key, priced(found))
@@ -112,17 +112,23 @@ class ModelLibrary(QObject):
         self.client = HubClient(tokens.secret)
         self.search = SearchController(self.client, self)
         self.facts = FactsController(self.client, cache, self)
-        self.shelf = Shelf(cache, lambda: settings.current.model_folders, self)
-        self.drafts = DraftFinder(self.client, VocabularyBook(cache / "vocabularies.json"), cache, self)
+        self.local_models = LocalModels(cache, lambda: settings.current.model_folders, self)
+        self.drafts = DraftFinder(self.client, VocabularyCache(cache / "vocabularies.json"), cache, self)
         self._row_estimator, self._pair_estimator = (
             Estimator(link, terms, self, complete=self._complete) for _ in range(2)
         )
-        self.prices = RowPrices(self.facts, self._row_estimator, self.shelf)
-        self.chooser = Chooser(
-            self._pair_estimator, self.facts, self.drafts, self.shelf, TermsMemory(settings), self.suggested, self
+        self.prices = RowPrices(self.facts, self._row_estimator, self.local_models)
+        self.pair_choice = PairChoice(
+            self._pair_estimator,
+            self.facts,
+            self.drafts,
+            self.local_models,
+            TermsMemory(settings),
+            self.suggested,
+            self,
         )
         self._jobs = Jobs(1, "token", self)
-        self.chooser.terms_chosen.connect(self._row_estimator.set_terms)
+        self.pair_choice.terms_chosen.connect(self._row_estimator.set_terms)
 
     def _complete(self, options: LoadOptions) -> LoadOptions:
         """As Preferences have it at that moment."""
@@ -154,6 +160,6 @@ class ModelLibrary(QObject):
         self.search.close()
         self.facts.close()
         self.drafts.close()
-        self.shelf.close()
+        self.local_models.close()
         self._jobs.close()
         self.client.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import scan_cache_dir, snapshot_download, try_to_load_from_cache
 
-from app.downloads.control import Wish
+from app.downloads.control import StopKind
 from app.downloads.destinations import CacheDestination
 from app.downloads.disk import Disk, FileInUse, opened
 from app.downloads.progress import State
@@ -177,7 +177,7 @@ def test_progress_counts_every_byte_once(hub: Hub, start: Start) -> None:
 def test_a_cancel_leaves_nothing_that_was_not_complete(hub: Hub, start: Start, cache: Path) -> None:
     put_up(hub)
     download = start()
-    download.stop(Wish.CANCEL)
+    download.stop(StopKind.CANCEL)
     download.run()
     assert download.progress.state is State.CANCELLED
     assert not cache.exists()
