@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-from app.downloads.control import Wish
+from app.downloads.control import StopKind
+from app.downloads.dependencies import Dependencies
 from app.downloads.download import Download
-from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
 from app.hub.tokens import Tokens
 from app.i18n.units import size_text, time_text
 from app.system import json_text as json
 from app.system.background import start
+from engine.protocol.sentences import say
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -43,11 +44,13 @@ class Reporter(Protocol):
         ...
 
 
-def run(arguments: Sequence[str], equipment: Equipment | None = None) -> int:
+def run(arguments: Sequence[str], dependencies: Dependencies | None = None) -> int:
     """The exit code: 0 when the model is there, 2 when it cannot be had, 130 when interrupted."""
     options = _build_parser().parse_args(arguments)
     to = str(Path(options.to).expanduser().absolute()) if options.to else ""
-    download = Download(1, Request(options.repo, options.revision, to), equipment or Equipment(token=Tokens().secret))
+    download = Download(
+        1, Request(options.repo, options.revision, to), dependencies or Dependencies(token=Tokens().secret)
+    )
     reporter: Reporter = JsonLines() if options.json else Line(sys.stderr.isatty())
     interrupted = _follow(download, reporter)
     progress = download.progress
@@ -78,7 +81,7 @@ def _follow(download: Download, reporter: Reporter) -> bool:
             thread.join(_LOOK_SECONDS)
             reporter.show(download.progress)
     except KeyboardInterrupt:
-        download.stop(Wish.PAUSE)
+        download.stop(StopKind.PAUSE)
         thread.join(_SECONDS_TO_PART)  # a server that does not answer is not waited for: nothing is lost by it
         return True
     return False
@@ -141,14 +144,16 @@ def describe(progress: Progress) -> str:
         parts.append(f"({progress.message})")
     if progress.bytes_total:
         parts.append(f"{progress.fraction:4.0%}")
-        parts.append(f"{size_text(progress.bytes_done)} of {size_text(progress.bytes_total)}")
+        parts.append(
+            say("{done} of {total}", done=size_text(progress.bytes_done), total=size_text(progress.bytes_total))
+        )
     if progress.state is State.DOWNLOADING:
         parts.append(f"{size_text(progress.bytes_per_second)}/s")
         if progress.seconds_left is not None:
-            parts.append(f"{time_text(progress.seconds_left)} left")
+            parts.append(say("{time} left", time=time_text(progress.seconds_left)))
         parts.append(progress.file)
     if progress.seconds_to_retry:
-        parts.append(f"again in {time_text(progress.seconds_to_retry)}")
+        parts.append(say("again in {time}", time=time_text(progress.seconds_to_retry)))
     return "  ".join(parts)
 
 

@@ -1,18 +1,32 @@
-"""The disk that downloads are written to: free space, and files of which every byte that was written is kept."""
+"""The disk that downloads are written to: free space, and partial files, of which every byte written is kept."""
 
 import errno
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
-from app.hub.failures import OutOfSpaceError
+from app.hub.files import RemoteFile
 from app.i18n.units import size_text
+from engine.errors import CoppiceError
 from engine.protocol.sentences import say
 
 RESERVE_BYTES = 256 << 20  # what is left to everything else on the disk
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+class OutOfSpaceError(CoppiceError):
+    """The disk is full, or would be; what has arrived is kept. `bytes_missing` is what must be freed at least."""
+
+    def __init__(self, message: str, hint: str, bytes_missing: int) -> None:
+        super().__init__(message, hint)
+        self.bytes_missing = bytes_missing
+
+
+class FileInUse(Exception):  # noqa: N818  # not an error: the other one may well finish it for us
+    """Another program has the same file open."""
 
 
 class Disk:
@@ -55,3 +69,98 @@ def out_of_space(folder: Path, missing: int) -> OutOfSpaceError:
 
 Check = Callable[[], None]
 """Called between pieces of long work; raises what is to end it."""
+
+
+_PIECE_BYTES = 4 << 20
+
+
+class Partial:
+    """What has arrived of one file, with its checksum so far; only one program at a time has it open.
+
+    Its name says whose content it is, so what lies there can be trusted to be a beginning of it; the checksum tells.
+    """
+
+    def __init__(self, file: RemoteFile, raw: FileIO, folder: Path) -> None:
+        self._file = file
+        self._raw = raw
+        self._folder = folder
+        self._checksum = file.checksum()
+        self.bytes = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every byte has arrived."""
+        return self.bytes == self._file.bytes
+
+    @property
+    def is_genuine(self) -> bool:
+        """Whether the bytes are the ones that the hub names."""
+        return self._checksum.hexdigest() == self._file.etag
+
+    def take_up(self, check: Check) -> None:
+        """Read what an earlier session left, so that the checksum covers it; more than there can be is dropped."""
+        self._raw.seek(0)
+        if os.fstat(self._raw.fileno()).st_size > self._file.bytes:
+            self._raw.truncate(0)
+        while piece := self._raw.read(_PIECE_BYTES):
+            check()
+            self._checksum.update(piece)
+            self.bytes += len(piece)
+
+    def write(self, data: bytes) -> None:
+        """Add bytes; raises `OutOfSpaceError` when the disk is full, having kept what went in."""
+        view = memoryview(data)[: self._file.bytes - self.bytes]
+        while view:
+            try:
+                count = self._raw.write(view) or 0
+            except OSError as error:
+                if is_full(error):
+                    raise out_of_space(self._folder, self._file.bytes - self.bytes) from error
+                raise
+            self._checksum.update(view[:count])
+            self.bytes += count
+            view = view[count:]
+
+    def restart(self) -> None:
+        """Forget everything that has arrived."""
+        self._raw.seek(0)
+        self._raw.truncate(0)
+        self._checksum = self._file.checksum()
+        self.bytes = 0
+
+    def sync(self) -> None:
+        """Wait until everything is on the disk."""
+        os.fsync(self._raw.fileno())
+
+
+@contextmanager
+def opened(file: RemoteFile, path: Path, disk: Disk) -> Iterator[Partial]:
+    """The partial file, locked; raises `FileInUse` while another program has it, and `OSError`."""
+    from filelock import lock_descriptor  # noqa: PLC0415  # the window is opened without
+
+    try:
+        raw = disk.open(path)
+    except OSError as error:
+        if is_full(error):
+            raise out_of_space(path.parent, file.bytes) from error
+        raise
+    is_empty = False
+    try:
+        with raw:
+            if not lock_descriptor(raw.fileno(), blocking=False) or not _is_still(raw, path):
+                raise FileInUse
+            try:
+                yield Partial(file, raw, path.parent)
+            finally:
+                is_empty = os.fstat(raw.fileno()).st_size == 0 < file.bytes
+    finally:
+        if is_empty:
+            path.unlink(missing_ok=True)
+
+
+def _is_still(raw: FileIO, path: Path) -> bool:
+    """Whether the file goes by that name even now: another program may just have finished it."""
+    try:
+        return os.path.samestat(os.fstat(raw.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

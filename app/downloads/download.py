@@ -1,26 +1,26 @@
 """One download from beginning to end, in the thread that runs it; it can be stopped from any other and run again."""
 
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from app.downloads.control import Control, Stopped, Wish
-from app.downloads.destination import Destination
-from app.downloads.disk import is_full, out_of_space
-from app.downloads.equipment import Equipment
-from app.downloads.hub_cache import CacheDestination
-from app.downloads.patience import Patience
-from app.downloads.plain_folder import FolderDestination
-from app.downloads.progress import Progress, Request, State
-from app.downloads.tracker import Tracker
-from app.downloads.transfer import Transfer
-from app.hub.connection import Connection
-from app.hub.failures import OutOfSpaceError, Passing
+from app.downloads.control import Control, StopKind, Stopped
+from app.downloads.dependencies import Dependencies
+from app.downloads.destinations import CacheDestination, Destination, FolderDestination
+from app.downloads.disk import OutOfSpaceError, is_full, out_of_space
+from app.downloads.progress import Progress, Request, State, Tracker
+from app.downloads.transfer import Retries, Transfer
+from app.hub.client import HubClient
+from app.hub.files import Plan, RemoteFile, describe, read_plan
 from app.hub.names import is_repo_id, is_revision
 from app.hub.place import HubPlace
-from app.hub.plan import Plan, read_plan
+from app.hub.transport import CONNECT_SECONDS
 from engine.errors import CoppiceError, InputError
 from engine.protocol.sentences import reason_of, say
+
+if TYPE_CHECKING:
+    import httpx2
 
 
 class Download:
@@ -29,12 +29,12 @@ class Download:
     With a plan, a later run goes on with the very same commit, whatever its branch has become meanwhile.
     """
 
-    def __init__(self, number: int, request: Request, equipment: Equipment, plan: Plan | None = None) -> None:
+    def __init__(self, number: int, request: Request, dependencies: Dependencies, plan: Plan | None = None) -> None:
         self.request = request
         self.plan = plan
-        self._equipment = equipment
+        self._dependencies = dependencies
         self._control = Control()
-        self._tracker = Tracker(number, request, equipment.clock)
+        self._tracker = Tracker(number, request, dependencies.clock)
         if plan is not None:
             self._tracker.expect(plan)
 
@@ -43,12 +43,12 @@ class Download:
         """What it is doing now; for any thread."""
         return self._tracker.snapshot()
 
-    def stop(self, wish: Wish) -> None:
+    def stop(self, kind: StopKind) -> None:
         """Pause it, keeping what has arrived, or cancel it, removing what is partial; for any thread.
 
         The thread that runs it notices at once, or, while it waits for a server's first answer, after seconds.
         """
-        self._control.stop(wish)
+        self._control.stop(kind)
 
     def rest(self, state: State) -> None:
         """Be queued or paused, while no thread runs it; an earlier stop is forgotten."""
@@ -61,7 +61,7 @@ class Download:
         try:
             path = self._run(on_plan)
         except Stopped as stopped:
-            if stopped.wish is Wish.CANCEL:
+            if stopped.kind is StopKind.CANCEL:
                 self.discard()
             else:
                 self._tracker.stop(State.PAUSED)
@@ -84,33 +84,33 @@ class Download:
     def discard(self) -> None:
         """Remove what is partial, while no thread runs it; complete files stay."""
         if self.plan is not None:
-            destination = self._destination(self._equipment.find_place(), self.plan)
+            destination = self._destination(self._dependencies.find_place(), self.plan)
             destination.clear(self.plan.files)
         self._tracker.stop(State.CANCELLED)
 
     def measure(self) -> None:
         """Count what earlier sessions have left on the disk, while no thread runs it."""
         if self.plan is not None:
-            self._measure(self.plan, self._destination(self._equipment.find_place(), self.plan))
+            self._measure(self.plan, self._destination(self._dependencies.find_place(), self.plan))
 
     def _run(self, on_plan: Callable[[], None]) -> Path:
-        place = self._equipment.find_place()
-        self._require_sense(place)
-        with closing(Connection(place.endpoint, self._equipment.token, self._equipment.stall_seconds)) as connection:
-            self._control.on_stop(connection.hang_up)
-            try:
-                plan = self.plan or self._ask(connection)
-                self.plan = plan
-                self._tracker.expect(plan)
-                on_plan()
-                destination = self._destination(place, plan)
-                missing = plan.bytes - self._measure(plan, destination)
-                if missing:
-                    self._equipment.disk.require(destination.folder, missing)
-                transfer = Transfer(plan, destination, connection, self._equipment, self._control, self._tracker)
-                self._fetch(plan, destination, transfer)
-            finally:
-                self._control.on_stop(None)
+        place, using = self._dependencies.find_place(), self._dependencies
+        with closing(HubClient(using.token, lambda: place, using.stall_seconds, CONNECT_SECONDS)) as client:
+            self._require_sense(client)
+            plan = self.plan or self._ask(client)
+            self.plan = plan
+            self._tracker.expect(plan)
+            on_plan()
+            destination = self._destination(place, plan)
+            missing = plan.bytes - self._measure(plan, destination)
+            if missing:
+                using.disk.require(destination.folder, missing)
+
+            def open_file(file: RemoteFile, first_byte: int) -> AbstractContextManager["httpx2.Response"]:
+                return client.file(plan.repo_id, plan.commit, file.name, self._control, first_byte)
+
+            transfer = Transfer(plan.repo_id, open_file, destination, using, self._control, self._tracker)
+            self._fetch(plan, destination, transfer)
         return destination.folder
 
     def _fetch(self, plan: Plan, destination: Destination, transfer: Transfer) -> None:
@@ -122,22 +122,17 @@ class Download:
         finally:
             destination.clear(())
 
-    def _require_sense(self, place: HubPlace) -> None:
+    def _require_sense(self, client: HubClient) -> None:
         if not is_repo_id(self.request.repo_id):
             raise InputError(say("That is not the name of a model on the hub."), say("Give one like 'org/name'."))
         if not is_revision(self.request.revision):
             raise InputError(say("That is not the name of a revision."), say("Give a branch, a tag or a commit."))
-        if place.is_offline:
-            raise InputError(say("The hub is switched off by HF_HUB_OFFLINE."), say("Unset it to download."))
+        client.require_online()
 
-    def _ask(self, connection: Connection) -> Plan:
-        patience = Patience(self._equipment, self._control, self._tracker)
-        while True:
-            try:
-                return read_plan(self.request.repo_id, connection.listing(self.request.repo_id, self.request.revision))
-            except Passing as passing:
-                self._control.check()  # it may have been our own hanging up
-                patience.endure(passing)
+    def _ask(self, client: HubClient) -> Plan:
+        repo, revision = self.request.repo_id, self.request.revision
+        retries = Retries(self._dependencies, self._control, self._tracker)
+        return read_plan(repo, retries.call(lambda: describe(client, repo, revision, self._control)))
 
     def _destination(self, place: HubPlace, plan: Plan) -> Destination:
         if self.request.to:
@@ -159,7 +154,7 @@ class Download:
 
     def _verdict(self, error: OSError) -> tuple[State, CoppiceError]:
         """What a failure of the operating system means; a full disk can be paused for."""
-        place = Path(self.request.to) if self.request.to else self._equipment.find_place().cache
+        place = Path(self.request.to) if self.request.to else self._dependencies.find_place().cache
         if is_full(error):
             return State.PAUSED, out_of_space(place, max(1, self.progress.bytes_total - self.progress.bytes_done))
         where = error.filename or place

@@ -1,7 +1,14 @@
-"""What a download is doing, as a record that travels between threads."""
+"""What a download is doing: a record that travels between threads, and the tracker that keeps it up to date."""
 
-from dataclasses import dataclass, field
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from app.hub.files import Plan, RemoteFile
+from engine.errors import CoppiceError
 
 
 class State(StrEnum):
@@ -44,7 +51,7 @@ class Progress:
 
     `bytes_done` counts what is safely on the disk, from earlier sessions too. `seconds_left` and `seconds_to_retry` are
     None when there is nothing to say. `message` and `hint` say why it failed, paused or waits; `error` is the failure
-    itself, such as a `RefusalError` with its page. `path` is the model's folder once it is done.
+    itself, such as a `HubError` with its page. `path` is the model's folder once it is done.
     """
 
     id: int
@@ -67,3 +74,123 @@ class Progress:
     def fraction(self) -> float:
         """How much of it is there, from 0 to 1."""
         return min(1.0, self.bytes_done / self.bytes_total) if self.bytes_total else float(self.state is State.DONE)
+
+
+_SETTLING_SECONDS = 5.0  # what arrived longer ago than this counts for less than a third
+_SHORTEST_SECONDS = 0.2
+
+
+class Speedometer:
+    """An exponentially weighted rate; it falls when nothing arrives, also without being told."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again, after a pause for example."""
+        self._since = self._clock()
+        self._bytes = 0
+        self._rate: float | None = None
+
+    def add(self, count: int) -> None:
+        """So many bytes have just arrived."""
+        self._bytes += count
+        if self._clock() - self._since >= _SHORTEST_SECONDS:
+            self._rate = self.bytes_per_second
+            self._since, self._bytes = self._clock(), 0
+
+    @property
+    def bytes_per_second(self) -> float:
+        """The rate now; 0 before anything is known."""
+        seconds = self._clock() - self._since
+        if seconds < _SHORTEST_SECONDS:
+            return self._rate or 0.0
+        latest = self._bytes / seconds
+        if self._rate is None:
+            return latest
+        weight = math.exp(-seconds / _SETTLING_SECONDS)
+        return weight * self._rate + (1 - weight) * latest
+
+
+class Tracker:
+    """Keeps a `Progress` up to date. Bytes are counted per file, so that a file begun anew is counted once."""
+
+    def __init__(self, number: int, request: Request, clock: Callable[[], float]) -> None:
+        self._lock = threading.Lock()
+        self._progress = Progress(number, request)
+        self._clock = clock
+        self._speed = Speedometer(clock)
+        self._there: dict[str, int] = {}
+        self._retry_at: float | None = None
+
+    def snapshot(self) -> Progress:
+        """What it is doing now."""
+        with self._lock:
+            progress = self._progress
+            if not progress.state.is_running:
+                return progress
+            rate = self._speed.bytes_per_second
+            missing = progress.bytes_total - progress.bytes_done
+            return replace(
+                progress,
+                bytes_per_second=rate,
+                seconds_left=missing / rate if rate > 1 and progress.bytes_total else None,
+                seconds_to_retry=None if self._retry_at is None else max(0.0, self._retry_at - self._clock()),
+            )
+
+    def enter(self, state: State) -> None:
+        """Be in another state, with nothing to complain about."""
+        with self._lock:
+            if state is not self._progress.state or self._progress.message:
+                self._progress = replace(self._progress, state=state, message="", hint="", error=None)
+            self._retry_at = None
+
+    def begin(self) -> None:
+        """A thread has taken it up, for the first time or again."""
+        with self._lock:
+            self._speed.reset()
+        self.enter(State.CHECKING)
+
+    def wait(self, state: State, words: str, seconds: float) -> None:
+        """Stand still for a while, and say why."""
+        with self._lock:
+            self._progress = replace(self._progress, state=state, message=words)
+            self._retry_at = self._clock() + seconds
+
+    def stop(self, state: State, error: CoppiceError | None = None) -> None:
+        """Nothing more happens, because of an error or because somebody asked for it."""
+        message, hint = (error.message, error.hint) if error else ("", "")
+        with self._lock:
+            self._progress = replace(self._progress, state=state, message=message, hint=hint, error=error)
+            self._retry_at = None
+
+    def finish(self, path: str) -> None:
+        """All is there."""
+        with self._lock:
+            self._progress = replace(self._progress, state=State.DONE, message="", hint="", error=None, path=path)
+            self._retry_at = None
+
+    def expect(self, plan: Plan) -> None:
+        """The size of everything is known."""
+        with self._lock:
+            self._progress = replace(self._progress, bytes_total=plan.bytes)
+
+    def found(self, file: RemoteFile, count: int) -> None:
+        """So much of a file is on the disk, whoever brought it."""
+        with self._lock:
+            self._there[file.name] = count
+            self._progress = replace(
+                self._progress,
+                file=file.name,
+                file_bytes=count,
+                file_total=file.bytes,
+                bytes_done=sum(self._there.values()),
+            )
+
+    def arrived(self, file: RemoteFile, there: int, count: int) -> None:
+        """`count` bytes more have come over the network, and now so many are there."""
+        self.enter(State.DOWNLOADING)
+        with self._lock:
+            self._speed.add(count)
+        self.found(file, there)

@@ -2,17 +2,93 @@
 
 import logging
 import threading
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
+from pathlib import Path
+from typing import Any
 
-from app.downloads.control import Wish
+from app.downloads.control import StopKind
+from app.downloads.dependencies import Dependencies
 from app.downloads.download import Download
-from app.downloads.equipment import Equipment
-from app.downloads.journal import Entry, Journal
 from app.downloads.progress import Progress, Request, State
+from app.hub.files import Plan, RemoteFile
+from app.hub.names import is_repo_id, is_revision, is_writable
+from app.system import json_text as json
 from app.system.background import attempt, start
+from engine.files import write_atomically
 
 _log = logging.getLogger(__name__)
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One download: what was asked for and, once the hub has said it, what that consists of."""
+
+    request: Request
+    plan: Plan | None = None
+
+
+class Journal:
+    """The file and nothing else; one thread at a time. A file that cannot be read counts as empty, and is replaced."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> tuple[Entry, ...]:
+        """What was written last, less whatever in it makes no sense."""
+        try:
+            stored = json.loads(self._path.read_text(encoding="utf-8"))
+            entries = stored["downloads"] if stored["version"] == _VERSION else []
+            return tuple(_entry(each) for each in entries)
+        except FileNotFoundError:
+            return ()
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            _log.warning("The list of downloads in %s cannot be read: %s", self._path, error)
+            return ()
+
+    def write(self, entries: Iterable[Entry]) -> None:
+        """Replace it; where that fails, downloads go on all the same."""
+        stored = {"version": _VERSION, "downloads": [asdict(each) for each in entries]}
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._path, json.dumps(stored, indent=1).encode())
+        except OSError as error:
+            _log.warning("The list of downloads cannot be written to %s: %s", self._path, error)
+
+
+def _entry(stored: Any) -> Entry:
+    """Checked as if it came from outside: names in it become paths. Raises `ValueError`, `KeyError`, `TypeError`."""
+    request = Request(**{name: _text(stored["request"][name]) for name in ("repo_id", "revision", "to")})
+    _require(is_repo_id(request.repo_id) and is_revision(request.revision))
+    described = stored["plan"]
+    if described is None:
+        return Entry(request)
+    files = tuple(
+        RemoteFile(_text(each["name"]), int(each["bytes"]), _text(each["etag"])) for each in described["files"]
+    )
+    commit = _text(described["commit"])
+    _require(all(is_writable(each.name) and _is_hex(each.etag) and each.bytes >= 0 for each in files))
+    _require(_is_hex(commit))
+    return Entry(request, Plan(request.repo_id, commit, files))
+
+
+def _text(value: Any) -> str:
+    _require(isinstance(value, str))
+    return str(value)
+
+
+def _is_hex(value: str) -> bool:
+    return bool(value) and set(value) <= set("0123456789abcdef")
+
+
+def _require(sane: bool) -> None:
+    if not sane:
+        raise ValueError("it holds something that is not a download")
+
 
 SIMULTANEOUS = 2
 _SECONDS_TO_PART = 5.0
@@ -24,9 +100,11 @@ class DownloadQueue:
     A finished, failed or cancelled download stays listed until it is forgotten, or resumed.
     """
 
-    def __init__(self, journal: Journal, equipment: Equipment | None = None, simultaneous: int = SIMULTANEOUS) -> None:
+    def __init__(
+        self, journal: Journal, dependencies: Dependencies | None = None, simultaneous: int = SIMULTANEOUS
+    ) -> None:
         self._journal = journal
-        self._equipment = equipment or Equipment()
+        self._dependencies = dependencies or Dependencies()
         self._simultaneous = simultaneous
         self._ids = count(1)
         self._lock = threading.RLock()
@@ -40,7 +118,7 @@ class DownloadQueue:
         """List what earlier sessions have not finished, paused; reads the disk, so not for the window's thread."""
         restored = []
         for entry in self._journal.read():
-            download = Download(next(self._ids), entry.request, self._equipment, entry.plan)
+            download = Download(next(self._ids), entry.request, self._dependencies, entry.plan)
             download.rest(State.PAUSED)
             attempt(partial(_measure, download), lambda _error: None)  # one that fails keeps no other from the list
             restored.append(download)
@@ -58,7 +136,7 @@ class DownloadQueue:
                 return same
             self._downloads.pop(same or 0, None)
             number = next(self._ids)
-            self._downloads[number] = Download(number, request, self._equipment)
+            self._downloads[number] = Download(number, request, self._dependencies)
             self._save()
             self._start_waiting()
             return number
@@ -69,7 +147,7 @@ class DownloadQueue:
             download = self._downloads[number]
             self._again.discard(number)
             if number in self._threads:
-                download.stop(Wish.PAUSE)
+                download.stop(StopKind.PAUSE)
             elif download.progress.state is State.QUEUED:
                 download.rest(State.PAUSED)
 
@@ -90,7 +168,7 @@ class DownloadQueue:
             download = self._downloads[number]
             self._again.discard(number)
             if number in self._threads:
-                download.stop(Wish.CANCEL)
+                download.stop(StopKind.CANCEL)
             elif download.progress.state is not State.DONE:
                 download.discard()
                 self._save()
@@ -118,7 +196,7 @@ class DownloadQueue:
             self._closing = True
             self._save()
             for number in self._threads:
-                self._downloads[number].stop(Wish.PAUSE)
+                self._downloads[number].stop(StopKind.PAUSE)
         self.wait_idle(_SECONDS_TO_PART)
 
     def _start_waiting(self) -> None:

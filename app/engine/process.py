@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from app.i18n.translation import tr
-from app.installation.runtime.engine_variables import engine_variables
+from app.installation.runtime.environment import engine_variables
 from app.installation.runtime.manager import RuntimeManager
 from app.system.background import repeat, start
 from app.system.paths import ROOT

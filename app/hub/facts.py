@@ -8,16 +8,67 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from app.hub.client import HubClient
-from app.hub.listing import INDEX, SINGLE, TOKENIZER_FILES, Listing, is_file_name, list_files
-from app.hub.remote_model import RemoteModel
-from app.hub.trouble import unusable
+from app.hub.client import HubClient, Part
+from app.hub.failures import offline, unusable
+from app.hub.files import Listing, list_files
+from app.hub.names import INDEX, SINGLE, TOKENIZER_FILES, is_writable
 from app.system import json_text as json
 from app.system.background import pool
 from app.system.hostile_json import count, parse_object, text
 from app.system.stop import Stop
 from engine.protocol.sentences import say
+
+_MOST_TABLE_BYTES = 32 << 20
+_FIRST_BYTES = 1 << 17  # holds most tables; the rest of a longer one is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """Hands out files of one commit, within bounds. Every method blocks; raises `HubError` and `Cancelled`."""
+
+    client: HubClient
+    listing: Listing
+    stop: Stop
+
+    @property
+    def repo(self) -> str:
+        """The model's name."""
+        return self.listing.row.repo
+
+    def file(self, name: str, most_bytes: int) -> bytes:
+        """A whole file that is not larger than that."""
+        listed = self.listing.files.get(name)
+        if listed is None:
+            raise unusable(self.repo, say("it has no {file}", file=name))
+        if listed.bytes > most_bytes:
+            raise unusable(self.repo, say("its {file} is larger than {size} MB", file=name, size=most_bytes >> 20))
+        return self.client.small_file(self.repo, self.listing.row.revision, name, self.stop, most_bytes)
+
+    def _part(self, name: str, first: int, number: int) -> Part:
+        return self.client.part(self.repo, self.listing.row.revision, name, self.stop, first, number)
+
+    def head(self, name: str) -> tuple[bytes, int]:
+        """A safetensors file up to the end of its table, and the size of all of it."""
+        begun = self._part(name, 0, _FIRST_BYTES)
+        length = int.from_bytes(begun.content[:8], "little")
+        if len(begun.content) < 8 or length > min(_MOST_TABLE_BYTES, begun.whole_bytes - 8):
+            raise unusable(self.repo, say("{file} does not begin as a safetensors file does", file=name))
+        missing = 8 + length - len(begun.content)
+        rest = self._part(name, len(begun.content), missing).content if missing > 0 else b""
+        head = (begun.content + rest)[: 8 + length]
+        if len(head) < 8 + length:
+            raise offline(say("the connection broke"))
+        return head, begun.whole_bytes
+
+    def parsed(self, name: str, content: bytes) -> dict[str, Any]:
+        """The object in the file `name`, whose content this is."""
+        try:
+            return parse_object(content)
+        except ValueError as error:
+            raise unusable(self.repo, say("its {file} cannot be read: {reason}", file=name, reason=error)) from None
+
 
 FACTS = "facts.json"
 _KIND, _FORMAT = "coppice model facts", 1
@@ -122,7 +173,7 @@ def _write_facts(model: RemoteModel, folder: Path) -> None:
         "model_type": model_type,
         "sizes": sizes,
         "weight_bytes": sum(sizes.values()),
-        "tokenizer_files": [(name, files[name].digest) for name in TOKENIZER_FILES if name in files],
+        "tokenizer_files": [(name, files[name].etag) for name in TOKENIZER_FILES if name in files],
         "tokenizer_bytes": files["tokenizer.json"].bytes if "tokenizer.json" in files else 0,
     }
     (folder / FACTS).write_text(json.dumps(about), encoding="utf-8")
@@ -141,7 +192,7 @@ def _shards(model: RemoteModel, folder: Path) -> Sequence[str]:
     if not 0 < len(names) <= _MOST_SHARDS:
         raise unusable(model.repo, say("its index of weight files is damaged"))
     for name in names:
-        if not is_file_name(name) or not name.endswith(".safetensors"):
+        if not is_writable(name) or not name.endswith(".safetensors"):
             raise unusable(model.repo, say("its index names files outside its folder, or of another format"))
         if name not in model.listing.files:
             raise unusable(model.repo, say("its weight file {name} is missing", name=text(name, 80)))

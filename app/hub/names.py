@@ -1,28 +1,17 @@
-"""Which names of files a model needs, and which names must not be written anywhere."""
+"""Names on the hub: of repositories, revisions, files that a model needs, and files that must not be written."""
 
 import re
 
-_SMALL = frozenset(
-    {
-        "config.json",
-        "generation_config.json",
-        "model.safetensors.index.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-        "added_tokens.json",
-        "vocab.json",
-        "vocab.txt",
-        "merges.txt",
-        "tokenizer.model",
-        "spiece.model",
-        "tekken.json",
-        "chat_template.jinja",
-        "chat_template.json",
-    }
-)
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
+TOKENIZER_FILES = (
+    "added_tokens.json", "merges.txt", "special_tokens_map.json", "tokenizer.json", "tokenizer.model",
+    "tokenizer_config.json", "vocab.json", "vocab.txt", "spiece.model",
+)  # fmt: skip
+_SMALL = {
+    *TOKENIZER_FILES, INDEX, "config.json", "generation_config.json", "tekken.json", "chat_template.jinja",
+    "chat_template.json",
+}  # fmt: skip
 _WEIGHTS = ".safetensors"
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors", re.ASCII)
 
@@ -51,6 +40,7 @@ def is_writable(name: str) -> bool:
     """Whether every platform can keep a file of that name, directly in a folder."""
     return not (
         leads_out(name)
+        or not name.isprintable()
         or _UNWRITABLE.search(name)
         or _RESERVED.fullmatch(name)
         or name.endswith((".", " "))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+CACHE_PREFIX = "models--"  # of a model's folder in the cache
+
 
 @dataclass(frozen=True, slots=True)
 class HubPlace:
@@ -12,6 +14,10 @@ class HubPlace:
     cache: Path
     is_offline: bool = False
     symlinks: bool = True
+
+    def folder(self, repo_id: str) -> Path:
+        """A model's folder in the cache."""
+        return self.cache / f"{CACHE_PREFIX}{repo_id.replace('/', '--')}"
 
 
 def hub_place() -> HubPlace:

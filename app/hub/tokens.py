@@ -1,12 +1,14 @@
-"""The token that the hub knows a person by: from the environment, the system's keyring, or the hub client's file."""
+"""The access token: where it is found, in environment, keyring or the hub client's file, and where it may travel."""
 
+import ipaddress
 import logging
 import os
 import re
 from dataclasses import dataclass, field
 from enum import Enum
+from urllib.parse import urlsplit
 
-from app.hub.trouble import HubError, Trouble
+from app.hub.failures import HubError, Reason
 from engine.protocol.sentences import say
 
 _log = logging.getLogger(__name__)
@@ -19,9 +21,9 @@ _FORM = re.compile(r"[\x21-\x7e]{1,512}")
 class TokenOrigin(Enum):
     """Where a token comes from; those above win."""
 
-    ENVIRONMENT = "the variable HF_TOKEN"
-    KEYRING = "the system's keyring"
-    HUB_CLIENT = "the hub's command line tool"
+    ENVIRONMENT = say("the variable HF_TOKEN")
+    KEYRING = say("the system's keyring")
+    HUB_CLIENT = say("the hub's command line tool")
     NONE = "nowhere"
 
 
@@ -61,7 +63,7 @@ class Tokens:
         secret = secret.strip()
         if not _FORM.fullmatch(secret):
             raise HubError(
-                Trouble.NOT_LOGGED_IN, say("This is no access token."), say("Copy it again from the hub's settings.")
+                Reason.NOT_LOGGED_IN, say("This is no access token."), say("Copy it again from the hub's settings.")
             )
         import keyring  # noqa: PLC0415  # it looks for back ends when it is imported
         from keyring.errors import KeyringError  # noqa: PLC0415
@@ -71,7 +73,7 @@ class Tokens:
         except (KeyringError, RuntimeError, OSError) as error:
             _log.warning("The keyring took no token: %s", type(error).__name__)
             raise HubError(
-                Trouble.NOT_LOGGED_IN,
+                Reason.NOT_LOGGED_IN,
                 say("This system has no keyring that would keep the token."),
                 say("Set the variable HF_TOKEN, or log in with 'hf auth login'; Coppice uses both."),
             ) from None
@@ -114,3 +116,41 @@ def _from_hub_client() -> str:
     except (OSError, ValueError, RuntimeError) as error:  # a damaged file, or one that others may not read
         _log.warning("The hub client's token cannot be read: %s", type(error).__name__)
         return ""
+
+
+_ASKS_FOR_TOKEN = (401, 403)
+
+
+def may_carry_token(address: str) -> bool:
+    """Whether a token can be sent there without anybody on the way reading it."""
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    if parts.scheme == "https":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def token_for(address: str, token: str | None) -> str | None:
+    """The token, if it may travel there; else None, and the log says so."""
+    if token and not may_carry_token(address):
+        _log.warning("The access token was not sent: the hub's address is not encrypted (http)")
+        return None
+    return token
+
+
+def withheld(status: int, address: str, token: str | None) -> HubError | None:
+    """What to say when the hub refuses somebody whose token was not sent; None where that is not the reason."""
+    if not token or status not in _ASKS_FOR_TOKEN or may_carry_token(address):
+        return None
+    host = urlsplit(address).hostname
+    return HubError(
+        Reason.NOT_LOGGED_IN,
+        say("The access token was not sent to {host}: the connection is not encrypted.", host=host),
+        say("Use an address of the hub that begins with https://."),
+    )

@@ -10,7 +10,7 @@ from app.i18n.units import size_text
 from app.installation.runtime.installation import Installation
 from app.installation.runtime.manager import RuntimeManager, runtime_manager
 from app.installation.runtime.place import Wanted
-from app.installation.runtime.progress import Progress, Stage
+from app.installation.runtime.progress import InstallProgress, Stage
 from app.system import json_text as json
 from app.system.background import start
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder
@@ -132,13 +132,13 @@ def _follow(installation: Installation, as_json: bool) -> bool:
     return False
 
 
-def _json(progress: Progress) -> str:
+def _json(progress: InstallProgress) -> str:
     fetched = progress.fetched
     about = {"stage": progress.stage.value, "fraction": round(progress.fraction, 3)}
     return json.dumps(about | {"file": fetched.file, "bytes": fetched.bytes_done, "total": fetched.bytes_total})
 
 
-def describe(progress: Progress) -> str:
+def describe(progress: InstallProgress) -> str:
     """One line, such as `downloading  31%  80.1 MB of 249.0 MB  (the connection has stalled)`."""
     parts = [progress.stage.value, f"{progress.fraction:4.0%}"]
     if progress.stage is Stage.DOWNLOADING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.downloads.control import Wish
+from app.downloads.control import StopKind
 from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.place import Installed, Wanted
-from app.installation.runtime.progress import Progress, Stage
+from app.installation.runtime.progress import InstallProgress, Stage
 from app.system.background import attempt, start
 from engine.errors import CoppiceError
 
@@ -31,8 +31,8 @@ class RuntimeLink(QObject):
     `proposed` answers `look`; `removed` tells that the runtime is gone; `failed` that it could not be removed.
     """
 
-    changed = Signal(Progress)
-    ended = Signal(Progress)
+    changed = Signal(InstallProgress)
+    ended = Signal(InstallProgress)
     proposed = Signal(object)  # a Proposal
     removed = Signal()
     failed = Signal(str)
@@ -42,7 +42,7 @@ class RuntimeLink(QObject):
         self.manager = manager
         self._installation: Installation | None = None
         self._thread: threading.Thread | None = None
-        self._shown = Progress()
+        self._shown = InstallProgress()
         self._timer = QTimer(self, interval=INTERVAL_MS)
         self._timer.timeout.connect(self._look)
         self._proposing = Task("hardware look-up", manager.propose, self, _no_proposal)
@@ -52,7 +52,7 @@ class RuntimeLink(QObject):
         self._removing.done.connect(self._on_removed)
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> InstallProgress:
         """What `changed` carried last."""
         return self._shown
 
@@ -108,7 +108,7 @@ class RuntimeLink(QObject):
 
     def pause(self) -> None:
         """Stop it and keep what has arrived."""
-        self._stop(Wish.PAUSE)
+        self._stop(StopKind.PAUSE)
 
     def cancel(self) -> None:
         """Stop it and forget that it was wanted."""
@@ -117,7 +117,7 @@ class RuntimeLink(QObject):
             self._show(self._installation.progress)
             self._installation = None
         else:
-            self._stop(Wish.CANCEL)
+            self._stop(StopKind.CANCEL)
 
     def resume(self) -> None:
         """Go on after a pause or a failure."""
@@ -142,7 +142,7 @@ class RuntimeLink(QObject):
             self._installation = make()
         except CoppiceError as error:
             self._installation = None
-            self._show(Progress(Stage.FAILED, message=error.message, hint=error.hint, error=error))
+            self._show(InstallProgress(Stage.FAILED, message=error.message, hint=error.hint, error=error))
             self.ended.emit(self._shown)
             return
         self._run()
@@ -152,9 +152,9 @@ class RuntimeLink(QObject):
         self._thread = start("installation", self._installation.run)
         self._timer.start()
 
-    def _stop(self, wish: Wish) -> None:
+    def _stop(self, kind: StopKind) -> None:
         if self._installation is not None and self._thread is not None:
-            self._installation.stop(wish)
+            self._installation.stop(kind)
 
     def _look(self) -> None:
         assert self._installation is not None
@@ -170,7 +170,7 @@ class RuntimeLink(QObject):
                 self._installation = None
             self.ended.emit(progress)
 
-    def _show(self, progress: Progress) -> None:
+    def _show(self, progress: InstallProgress) -> None:
         self._shown = progress
         self.changed.emit(progress)
 
@@ -185,7 +185,7 @@ class RuntimeLink(QObject):
         if words:
             self.failed.emit(words)
         else:
-            self._show(Progress())
+            self._show(InstallProgress())
             self.removed.emit()
 
 

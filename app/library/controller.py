@@ -1,6 +1,7 @@
 """Keeps a pair loaded: after every start of the engine, and after a choice that could not be loaded."""
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,7 +10,6 @@ from PySide6.QtCore import QObject, Signal
 from app.engine.link import EngineLink
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
-from app.library.load_pace import LoadPace
 from engine.protocol.messages import Event, Failed, Finished, Loaded, Loading, Ready
 from engine.protocol.options import LoadOptions
 
@@ -141,3 +141,25 @@ class LibraryController(QObject):
         if state != self.state:
             self.state = state
             self.state_changed.emit(state)
+
+
+_SECONDS_TO_SETTLE = 2.0
+
+
+class LoadPace:
+    """Every stage of a load has a pace of its own."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._stage = ""
+        self._since = 0.0
+        self._first = 0
+
+    def seconds_left(self, stage: str, done: int, total: int) -> float | None:
+        """The rest of this stage, when `done` of `total` steps are behind us; None while that cannot be told."""
+        if stage != self._stage or done < self._first:
+            self._stage, self._since, self._first = stage, self._clock(), done
+        seconds, steps = self._clock() - self._since, done - self._first
+        if not steps or seconds < _SECONDS_TO_SETTLE:
+            return None
+        return seconds / steps * (total - done)

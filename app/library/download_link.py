@@ -1,12 +1,16 @@
 """The downloads as the window sees them: what they are doing, in one signal, at most ten times a second."""
 
 import threading
+from dataclasses import dataclass
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtWidgets import QToolButton, QWidget
 
 from app.downloads.progress import Progress, Request, State
 from app.downloads.queue import DownloadQueue
+from app.i18n.translation import tr
 from app.system.background import start
+from engine.protocol.options import LoadOptions
 
 INTERVAL_MS = 100
 
@@ -92,3 +96,87 @@ def _has_ended(progress: Progress, before: State | None) -> bool:
     """Whether it has come to an end since; what earlier sessions have left is paused without a word."""
     stopped_itself = progress.state is State.PAUSED and bool(progress.message)
     return before is not progress.state and (progress.state.is_over or stopped_itself)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A pair that waits for these models of the hub."""
+
+    options: LoadOptions
+    missing: frozenset[str]
+
+
+class PairDownloads(QObject):
+    """Several pairs may be on their way. `ready` comes for each when its last model is there.
+
+    A download that fails or pauses keeps its pair waiting; one that is cancelled ends the wish.
+    """
+
+    ready = Signal(LoadOptions)
+
+    def __init__(self, downloads: DownloadLink, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._downloads = downloads
+        self._orders: list[Order] = []
+        downloads.ended.connect(self._on_ended)
+
+    def get(self, repos: tuple[str, ...], options: LoadOptions) -> None:
+        """Download what is missing of a pair, the target first."""
+        self._orders = [each for each in self._orders if each.options.target != options.target]
+        self._orders.append(Order(options, frozenset(repos)))
+        for repo in repos:
+            self._downloads.add(Request(repo))
+
+    def options_for(self, repo: str) -> LoadOptions | None:
+        """The pair that a model is being fetched for, if there is one."""
+        return next((each.options for each in self._orders if repo in each.missing), None)
+
+    def _on_ended(self, progress: Progress) -> None:
+        repo = progress.request.repo_id
+        if progress.state is State.CANCELLED:
+            self._orders = [each for each in self._orders if repo not in each.missing]
+        elif progress.state is State.DONE:
+            waiting = [Order(each.options, each.missing - {repo}) for each in self._orders]
+            self._orders = [each for each in waiting if each.missing]
+            for each in waiting:
+                if not each.missing:
+                    self.ready.emit(each.options)
+
+
+class DownloadIndicator(QToolButton):
+    """Hidden while there is nothing to tell."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("quiet")
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
+        self.setToolTip(tr("Show the downloads"))
+        self.setAccessibleName(tr("Downloads"))
+        self.hide()
+
+    def show_downloads(self, downloads: tuple[Progress, ...]) -> None:
+        """Follow the queue."""
+        words = in_short(downloads)
+        self.setText(words)
+        self.setAccessibleName(tr("Downloads: {words}").format(words=words) if words else tr("Downloads"))
+        self.setVisible(bool(words))
+
+
+def in_short(downloads: tuple[Progress, ...]) -> str:
+    """Such as `2 downloads, 43 %`; what stands still or has failed is said, what is over is not."""
+    going = [each for each in downloads if each.state.is_running or each.state is State.QUEUED]
+    paused = [each for each in downloads if each.state is State.PAUSED]
+    failed = [each for each in downloads if each.state is State.FAILED]
+    if going:
+        total = sum(each.bytes_total for each in going)
+        share = f", {sum(each.bytes_done for each in going) / total:.0%}".replace("%", " %") if total else ""
+        still = tr(", stalled") if all(each.state is State.STALLED for each in going) else ""
+        return f"{_counted(going)}{share}{still}"
+    if failed:
+        return tr("{downloads} failed").format(downloads=_counted(failed))
+    return tr("{downloads} paused").format(downloads=_counted(paused)) if paused else ""
+
+
+def _counted(downloads: list[Progress]) -> str:
+    count = len(downloads)
+    return tr("1 download") if count == 1 else tr("{count} downloads").format(count=count)

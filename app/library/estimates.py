@@ -1,11 +1,18 @@
-"""How a model would run here, in words; and the terms that this depends on."""
+"""How a model would run here: the terms it depends on, the engine's estimates, and the terms of the last load."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
+from PySide6.QtCore import QObject, Signal
+
+from app.engine.link import EngineLink
 from app.i18n.number_text import Number
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
-from engine.protocol.messages import Appraised
+from app.settings.store import Settings, SettingsFile
+from engine.errors import InputError
+from engine.protocol.messages import Appraised, Event, Ready
 from engine.protocol.options import LoadOptions, Place
 
 
@@ -71,3 +78,146 @@ def rate_text(tokens_per_second: float) -> str:
     if tokens_per_second >= 0.095:
         return tr("{rate:.1f} tokens/s").format(rate=Number(tokens_per_second))
     return tr("{rate:.2f} tokens/s").format(rate=Number(tokens_per_second))
+
+
+class Estimator(QObject):
+    """One question is under way at any time, so that there is nothing to cancel: what no longer counts is not asked.
+
+    `priced` carries a pricing's key and what the engine said. While no engine runs, questions wait for the next one.
+    """
+
+    priced = Signal(str, Appraised)
+
+    def __init__(
+        self,
+        link: EngineLink,
+        terms: Terms | None = None,
+        parent: QObject | None = None,
+        complete: Callable[[LoadOptions], LoadOptions] = lambda options: options,
+    ) -> None:
+        """`complete` fills in what the terms leave open, as it would be for a load."""
+        super().__init__(parent)
+        self._link = link
+        self._complete = complete
+        self._terms = terms or Terms()
+        self._shown: list[Pricing] = []
+        self._waiting: list[Pricing] = []
+        self._asked: tuple[int, Pricing, Terms] | None = None
+        self._engine_is_there = True
+        self._prices: dict[Pricing, Appraised] = {}
+
+    @property
+    def terms(self) -> Terms:
+        """What the estimates are for."""
+        return self._terms
+
+    def price(self, pricing: Pricing) -> Appraised | None:
+        """What is known of a pair under the terms of now."""
+        return self._prices.get(pricing)
+
+    def show(self, pricings: Iterable[Pricing]) -> None:
+        """The pairs in view, the most urgent first; those that are not known yet are asked about."""
+        self._shown = list(pricings)
+        self._waiting = [each for each in self._shown if each not in self._prices]
+        self._ask_next()
+
+    def set_terms(self, terms: Terms) -> None:
+        """Change the terms; everything in view is asked about anew."""
+        if terms != self._terms:
+            self._terms = terms
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Ask about everything in view again, as after a change in what is free."""
+        self._prices.clear()
+        self.show(self._shown)
+
+    def on_events(self, events: list[Event]) -> None:
+        """Take the answer that is waited for; a new engine is asked at once."""
+        for event in events:
+            if isinstance(event, Ready):
+                self._engine_is_there = True
+                self._ask_next()
+            elif isinstance(event, Appraised) and self._asked is not None and event.id == self._asked[0]:
+                self._on_answer(event)
+
+    def on_engine_stopped(self) -> None:
+        """What was asked stays without an answer: it waits for the next engine."""
+        self._engine_is_there = False
+        if self._asked is not None:
+            self._waiting.insert(0, self._asked[1])
+            self._asked = None
+
+    def _on_answer(self, found: Appraised) -> None:
+        assert self._asked is not None
+        _, pricing, terms = self._asked
+        self._asked = None
+        if terms == self._terms:  # else it is asked again: the pair is among those waiting
+            self._prices[pricing] = found
+            self.priced.emit(pricing.key, found)
+        self._ask_next()
+
+    def _ask_next(self) -> None:
+        if self._asked is not None or not self._engine_is_there:
+            return
+        self._waiting = [each for each in self._waiting if each not in self._prices]
+        if self._waiting:
+            pricing = self._waiting.pop(0)
+            self._asked = (self._link.appraise(self._complete(pricing.options(self._terms))), pricing, self._terms)
+
+
+_NOT_KEPT = ("cache_dir", "device")
+
+
+class TermsMemory:
+    """What a person chose is offered again."""
+
+    def __init__(self, settings: SettingsFile) -> None:
+        self._settings = settings
+
+    def draft(self, target: str) -> str:
+        """The draft of last time, empty if there was none."""
+        return self._settings.current.drafts.get(target, "")
+
+    def terms(self, target: str) -> Terms | None:
+        """The terms of last time, as far as they are still possible."""
+        kept = self._settings.current.loads.get(target)
+        return None if kept is None else _read(kept)
+
+    def keep(self, options: LoadOptions) -> None:
+        """Remember what is being loaded."""
+        self._settings.remember_draft(options.target, options.draft)
+        kept = {name: value for name, value in asdict(terms_of(options)).items() if name not in _NOT_KEPT}
+        kept |= {"force": options.force}
+        self._settings.remember_load(options.target, kept)
+
+
+def last_load(settings: Settings, pair: LoadOptions) -> LoadOptions:
+    """The pair with the load options that its target was loaded with last, if it was."""
+    kept = settings.loads.get(pair.target)
+    terms = None if kept is None else _read(kept)
+    if kept is None or terms is None:
+        return pair
+    options = Pricing("", pair.target, pair.draft).options(terms)
+    return replace(options, device=pair.device, force=kept.get("force") is True)
+
+
+def terms_of(options: LoadOptions) -> Terms:
+    """The part of the options that is a matter of terms."""
+    return Terms(**{each.name: getattr(options, each.name) for each in fields(Terms)})
+
+
+def _read(kept: dict[str, Any]) -> Terms | None:
+    """Every value that has the right type, if all together are in range."""
+    defaults = Terms()
+    known = {
+        each.name: kept[each.name]
+        for each in fields(Terms)
+        if type(kept.get(each.name)) is type(getattr(defaults, each.name)) and each.name not in _NOT_KEPT
+    }
+    terms = replace(defaults, **known)
+    try:
+        Pricing("", "any").options(terms).check()
+    except InputError:
+        return None
+    return terms

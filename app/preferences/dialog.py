@@ -17,8 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.translation import tr
-from app.preferences.page import OptionsPage
-from app.preferences.values import changes
+from app.preferences.page import OptionsPage, changes
 from app.settings.store import SettingsFile
 from app.ui.labels import label
 

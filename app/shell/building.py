@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from app.engine.link import EngineLink
 from app.i18n.translation import install, language_of
 from app.installation.runtime.manager import runtime_manager
-from app.library.terms_memory import last_load
+from app.library.estimates import last_load
 from app.settings.store import Settings, SettingsFile
 from app.shell.lifecycle.garbage import Garbage
 from app.shell.lifecycle_wiring import Lifecycle

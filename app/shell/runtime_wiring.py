@@ -10,7 +10,7 @@ from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.installation.link import RuntimeLink
 from app.installation.runtime.manager import RuntimeManager
-from app.installation.runtime.progress import Progress, Stage
+from app.installation.runtime.progress import InstallProgress, Stage
 from app.shell.window import ENGINE_NOTICE, MainWindow
 from app.ui.notices import Notice, Tone
 from engine.protocol.options import EMBEDDED, LoadOptions
@@ -75,7 +75,7 @@ class RuntimeRoom(QObject):
     def _tell(self, words: str, action: str, hint: str = "", tone: Tone = Tone.HINT) -> None:
         self._window.notices.add(Notice(RUNTIME_NOTICE, words, hint, action=action, tone=tone))
 
-    def _on_changed(self, progress: Progress) -> None:
+    def _on_changed(self, progress: InstallProgress) -> None:
         """One bar for the whole installation: it changes when it has begun and when it is over, not with every byte."""
         is_running, was_told = progress.stage.is_running, self._is_told
         self._is_told = is_running
@@ -83,7 +83,7 @@ class RuntimeRoom(QObject):
             words = tr("The engine is being installed. Chats can be read, and models downloaded.")
             self._tell(words, tr("Show…"))
 
-    def _on_ended(self, progress: Progress) -> None:
+    def _on_ended(self, progress: InstallProgress) -> None:
         if progress.stage is Stage.DONE:
             self._window.notices.dismiss(RUNTIME_NOTICE)
             self._window.library.restart()

@@ -16,8 +16,8 @@ from app.engine.link import EngineLink
 from app.engine.unheard_stop import UNHEARD_NOTICE, UnheardStop
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
-from app.library.room import ModelsRoom
-from app.library.terms_memory import last_load
+from app.library.estimates import last_load
+from app.library.feature import ModelsFeature
 from app.settings.store import SettingsFile
 from app.shell.afterwards import Afterwards
 from app.shell.status_area import StatusArea
@@ -67,7 +67,7 @@ class MainWindow(QMainWindow):
         self.tree = TreeRoom(self)
         self.telemetry = TelemetryRoom(link, theme.colors, self, self.afterwards.do)
         self.status_area = StatusArea(self)
-        self.models = ModelsRoom(link, settings, folders, theme.colors, self)
+        self.models = ModelsFeature(link, settings, folders, theme.colors, self)
         self.generation_actions = GenerationActions(link, self.chat, self.chat_panel, settings, self)
         self.generation = self.generation_actions.popover
         self.view_options = ViewOptions(self.chat_panel, settings, self)

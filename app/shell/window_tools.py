@@ -15,7 +15,7 @@ from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.installation.link import RuntimeLink
 from app.library.controller import LibraryController
-from app.library.room import ModelsRoom
+from app.library.feature import ModelsFeature
 from app.settings.network import Network
 from app.settings.preferences import Preferences
 from app.settings.store import SettingsFile
@@ -32,9 +32,9 @@ from engine import __version__
 
 if TYPE_CHECKING:
     from app.hub.tokens import Tokens
-    from app.library.token_desk import TokenDesk
+    from app.library.hub_queries import HubTokenController
     from app.preferences.dialog import PreferencesDialog
-    from app.preferences.engine import EnginePage
+    from app.preferences.engine_page import EnginePage
 
 DIAGNOSTICS_NOTICE = "diagnostics-copied"
 UNKEPT_NOTICE = "password-not-kept"
@@ -57,7 +57,7 @@ class WindowTools(QObject):
         self._passwords = Passwords(self)
         self._passwords.changed.connect(self._tell_network)
         self._passwords.not_kept.connect(self._on_password_not_kept)
-        self._desk: TokenDesk | None = None
+        self._desk: HubTokenController | None = None
         self._runtime: RuntimeLink | None = None
         self._open_assistant: Callable[[bool], None] | None = None
         self.notice_actions: dict[str, Callable[[], None]] = {}
@@ -67,7 +67,7 @@ class WindowTools(QObject):
         theme.changed.connect(self.palette.set_theme)
 
     def follow(
-        self, actions: Actions, conversations: Conversations, library: LibraryController, models: ModelsRoom
+        self, actions: Actions, conversations: Conversations, library: LibraryController, models: ModelsFeature
     ) -> None:
         """Connect the actions that are for here."""
         actions.palette.triggered.connect(lambda: self.open_palette(actions, conversations))
@@ -105,10 +105,10 @@ class WindowTools(QObject):
         """Show the dialog; it is made, and its modules are read, when it is first asked for."""
         if self._preferences is None:
             from app.hub.place import hub_place  # noqa: PLC0415
-            from app.library.token_desk import TokenDesk  # noqa: PLC0415
+            from app.library.hub_queries import HubTokenController  # noqa: PLC0415
             from app.preferences.pages import preferences_dialog  # noqa: PLC0415
 
-            self._desk = TokenDesk(tokens, self)
+            self._desk = HubTokenController(tokens, self)
             self._preferences = preferences_dialog(
                 self._settings, self._folders, hub_place().cache, self._desk, self._window, self._engine_page()
             )
@@ -122,7 +122,7 @@ class WindowTools(QObject):
     def _engine_page(self) -> "EnginePage | None":
         if self._runtime is None or self._open_assistant is None:
             return None
-        from app.preferences.engine import EnginePage  # noqa: PLC0415
+        from app.preferences.engine_page import EnginePage  # noqa: PLC0415
 
         page = EnginePage(self._runtime)
         page.assistant_requested.connect(self._on_assistant)

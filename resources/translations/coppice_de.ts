@@ -4,82 +4,57 @@
     <context>
         <name>Coppice</name>
         <message>
-            <location filename="../../app/chat/archive/archive.py" />
-            <source>Conversations cannot be read from {file}: {reason}.</source>
-            <translation>Chats können nicht aus {file} gelesen werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/archive/archive.py" />
-            <source>Conversations cannot be saved in {file}: {reason}.</source>
-            <translation>Chats können nicht in {file} gespeichert werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/archive/archive.py" />
-            <source>Free some space; it is tried again.</source>
-            <translation>Schaffen Sie Platz; es wird wieder versucht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/archive/archive.py" />
-            <source>It is tried again with the next change.</source>
-            <translation>Mit der nächsten Änderung wird es wieder versucht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/archive/archive.py" />
-            <source>Try it again; the log tells more.</source>
-            <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/archive/exchange.py" />
+            <location filename="../../app/chat/archive/formats.py" />
             <source>A conversation in it is larger than {size} MB, or consists mostly of brackets.</source>
             <translation>Ein Gespräch darin ist größer als {size} MB oder besteht vor allem aus Klammern.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/exchange.py" />
+            <location filename="../../app/chat/archive/formats.py" />
             <source>It cannot be read: {reason}.</source>
             <translation>Sie kann nicht gelesen werden: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/exchange.py" />
+            <location filename="../../app/chat/archive/formats.py" />
             <source>It is larger than {size} MB.</source>
             <translation>Sie ist größer als {size} MB.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/exchange.py" />
+            <location filename="../../app/chat/archive/formats.py" />
             <source>It is not UTF-8 text.</source>
             <translation>Sie ist kein Text in UTF-8.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/exchange.py" />
+            <location filename="../../app/chat/archive/formats.py" />
             <source>The file holds a message without a role or without text.</source>
             <translation>Die Datei enthält eine Nachricht ohne Rolle oder ohne Text.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/exchange.py" />
+            <location filename="../../app/chat/archive/formats.py" />
             <source>The file holds no conversation.</source>
             <translation>Die Datei enthält keinen Chat.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/exchange.py" />
+            <location filename="../../app/chat/archive/formats.py" />
             <source>The file holds no messages; expected is {form}.</source>
             <translation>Die Datei enthält keine Nachrichten; erwartet wird {form}.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/exchange.py" />
+            <location filename="../../app/chat/archive/formats.py" />
             <source>The file holds no question.</source>
             <translation>Die Datei enthält keine Frage.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/exchange.py" />
+            <location filename="../../app/chat/archive/formats.py" />
             <source>The file holds no turns; expected are headings such as “## You” and “## Answer”.</source>
             <translation>Die Datei enthält kein Gespräch; erwartet werden Überschriften wie „## You“ und „## Answer“.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/exchange.py" />
+            <location filename="../../app/chat/archive/formats.py" />
             <source>The file is not JSON: {error}.</source>
             <translation>Die Datei ist kein JSON: {error}.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/exchange.py" />
+            <location filename="../../app/chat/archive/formats.py" />
             <source>Too much in it is no conversation.</source>
             <translation>Zu vieles darin ist kein Gespräch.</translation>
         </message>
@@ -104,149 +79,149 @@
             <translation>nur das zugehörige Protokoll ist noch da</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/pdf.py" />
-            <source>It has no text, perhaps because its pages are pictures.</source>
-            <translation>Sie hat keinen Text, vielleicht weil ihre Seiten Bilder sind.</translation>
+            <location filename="../../app/chat/archive/worker.py" />
+            <source>Conversations cannot be read from {file}: {reason}.</source>
+            <translation>Chats können nicht aus {file} gelesen werden: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/pdf.py" />
-            <source>It is damaged, or not a PDF.</source>
-            <translation>Sie ist beschädigt oder kein PDF.</translation>
+            <location filename="../../app/chat/archive/worker.py" />
+            <source>Conversations cannot be saved in {file}: {reason}.</source>
+            <translation>Chats können nicht in {file} gespeichert werden: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/pdf.py" />
-            <source>It is encrypted. Save a copy without a password, and attach that.</source>
-            <translation>Sie ist verschlüsselt. Speichern Sie eine Kopie ohne Passwort, und hängen Sie diese an.</translation>
+            <location filename="../../app/chat/archive/worker.py" />
+            <source>Free some space; it is tried again.</source>
+            <translation>Schaffen Sie Platz; es wird wieder versucht.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/pdf.py" />
-            <source>No text was found in it: {note}.</source>
-            <translation>Es wurde kein Text darin gefunden: {note}.</translation>
+            <location filename="../../app/chat/archive/worker.py" />
+            <source>It is tried again with the next change.</source>
+            <translation>Mit der nächsten Änderung wird es wieder versucht.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/pdf.py" />
-            <source>only the first {number} of {count} pages</source>
-            <translation>nur die ersten {number} von {count} Seiten</translation>
+            <location filename="../../app/chat/archive/worker.py" />
+            <source>Try it again; the log tells more.</source>
+            <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/pdf.py" />
-            <source>only the first {number} of {count} pages: the rest is too long</source>
-            <translation>nur die ersten {number} von {count} Seiten: der Rest ist zu lang</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachments/pdf.py" />
-            <source>reading was stopped after {number} of {count} pages: it took too long</source>
-            <translation>das Lesen wurde nach {number} von {count} Seiten abgebrochen: es dauerte zu lange</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachments/reader.py" />
+            <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It cannot be read because of an error in this program ({error}).</source>
             <translation>Sie kann wegen eines Fehlers in diesem Programm ({error}) nicht gelesen werden.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/reading.py" />
+            <location filename="../../app/chat/composer/attachment_reader.py" />
+            <source>It has no text, perhaps because its pages are pictures.</source>
+            <translation>Sie hat keinen Text, vielleicht weil ihre Seiten Bilder sind.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is a folder. Attach the files in it.</source>
             <translation>Das ist ein Ordner. Hängen Sie die Dateien darin an.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/reading.py" />
+            <location filename="../../app/chat/composer/attachment_reader.py" />
+            <source>It is damaged, or not a PDF.</source>
+            <translation>Sie ist beschädigt oder kein PDF.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is empty.</source>
             <translation>Sie ist leer.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/reading.py" />
+            <location filename="../../app/chat/composer/attachment_reader.py" />
+            <source>It is encrypted. Save a copy without a password, and attach that.</source>
+            <translation>Sie ist verschlüsselt. Speichern Sie eine Kopie ohne Passwort, und hängen Sie diese an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is not an ordinary file.</source>
             <translation>Das ist keine gewöhnliche Datei.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/reading.py" />
+            <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is not text.</source>
             <translation>Sie enthält keinen Text.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/reading.py" />
+            <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is not text. Only texts, code and PDFs can be attached.</source>
             <translation>Sie enthält keinen Text. Nur Texte, Code und PDFs können angehängt werden.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachment_reader.py" />
+            <source>No text was found in it: {note}.</source>
+            <translation>Es wurde kein Text darin gefunden: {note}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_reader.py" />
+            <source>only the first {number} of {count} pages</source>
+            <translation>nur die ersten {number} von {count} Seiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_reader.py" />
+            <source>only the first {number} of {count} pages: the rest is too long</source>
+            <translation>nur die ersten {number} von {count} Seiten: der Rest ist zu lang</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_reader.py" />
+            <source>reading was stopped after {number} of {count} pages: it took too long</source>
+            <translation>das Lesen wurde nach {number} von {count} Seiten abgebrochen: es dauerte zu lange</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Attached: {name}, {size}</source>
             <translation>Angehängt: {name}, {size}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Attachments</source>
             <translation>Anhänge</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Do not attach this file</source>
             <translation>Diese Datei nicht anhängen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Pasted text {number}</source>
             <translation>Eingefügter Text {number}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Remove {name}</source>
             <translation>{name} entfernen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>in part</source>
             <translation>zum Teil</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>reading…</source>
             <translation>wird gelesen …</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>{count:,} characters</source>
             <translation>{count:,} Zeichen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>{count:,} tokens</source>
             <translation>{count:,} Token</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>{name} was not attached. {reason}</source>
             <translation>{name} wurde nicht angehängt. {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/attachments/tray.py" />
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>{name} was not attached: {count} files are the most for one question.</source>
             <translation>{name} wurde nicht angehängt: Mehr als {count} Dateien kann eine Frage nicht haben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/beginning_row.py" />
-            <source>Do not start the answer</source>
-            <translation>Antwort nicht vorgeben</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/beginning_row.py" />
-            <source>Let the answer begin as it likes</source>
-            <translation>Die Antwort frei beginnen lassen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/beginning_row.py" />
-            <source>Start the answer with</source>
-            <translation>Antwort beginnen mit</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/beginning_row.py" />
-            <source>Sure, here is</source>
-            <translation>Gern, hier ist</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/beginning_row.py" />
-            <source>The model goes on from these words as if they were its own.</source>
-            <translation>Das Modell schreibt ab diesen Worten weiter, als wären es seine eigenen.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/composer.py" />
@@ -267,6 +242,16 @@
             <location filename="../../app/chat/composer/composer.py" />
             <source>Click to change it for this chat (Ctrl+Shift+P).</source>
             <translation>Ein Klick ändert es für diesen Chat (Strg+Umschalt+P).</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/composer.py" />
+            <source>Context used</source>
+            <translation>Belegter Kontext</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/composer.py" />
+            <source>Context: {words}</source>
+            <translation>Kontext: {words}</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/composer.py" />
@@ -324,96 +309,51 @@
             <translation>Es ist kein Modell da, das antworten könnte</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/question_field.py" />
-            <source>Ask something</source>
-            <translation>Fragen Sie etwas</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/question_field.py" />
-            <source>Message</source>
-            <translation>Nachricht</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/context/divider.py" />
-            <source>Earlier turns are no longer read</source>
-            <translation>Frühere Nachrichten werden nicht mehr gelesen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/context/divider.py" />
-            <source>Of earlier turns a summary is read</source>
-            <translation>Von früheren Beiträgen wird eine Zusammenfassung gelesen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/context/divider.py" />
-            <source>The context is full: to make room for an answer, the model begins to read here.</source>
-            <translation>Der Kontext ist voll: Damit Platz für eine Antwort bleibt, liest das Modell erst ab hier.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/context/meter.py" />
-            <source>Context used</source>
-            <translation>Belegter Kontext</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/context/meter.py" />
-            <source>Context: {words}</source>
-            <translation>Kontext: {words}</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/context/meter.py" />
+            <location filename="../../app/chat/composer/composer.py" />
             <source>What the model reads of this chat, the message above included, has {tokens:,} tokens.
 Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer.</source>
             <translation>Was das Modell von diesem Chat liest, mit der Nachricht oben, hat {tokens:,} Token.
 Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort frei.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/context/summariser.py" />
-            <source>The context is full: the oldest turns are being summarised for the model.</source>
-            <translation>Der Kontext ist voll: Die ältesten Beiträge werden für das Modell zusammengefasst.</translation>
+            <location filename="../../app/chat/composer/fields.py" />
+            <source>Ask something</source>
+            <translation>Fragen Sie etwas</translation>
         </message>
         <message>
-            <location filename="../../app/chat/context/summariser.py" />
-            <source>The oldest turns could not be summarised; they are left out.</source>
-            <translation>Die ältesten Beiträge konnten nicht zusammengefasst werden; sie werden weggelassen.</translation>
+            <location filename="../../app/chat/composer/fields.py" />
+            <source>Do not start the answer</source>
+            <translation>Antwort nicht vorgeben</translation>
         </message>
         <message>
-            <location filename="../../app/chat/context/use.py" />
-            <source>nearly full: the next answer may be cut off</source>
-            <translation>fast voll: Die nächste Antwort kann abgeschnitten werden</translation>
+            <location filename="../../app/chat/composer/fields.py" />
+            <source>Let the answer begin as it likes</source>
+            <translation>Die Antwort frei beginnen lassen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/context/use.py" />
-            <source>nearly full: the oldest turns will be dropped</source>
-            <translation>fast voll: Die ältesten Beiträge fallen weg</translation>
+            <location filename="../../app/chat/composer/fields.py" />
+            <source>Message</source>
+            <translation>Nachricht</translation>
         </message>
         <message>
-            <location filename="../../app/chat/context/use.py" />
-            <source>nearly full: the oldest turns will be summarised</source>
-            <translation>fast voll: Die ältesten Beiträge werden zusammengefasst</translation>
+            <location filename="../../app/chat/composer/fields.py" />
+            <source>Start the answer with</source>
+            <translation>Antwort beginnen mit</translation>
         </message>
         <message>
-            <location filename="../../app/chat/context/use.py" />
-            <source>the oldest turns will be dropped</source>
-            <translation>die ältesten Beiträge fallen weg</translation>
+            <location filename="../../app/chat/composer/fields.py" />
+            <source>Sure, here is</source>
+            <translation>Gern, hier ist</translation>
         </message>
         <message>
-            <location filename="../../app/chat/context/use.py" />
-            <source>the oldest turns will be summarised</source>
-            <translation>die ältesten Beiträge werden zusammengefasst</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/context/use.py" />
-            <source>too long to be answered</source>
-            <translation>zu lang für eine Antwort</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/context/use.py" />
-            <source>{tokens:,} of {context:,} tokens</source>
-            <translation>{tokens:,} von {context:,} Token</translation>
+            <location filename="../../app/chat/composer/fields.py" />
+            <source>The model goes on from these words as if they were its own.</source>
+            <translation>Das Modell schreibt ab diesen Worten weiter, als wären es seine eigenen.</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
-            <source>Conversations (*.json *.md *.markdown)</source>
-            <translation>Chats (*.json *.md *.markdown)</translation>
+            <source>Conversations ({patterns})</source>
+            <translation>Chats ({patterns})</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -486,6 +426,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{path} ließ sich nicht schreiben: {reason}.</translation>
         </message>
         <message>
+            <location filename="../../app/chat/generation/context_fit.py" />
+            <source>The context is full: the oldest turns are being summarised for the model.</source>
+            <translation>Der Kontext ist voll: Die ältesten Beiträge werden für das Modell zusammengefasst.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_fit.py" />
+            <source>The oldest turns could not be summarised; they are left out.</source>
+            <translation>Die ältesten Beiträge konnten nicht zusammengefasst werden; sie werden weggelassen.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/generation/controller.py" />
             <source>Choose one in Models, then regenerate the answer.</source>
             <translation>Wählen Sie eines unter Modelle und lassen Sie neu antworten.</translation>
@@ -506,44 +456,39 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Die Länge dieses Chats konnte nicht gezählt werden; deshalb wurde nichts weggelassen.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>0 always takes the likeliest token; higher values dare more.</source>
-            <translation>0 nimmt immer das wahrscheinlichste Token; höhere Werte wagen mehr.</translation>
+            <location filename="../../app/chat/generation/counter.py" />
+            <source>nearly full: the next answer may be cut off</source>
+            <translation>fast voll: Die nächste Antwort kann abgeschnitten werden</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Above 0 makes words that the answer has already less likely; 0 changes nothing.</source>
-            <translation>Über 0 werden Wörter, die in der Antwort schon stehen, weniger wahrscheinlich; 0 ändert nichts.</translation>
+            <location filename="../../app/chat/generation/counter.py" />
+            <source>nearly full: the oldest turns will be dropped</source>
+            <translation>fast voll: Die ältesten Beiträge fallen weg</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Above 1 makes words that were there already less likely; 1 changes nothing.</source>
-            <translation>Über 1 werden Wörter, die schon vorkamen, weniger wahrscheinlich; 1 ändert nichts.</translation>
+            <location filename="../../app/chat/generation/counter.py" />
+            <source>nearly full: the oldest turns will be summarised</source>
+            <translation>fast voll: Die ältesten Beiträge werden zusammengefasst</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Automatic</source>
-            <translation>Automatisch</translation>
+            <location filename="../../app/chat/generation/counter.py" />
+            <source>the oldest turns will be dropped</source>
+            <translation>die ältesten Beiträge fallen weg</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Draft chain</source>
-            <translation>Entwurfskette</translation>
+            <location filename="../../app/chat/generation/counter.py" />
+            <source>the oldest turns will be summarised</source>
+            <translation>die ältesten Beiträge werden zusammengefasst</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Drop the oldest turns</source>
-            <translation>Die ältesten Nachrichten weglassen</translation>
+            <location filename="../../app/chat/generation/counter.py" />
+            <source>too long to be answered</source>
+            <translation>zu lang für eine Antwort</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>How many tokens the draft may guess for one pass of the target. More guesses, more tokens per pass, but a slower pass.</source>
-            <translation>Wie viele Token das Entwurfsmodell für einen Durchlauf des Zielmodells raten darf. Mehr Vermutungen geben mehr Token je Durchlauf, aber einen langsameren Durchlauf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>How the draft model guesses ahead. Automatic speculates whenever a draft is loaded.</source>
-            <translation>Wie das Entwurfsmodell vorausrät. Automatisch spekuliert, sobald ein Entwurfsmodell geladen ist.</translation>
+            <location filename="../../app/chat/generation/counter.py" />
+            <source>{tokens:,} of {context:,} tokens</source>
+            <translation>{tokens:,} von {context:,} Token</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/form.py" />
@@ -552,168 +497,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation/form.py" />
-            <source>Longest answer</source>
-            <translation>Längste Antwort</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Method</source>
-            <translation>Verfahren</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Min-p</source>
-            <translation>Min-p</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>No limit</source>
-            <translation>Unbegrenzt</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>No speculation</source>
-            <translation>Keine Spekulation</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>None</source>
-            <translation>Keine</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>On</source>
-            <translation>Ein</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Only so many of the likeliest tokens are drawn from; 0 is no limit.</source>
-            <translation>Nur aus so vielen der wahrscheinlichsten Token wird gezogen; 0 heißt unbegrenzt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Only the likeliest tokens that together have this probability are drawn from; 1 is no limit.</source>
-            <translation>Nur aus den wahrscheinlichsten Token, die zusammen diese Wahrscheinlichkeit haben, wird gezogen; 1 heißt unbegrenzt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Presence penalty</source>
-            <translation>Abzug für Vorhandenes</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Random</source>
-            <translation>Zufällig</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Repeats of the text</source>
-            <translation>Wiederholungen des Textes</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Repetition penalty</source>
-            <translation>Abzug für Wiederholungen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Seed</source>
-            <translation>Startwert</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Sequoia tree</source>
-            <translation>Sequoia-Baum</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>SpecExec tree</source>
-            <translation>SpecExec-Baum</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>SpecInfer sequences</source>
-            <translation>SpecInfer-Folgen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Speculation</source>
-            <translation>Spekulation</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Stop, and say so</source>
-            <translation>Aufhören und es sagen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Summarise the oldest turns</source>
-            <translation>Die ältesten Beiträge zusammenfassen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>System prompt</source>
-            <translation>Systemanweisung</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Temperature</source>
-            <translation>Temperatur</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>The answer is cut off at this many tokens.</source>
-            <translation>Nach so vielen Token wird die Antwort abgeschnitten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
             <source>The seed “{text}” is not a whole number.</source>
             <translation>Der Startwert „{text}“ ist keine ganze Zahl.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Tokens less likely than this share of the likeliest one are left out; 0 is no limit.</source>
-            <translation>Token, die weniger wahrscheinlich sind als dieser Anteil des wahrscheinlichsten, bleiben weg; 0 heißt unbegrenzt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Told to the model before the conversation, such as 'Answer briefly.'</source>
-            <translation>Wird dem Modell vor dem Gespräch gesagt, etwa „Antworte kurz.“</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Top-k</source>
-            <translation>Top-k</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Top-p</source>
-            <translation>Top-p</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Tree budget</source>
-            <translation>Baumbudget</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>What happens when the conversation fills the context. Turns that are dropped stay on the screen, above a line that says so.</source>
-            <translation>Was geschieht, wenn das Gespräch den Kontext füllt. Weggelassene Nachrichten bleiben sichtbar, über einer Linie, die es sagt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>With 32-bit weights the same seed, question and settings give the same answer. With 16-bit weights rounding depends on the size of the trees, and answers may part where two tokens are almost equally likely. Empty draws a new seed for every answer.</source>
-            <translation>Mit 32-Bit-Gewichten geben derselbe Startwert, dieselbe Frage und dieselben Einstellungen dieselbe Antwort. Mit 16-Bit-Gewichten hängt die Rundung von der Größe der Bäume ab, und Antworten können auseinandergehen, wo zwei Token fast gleich wahrscheinlich sind. Leer wird für jede Antwort ein neuer Startwert gezogen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>With a full context</source>
-            <translation>Bei vollem Kontext</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/form.py" />
-            <source>Without speculation the target writes token by token, mostly slower. The answer has the same probabilities either way; with 32-bit weights it is the same text, with 16-bit weights texts may part where two tokens are almost equally likely.</source>
-            <translation>Ohne Spekulation schreibt das Zielmodell Token für Token, meist langsamer. Die Antwort hat so oder so dieselben Wahrscheinlichkeiten; mit 32-Bit-Gewichten ist es derselbe Text, mit 16-Bit-Gewichten können Texte auseinandergehen, wo zwei Token fast gleich wahrscheinlich sind.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/popover.py" />
@@ -722,8 +507,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation/popover.py" />
+            <source>Delete</source>
+            <translation>Löschen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/popover.py" />
             <source>For this chat, from the next answer on.</source>
             <translation>Für diesen Chat, ab der nächsten Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/popover.py" />
+            <source>Forget this preset; chats keep their settings</source>
+            <translation>Diese Vorlage vergessen; Chats behalten ihre Einstellungen</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/popover.py" />
@@ -732,66 +527,56 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation/popover.py" />
-            <source>Reset</source>
-            <translation>Zurücksetzen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
-            <source>Delete</source>
-            <translation>Löschen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
-            <source>Forget this preset; chats keep their settings</source>
-            <translation>Diese Vorlage vergessen; Chats behalten ihre Einstellungen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
             <source>Give the preset that was chosen this name</source>
             <translation>Der gewählten Vorlage diesen Namen geben</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>Keep these settings under this name</source>
             <translation>Diese Einstellungen unter diesem Namen behalten</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>Name of the preset</source>
             <translation>Name der Vorlage</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>New chats begin with this preset</source>
             <translation>Neue Chats beginnen mit dieser Vorlage</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>No preset</source>
             <translation>Keine Vorlage</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>Preset</source>
             <translation>Vorlage</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>Rename</source>
             <translation>Umbenennen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
+            <location filename="../../app/chat/generation/popover.py" />
+            <source>Reset</source>
+            <translation>Zurücksetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/popover.py" />
             <source>Save</source>
             <translation>Speichern</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>Settings kept under a name: choose one to use it in this chat, or write a new name.</source>
             <translation>Einstellungen unter einem Namen: eine wählen, um sie in diesem Chat zu verwenden, oder einen neuen Namen schreiben.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/generation/preset_row.py" />
+            <location filename="../../app/chat/generation/popover.py" />
             <source>{text} preset</source>
             <translation>Vorlage: {text}</translation>
         </message>
@@ -842,6 +627,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>No speculation</source>
+            <translation>Keine Spekulation</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
             <source>Of the last answer: {note}</source>
             <translation>Zur letzten Antwort: {note}</translation>
         </message>
@@ -881,92 +671,92 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{name} rät voraus.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/tint_legend.py" />
-            <source>How likely the target found every token that it wrote, before temperature and filters. Answers of earlier versions have no probabilities.</source>
-            <translation>Wie wahrscheinlich das Zielmodell jedes geschriebene Token fand, vor Temperatur und Filtern. Antworten früherer Versionen haben keine Wahrscheinlichkeiten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/origins/tint_legend.py" />
-            <source>No tint</source>
-            <translation>Keine Tönung</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/origins/tint_legend.py" />
-            <source>Probability</source>
-            <translation>Wahrscheinlichkeit</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/origins/tint_legend.py" />
-            <source>Tokens</source>
-            <translation>Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/origins/tint_legend.py" />
-            <source>What the tint means</source>
-            <translation>Was die Tönung bedeutet</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/origins/tint_legend.py" />
-            <source>Whose idea every token was; the target has checked them all.</source>
-            <translation>Von wem jedes Token kam; geprüft hat sie alle das Zielmodell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
             <source>90 % and more, or not known</source>
             <translation>ab 90 %, oder unbekannt</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
+            <source>How likely the target found every token that it wrote, before temperature and filters. Answers of earlier versions have no probabilities.</source>
+            <translation>Wie wahrscheinlich das Zielmodell jedes geschriebene Token fand, vor Temperatur und Filtern. Antworten früherer Versionen haben keine Wahrscheinlichkeiten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint.py" />
             <source>How likely the target found this is not known.</source>
             <translation>Wie wahrscheinlich das Zielmodell das fand, ist nicht bekannt.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
+            <source>No tint</source>
+            <translation>Keine Tönung</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint.py" />
+            <source>Probability</source>
+            <translation>Wahrscheinlichkeit</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint.py" />
             <source>The draft had guessed it.</source>
             <translation>Das Entwurfsmodell hatte es geraten.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
             <source>The target added it itself.</source>
             <translation>Das Zielmodell hat es selbst angefügt.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
             <source>The target gave this token {percent}.</source>
             <translation>Das Zielmodell gab diesem Token {percent}.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
+            <source>Tokens</source>
+            <translation>Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint.py" />
+            <source>What the tint means</source>
+            <translation>Was die Tönung bedeutet</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint.py" />
+            <source>Whose idea every token was; the target has checked them all.</source>
+            <translation>Von wem jedes Token kam; geprüft hat sie alle das Zielmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/origins/tint.py" />
             <source>added by the target</source>
             <translation>vom Zielmodell angefügt</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
             <source>below 20 %</source>
             <translation>unter 20 %</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
             <source>from 20 %</source>
             <translation>ab 20 %</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
             <source>from 50 %</source>
             <translation>ab 50 %</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
             <source>guessed by the draft</source>
             <translation>vom Entwurfsmodell geraten</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
             <source>less than 0.1 %</source>
             <translation>weniger als 0,1 %</translation>
         </message>
         <message>
-            <location filename="../../app/chat/origins/token_tint.py" />
+            <location filename="../../app/chat/origins/tint.py" />
             <source>more than 99 %</source>
             <translation>mehr als 99 %</translation>
         </message>
@@ -1096,27 +886,27 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Gestern</translation>
         </message>
         <message>
-            <location filename="../../app/chat/text/link_opening.py" />
+            <location filename="../../app/chat/text/links.py" />
             <source>It leads to: {address}</source>
             <translation>Er führt zu: {address}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/text/link_opening.py" />
+            <location filename="../../app/chat/text/links.py" />
             <source>It reads: {text}</source>
             <translation>Dort steht: {text}</translation>
         </message>
         <message>
-            <location filename="../../app/chat/text/link_opening.py" />
+            <location filename="../../app/chat/text/links.py" />
             <source>Open a link</source>
             <translation>Link öffnen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/text/link_opening.py" />
+            <location filename="../../app/chat/text/links.py" />
             <source>Open anyway</source>
             <translation>Trotzdem öffnen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/text/link_opening.py" />
+            <location filename="../../app/chat/text/links.py" />
             <source>The text of this link looks like an address, but the link leads to another one.</source>
             <translation>Der Text dieses Links sieht wie eine Adresse aus, aber der Link führt zu einer anderen.</translation>
         </message>
@@ -1124,6 +914,155 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/text/message_text.py" />
             <source>Copied</source>
             <translation>Kopiert</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>%n passes</source>
+            <translation>
+                <numerusform>%n Durchlauf</numerusform>
+                <numerusform>%n Durchläufe</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>%n tokens</source>
+            <translation>
+                <numerusform>%n Token</numerusform>
+                <numerusform>%n Token</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Cut off at %n tokens</source>
+            <translation>
+                <numerusform>Nach %n Token abgeschnitten</numerusform>
+                <numerusform>Nach %n Token abgeschnitten</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Draft</source>
+            <translation>Entwurf</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Draft, while layers came</source>
+            <translation>Entwurf, während Schichten kamen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>How often the whole target model ran for this answer; reading the question is not counted</source>
+            <translation>Wie oft das ganze Zielmodell für diese Antwort lief; das Lesen der Frage zählt nicht mit</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Interrupted: the engine stopped</source>
+            <translation>Unterbrochen: Der Rechenprozess hat aufgehört</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Length of the answer in tokens</source>
+            <translation>Länge der Antwort in Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Loading</source>
+            <translation>Lädt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Not answered</source>
+            <translation>Nicht beantwortet</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Other</source>
+            <translation>Übriges</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Reading the question</source>
+            <translation>Liest die Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Speculation: {method}</source>
+            <translation>Spekulation: {method}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Speculation: {method}, {budget} nodes a pass</source>
+            <translation>Spekulation: {method}, {budget} Knoten je Durchgang</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Stopped</source>
+            <translation>Angehalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Target</source>
+            <translation>Zielmodell</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>The answer reached the length limit or filled the context. The limit is in Generation settings.</source>
+            <translation>Die Antwort hat die Höchstlänge erreicht oder den Kontext gefüllt. Die Höchstlänge steht in den Antworteinstellungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>The models take in the conversation before the first token comes</source>
+            <translation>Die Modelle nehmen das Gespräch auf, bevor das erste Token kommt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Time from the request to the first token, with reading the question</source>
+            <translation>Zeit von der Anfrage bis zum ersten Token, mit dem Lesen der Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Tokens of the answer per pass of the target model. Without speculation this is 1; the more the draft guesses right, the higher it is.</source>
+            <translation>Token der Antwort je Durchlauf des Zielmodells. Ohne Spekulation ist das 1; je mehr das Entwurfsmodell richtig rät, desto mehr werden es.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Tokens of the answer per second of decoding; reading the question is not counted</source>
+            <translation>Token der Antwort je Sekunde des Schreibens; das Lesen der Frage zählt nicht mit</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Waiting for the model</source>
+            <translation>Wartet auf das Modell</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>What the engine has to say about this answer</source>
+            <translation>Was der Rechenprozess zu dieser Antwort zu sagen hat</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Where the time went</source>
+            <translation>Wo die Zeit blieb</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Why there is no more of this answer</source>
+            <translation>Warum von dieser Antwort nicht mehr da ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>first token {seconds:.2f} s</source>
+            <translation>erstes Token {seconds:.2f} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>{rate:.1f} tokens per pass</source>
+            <translation>{rate:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>{rate:.1f} tokens/s</source>
+            <translation>{rate:.1f} Token/s</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_view.py" />
@@ -1165,142 +1104,48 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>To the end of the conversation</source>
             <translation>Zum Ende des Gesprächs</translation>
         </message>
-        <message numerus="yes">
-            <location filename="../../app/chat/view/figures.py" />
-            <source>%n passes</source>
-            <translation>
-                <numerusform>%n Durchlauf</numerusform>
-                <numerusform>%n Durchläufe</numerusform>
-            </translation>
-        </message>
-        <message numerus="yes">
-            <location filename="../../app/chat/view/figures.py" />
-            <source>%n tokens</source>
-            <translation>
-                <numerusform>%n Token</numerusform>
-                <numerusform>%n Token</numerusform>
-            </translation>
-        </message>
-        <message numerus="yes">
-            <location filename="../../app/chat/view/figures.py" />
-            <source>Cut off at %n tokens</source>
-            <translation>
-                <numerusform>Nach %n Token abgeschnitten</numerusform>
-                <numerusform>Nach %n Token abgeschnitten</numerusform>
-            </translation>
-        </message>
         <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>How often the whole target model ran for this answer; reading the question is not counted</source>
-            <translation>Wie oft das ganze Zielmodell für diese Antwort lief; das Lesen der Frage zählt nicht mit</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>Interrupted: the engine stopped</source>
-            <translation>Unterbrochen: Der Rechenprozess hat aufgehört</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>Length of the answer in tokens</source>
-            <translation>Länge der Antwort in Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>Not answered</source>
-            <translation>Nicht beantwortet</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>Reading the question</source>
-            <translation>Liest die Frage</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>Stopped</source>
-            <translation>Angehalten</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>The answer reached the length limit or filled the context. The limit is in Generation settings.</source>
-            <translation>Die Antwort hat die Höchstlänge erreicht oder den Kontext gefüllt. Die Höchstlänge steht in den Antworteinstellungen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>The models take in the conversation before the first token comes</source>
-            <translation>Die Modelle nehmen das Gespräch auf, bevor das erste Token kommt</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>Time from the request to the first token, with reading the question</source>
-            <translation>Zeit von der Anfrage bis zum ersten Token, mit dem Lesen der Frage</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>Tokens of the answer per pass of the target model. Without speculation this is 1; the more the draft guesses right, the higher it is.</source>
-            <translation>Token der Antwort je Durchlauf des Zielmodells. Ohne Spekulation ist das 1; je mehr das Entwurfsmodell richtig rät, desto mehr werden es.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>Tokens of the answer per second of decoding; reading the question is not counted</source>
-            <translation>Token der Antwort je Sekunde des Schreibens; das Lesen der Frage zählt nicht mit</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>Waiting for the model</source>
-            <translation>Wartet auf das Modell</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>What the engine has to say about this answer</source>
-            <translation>Was der Rechenprozess zu dieser Antwort zu sagen hat</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>Why there is no more of this answer</source>
-            <translation>Warum von dieser Antwort nicht mehr da ist</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>first token {seconds:.2f} s</source>
-            <translation>erstes Token {seconds:.2f} s</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>{rate:.1f} tokens per pass</source>
-            <translation>{rate:.1f} Token je Durchlauf</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/figures.py" />
-            <source>{rate:.1f} tokens/s</source>
-            <translation>{rate:.1f} Token/s</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/message_editor.py" />
+            <location filename="../../app/chat/view/message_tools.py" />
             <source>Cancel</source>
             <translation>Abbrechen</translation>
         </message>
         <message>
-            <location filename="../../app/chat/view/message_editor.py" />
+            <location filename="../../app/chat/view/message_tools.py" />
+            <source>Earlier version</source>
+            <translation>Frühere Fassung</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_tools.py" />
             <source>Edit message</source>
             <translation>Nachricht bearbeiten</translation>
         </message>
         <message>
-            <location filename="../../app/chat/view/message_editor.py" />
+            <location filename="../../app/chat/view/message_tools.py" />
+            <source>Later version</source>
+            <translation>Spätere Fassung</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_tools.py" />
             <source>Leave the message as it is (Esc)</source>
             <translation>Die Nachricht lassen, wie sie ist (Esc)</translation>
         </message>
         <message>
-            <location filename="../../app/chat/view/message_editor.py" />
+            <location filename="../../app/chat/view/message_tools.py" />
             <source>This message is too long to be edited here. It can be copied.</source>
             <translation>Diese Nachricht ist zu lang, um hier bearbeitet zu werden. Sie lässt sich kopieren.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/view/message_editor.py" />
+            <location filename="../../app/chat/view/message_tools.py" />
             <source>This text is too long to be pasted here. It can be attached as a file.</source>
             <translation>Dieser Text ist zu lang, um hier eingefügt zu werden. Er lässt sich als Datei anhängen.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/view/message_editor.py" />
+            <location filename="../../app/chat/view/message_tools.py" />
+            <source>Version {value} of {count}</source>
+            <translation>Fassung {value} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_tools.py" />
             <source>{accept_words} (Ctrl+Return)</source>
             <translation>{accept_words} (Strg+Eingabe)</translation>
         </message>
@@ -1316,8 +1161,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/question_view.py" />
+            <source>Earlier turns are no longer read</source>
+            <translation>Frühere Nachrichten werden nicht mehr gelesen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
             <source>Edit question</source>
             <translation>Frage bearbeiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>Of earlier turns a summary is read</source>
+            <translation>Von früheren Beiträgen wird eine Zusammenfassung gelesen</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/question_view.py" />
@@ -1328,6 +1183,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/question_view.py" />
             <source>Question text</source>
             <translation>Text der Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>The context is full: to make room for an answer, the model begins to read here.</source>
+            <translation>Der Kontext ist voll: Damit Platz für eine Antwort bleibt, liest das Modell erst ab hier.</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/thought_view.py" />
@@ -1375,61 +1235,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{seconds} s</translation>
         </message>
         <message>
-            <location filename="../../app/chat/view/time_popup.py" />
-            <source>Draft</source>
-            <translation>Entwurf</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/time_popup.py" />
-            <source>Draft, while layers came</source>
-            <translation>Entwurf, während Schichten kamen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/time_popup.py" />
-            <source>Loading</source>
-            <translation>Lädt</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/time_popup.py" />
-            <source>Other</source>
-            <translation>Übriges</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/time_popup.py" />
-            <source>Speculation: {method}</source>
-            <translation>Spekulation: {method}</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/time_popup.py" />
-            <source>Speculation: {method}, {budget} nodes a pass</source>
-            <translation>Spekulation: {method}, {budget} Knoten je Durchgang</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/time_popup.py" />
-            <source>Target</source>
-            <translation>Zielmodell</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/time_popup.py" />
-            <source>Where the time went</source>
-            <translation>Wo die Zeit blieb</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/version_switch.py" />
-            <source>Earlier version</source>
-            <translation>Frühere Fassung</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/version_switch.py" />
-            <source>Later version</source>
-            <translation>Spätere Fassung</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/version_switch.py" />
-            <source>Version {value} of {count}</source>
-            <translation>Fassung {value} von {count}</translation>
-        </message>
-        <message>
             <location filename="../../app/chat/view/welcome.py" />
             <source>A draft model guesses ahead, the target checks its guesses. Ctrl+T shows them as a tree.</source>
             <translation>Ein Entwurfsmodell rät voraus, das Zielmodell prüft die Vermutungen. Strg+T zeigt sie als Baum.</translation>
@@ -1448,6 +1253,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/welcome.py" />
             <source>What shall we talk about?</source>
             <translation>Worüber wollen wir reden?</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/command.py" />
+            <source>again in {time}</source>
+            <translation>wieder in {time}</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/command.py" />
+            <source>{done} of {total}</source>
+            <translation>{done} von {total}</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/command.py" />
+            <source>{time} left</source>
+            <translation>noch {time}</translation>
         </message>
         <message>
             <location filename="../../app/downloads/disk.py" />
@@ -1496,28 +1316,13 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/downloads/download.py" />
-            <source>The hub is switched off by HF_HUB_OFFLINE.</source>
-            <translation>Der Hub ist durch HF_HUB_OFFLINE abgeschaltet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/downloads/download.py" />
-            <source>Unset it to download.</source>
-            <translation>Nehmen Sie das weg, um herunterzuladen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/downloads/download.py" />
             <source>{place} cannot be written: {reason}.</source>
             <translation>{place} kann nicht geschrieben werden: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/downloads/patience.py" />
+            <location filename="../../app/downloads/transfer.py" />
             <source>Check the connection, then resume; what has arrived is kept.</source>
             <translation>Prüfen Sie die Verbindung, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/downloads/patience.py" />
-            <source>{reason}, {count} times in a row.</source>
-            <translation>{reason}, {count}-mal hintereinander.</translation>
         </message>
         <message>
             <location filename="../../app/downloads/transfer.py" />
@@ -1543,6 +1348,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/downloads/transfer.py" />
             <source>{file} of {name} arrived damaged twice: its checksum is not the one the hub names.</source>
             <translation>{file} von {name} kam zweimal beschädigt an: Die Prüfsumme ist nicht die, die der Hub nennt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/downloads/transfer.py" />
+            <source>{reason}, {count} times in a row.</source>
+            <translation>{reason}, {count}-mal hintereinander.</translation>
         </message>
         <message>
             <location filename="../../app/engine/link.py" />
@@ -1701,23 +1511,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/client.py" />
-            <source>it answers too slowly</source>
-            <translation>er antwortet zu langsam</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/client.py" />
-            <source>it does not answer</source>
-            <translation>er antwortet nicht</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/client.py" />
             <source>it points to another host for its next page</source>
             <translation>er verweist für die nächste Seite an einen anderen Rechner</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/client.py" />
-            <source>its address or the proxy's cannot be used; see HF_ENDPOINT and HTTPS_PROXY</source>
-            <translation>die Adresse des Hubs oder des Proxys ist nicht zu gebrauchen; siehe HF_ENDPOINT und HTTPS_PROXY</translation>
         </message>
         <message>
             <location filename="../../app/hub/client.py" />
@@ -1731,11 +1526,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/client.py" />
-            <source>the connection broke</source>
-            <translation>die Verbindung ist abgebrochen</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/client.py" />
             <source>the hub sent another part of {name} than was asked for</source>
             <translation>der Hub schickte einen anderen Teil von {name}, als verlangt war</translation>
         </message>
@@ -1746,93 +1536,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/client.py" />
-            <source>the hub's answer is larger than {size} MB</source>
-            <translation>die Antwort des Hubs ist größer als {size} MB</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/client.py" />
-            <source>the proxy refuses</source>
-            <translation>der Proxy weist ab</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/client.py" />
-            <source>there is no connection</source>
-            <translation>es gibt keine Verbindung</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>Check HF_ENDPOINT, HTTPS_PROXY and HTTP_PROXY.</source>
-            <translation>Prüfen Sie HF_ENDPOINT, HTTPS_PROXY und HTTP_PROXY.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>Check the hub's address (HF_ENDPOINT).</source>
-            <translation>Prüfen Sie die Adresse des Hubs (HF_ENDPOINT).</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>Do not use it.</source>
-            <translation>Benutzen Sie es nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>The address of the hub or of the proxy cannot be used: {reason}.</source>
-            <translation>Die Adresse des Hubs oder des Proxys ist nicht zu gebrauchen: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>The hub sends us from one address to the next without an end.</source>
-            <translation>Der Hub schickt uns endlos von einer Adresse zur nächsten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>The hub sends us to an address that is not safe.</source>
-            <translation>Der Hub schickt uns zu einer Adresse, die nicht sicher ist.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>no answer</source>
-            <translation>keine Antwort</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>the connection has stalled</source>
-            <translation>die Verbindung steht still</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>the connection was lost</source>
-            <translation>die Verbindung ging verloren</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>the hub</source>
-            <translation>der Hub</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
             <source>the hub's answer is not the listing of a model</source>
             <translation>die Antwort des Hubs ist nicht die Auflistung eines Modells</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>the proxy does not let us through ({reason})</source>
-            <translation>der Proxy lässt uns nicht durch ({reason})</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>{name} cannot be downloaded: its listing has no end.</source>
-            <translation>{name} kann nicht heruntergeladen werden: Die Auflistung hat kein Ende.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>{server} cannot be reached ({reason})</source>
-            <translation>{server} ist nicht erreichbar ({reason})</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/connection.py" />
-            <source>{server} sent an address that cannot be used</source>
-            <translation>{server} schickte eine Adresse, die nicht zu gebrauchen ist</translation>
         </message>
         <message>
             <location filename="../../app/hub/facts.py" />
@@ -1843,6 +1548,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/hub/facts.py" />
             <source>it has no weights in the safetensors format</source>
             <translation>es hat keine Gewichte im safetensors-Format</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/facts.py" />
+            <source>it has no {file}</source>
+            <translation>es hat keine Datei {file}</translation>
         </message>
         <message>
             <location filename="../../app/hub/facts.py" />
@@ -1861,238 +1571,263 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/facts.py" />
-            <source>the tables of its weight files are too large</source>
-            <translation>die Verzeichnisse der Gewichtsdateien sind zu groß</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/listing.py" />
-            <source>that is no name of a model on the hub</source>
-            <translation>das ist kein Name eines Modells auf dem Hub</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/listing.py" />
-            <source>the hub does not say what files it has</source>
-            <translation>der Hub sagt nicht, welche Dateien es hat</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/listing.py" />
-            <source>the hub does not say what it is</source>
-            <translation>der Hub sagt nicht, was es ist</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>Choose a model in the transformers format.</source>
-            <translation>Wählen Sie ein Modell im transformers-Format.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>Choose a version of the model in the safetensors format.</source>
-            <translation>Wählen Sie eine Fassung des Modells im safetensors-Format.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>Do not use this model, or tell its authors.</source>
-            <translation>Benutzen Sie dieses Modell nicht, oder sagen Sie es seinen Verfassern.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>it has more than {limit} files</source>
-            <translation>es hat mehr als {limit} Dateien</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>its listing has a file without a name</source>
-            <translation>die Auflistung nennt eine Datei ohne Namen</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>its listing is not one of a model</source>
-            <translation>die Auflistung ist nicht die eines Modells</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>the hub names no size or checksum of {file}</source>
-            <translation>der Hub nennt keine Größe oder Prüfsumme von {file}</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>{file} of {name} claims to have {size} MB; such a file has at most {most} MB.</source>
-            <translation>{file} von {name} hat angeblich {size} MB; eine solche Datei hat höchstens {most} MB.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>{name} cannot be downloaded: {reason}.</source>
-            <translation>{name} kann nicht heruntergeladen werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>{name} has a file that would be written outside its folder, {file}.</source>
-            <translation>{name} hat eine Datei, die außerhalb des Ordners geschrieben würde, {file}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>{name} has a file whose name not every system can keep, {file}.</source>
-            <translation>{name} hat eine Datei, deren Namen nicht jedes System aufnehmen kann, {file}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>{name} has no config.json.</source>
-            <translation>{name} hat keine config.json.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/plan.py" />
-            <source>{name} holds no weights that can be opened: neither a model.safetensors nor an index of several.</source>
-            <translation>{name} enthält keine Gewichte, die sich öffnen lassen: weder model.safetensors noch ein Verzeichnis mehrerer Dateien.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/remote_model.py" />
-            <source>it has no {file}</source>
-            <translation>es hat keine Datei {file}</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/remote_model.py" />
             <source>its {file} cannot be read: {reason}</source>
             <translation>die Datei {file} kann nicht gelesen werden: {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/hub/remote_model.py" />
+            <location filename="../../app/hub/facts.py" />
+            <source>the connection broke</source>
+            <translation>die Verbindung ist abgebrochen</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/facts.py" />
+            <source>the tables of its weight files are too large</source>
+            <translation>die Verzeichnisse der Gewichtsdateien sind zu groß</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/facts.py" />
             <source>{file} does not begin as a safetensors file does</source>
             <translation>{file} beginnt nicht wie eine safetensors-Datei</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
+            <source>'{name}' cannot be used: {reason}.</source>
+            <translation>„{name}“ kann nicht benutzt werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/failures.py" />
             <source>A file of {name} is no longer there.</source>
             <translation>Eine Datei von {name} ist nicht mehr da.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>Check the branch or commit.</source>
             <translation>Prüfen Sie den Zweig oder Commit.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>Check the name; if it is private, log in first.</source>
             <translation>Prüfen Sie den Namen; ist es nicht öffentlich, melden Sie sich erst an.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>Choose another model.</source>
             <translation>Ein anderes Modell wählen.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>Enter a hub token, or set HF_TOKEN.</source>
             <translation>Geben Sie ein Token des Hubs ein, oder setzen Sie HF_TOKEN.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>Give them in its address: http://name:password@host:port in HTTPS_PROXY.</source>
             <translation>Geben Sie beide in seiner Adresse an: http://name:password@host:port in HTTPS_PROXY.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>Log in again, or enter another.</source>
             <translation>Melden Sie sich neu an, oder geben Sie ein anderes ein.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
+            <source>Models on this computer can be used.</source>
+            <translation>Modelle auf diesem Rechner gehen weiter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/failures.py" />
             <source>Open {page} and accept it, then try again.</source>
             <translation>Öffnen Sie {page} und nehmen Sie sie an, dann versuchen Sie es noch einmal.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>See {page}.</source>
             <translation>Siehe {page}.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>The authors of {name} have refused you access.</source>
             <translation>Die Verfasser von {name} haben Ihnen den Zugang verweigert.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>The hub does not accept the token.</source>
             <translation>Der Hub nimmt das Token nicht an.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>The hub does not hand out {name}: {reason}.</source>
             <translation>Der Hub gibt {name} nicht heraus: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>The hub has no model {name} that you can see.</source>
             <translation>Der Hub hat kein Modell {name}, das Sie sehen dürfen.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
+            <source>The model hub cannot be reached: {reason}.</source>
+            <translation>Der Modell-Hub ist nicht erreichbar: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/failures.py" />
+            <source>The model hub is busy: {reason}.</source>
+            <translation>Der Modell-Hub ist überlastet: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/failures.py" />
             <source>The proxy asks for a name and a password.</source>
             <translation>Der Proxy verlangt Namen und Passwort.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
+            <source>Try again in a moment.</source>
+            <translation>Versuchen Sie es gleich noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/failures.py" />
             <source>Try again when they have answered.</source>
             <translation>Versuchen Sie es wieder, wenn sie geantwortet haben.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>Try again.</source>
             <translation>Versuchen Sie es noch einmal.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>You have not accepted the licence of {name}.</source>
             <translation>Sie haben die Lizenz von {name} nicht angenommen.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>Your request for {name} still awaits a review by its authors.</source>
             <translation>Ihre Anfrage nach {name} ist von den Verfassern noch nicht geprüft.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>it answered with {status}</source>
             <translation>er antwortete mit {status}</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
+            <source>the hub</source>
+            <translation>der Hub</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/failures.py" />
             <source>the hub's storage</source>
             <translation>der Speicher des Hubs</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>{name} has no such revision.</source>
             <translation>{name} hat keine solche Revision.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>{name} is only for those who have accepted its licence, and you are not logged in.</source>
             <translation>{name} ist nur für jene, die seine Lizenz angenommen haben, und Sie sind nicht angemeldet.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>{server} answered with an error ({status})</source>
             <translation>{server} antwortete mit einem Fehler ({status})</translation>
         </message>
         <message>
-            <location filename="../../app/hub/responses.py" />
+            <location filename="../../app/hub/failures.py" />
             <source>{server} is overloaded (429)</source>
             <translation>{server} ist überlastet (429)</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>Check the hub's address (HF_ENDPOINT).</source>
+            <translation>Prüfen Sie die Adresse des Hubs (HF_ENDPOINT).</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>Choose a model in the transformers format.</source>
+            <translation>Wählen Sie ein Modell im transformers-Format.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>Choose a version of the model in the safetensors format.</source>
+            <translation>Wählen Sie eine Fassung des Modells im safetensors-Format.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>Do not use this model, or tell its authors.</source>
+            <translation>Benutzen Sie dieses Modell nicht, oder sagen Sie es seinen Verfassern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>it has more than {limit} files</source>
+            <translation>es hat mehr als {limit} Dateien</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>its listing has a file without a name</source>
+            <translation>die Auflistung nennt eine Datei ohne Namen</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>its listing is not one of a model</source>
+            <translation>die Auflistung ist nicht die eines Modells</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>that is no name of a model on the hub</source>
+            <translation>das ist kein Name eines Modells auf dem Hub</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>the hub does not say what files it has</source>
+            <translation>der Hub sagt nicht, welche Dateien es hat</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>the hub does not say what it is</source>
+            <translation>der Hub sagt nicht, was es ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>the hub names no size or checksum of {file}</source>
+            <translation>der Hub nennt keine Größe oder Prüfsumme von {file}</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>{file} of {name} claims to have {size} MB; such a file has at most {most} MB.</source>
+            <translation>{file} von {name} hat angeblich {size} MB; eine solche Datei hat höchstens {most} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>{name} cannot be downloaded: {reason}.</source>
+            <translation>{name} kann nicht heruntergeladen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>{name} has a file that would be written outside its folder, {file}.</source>
+            <translation>{name} hat eine Datei, die außerhalb des Ordners geschrieben würde, {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>{name} has a file whose name not every system can keep, {file}.</source>
+            <translation>{name} hat eine Datei, deren Namen nicht jedes System aufnehmen kann, {file}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>{name} has no config.json.</source>
+            <translation>{name} hat keine config.json.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>{name} holds no weights that can be opened: neither a model.safetensors nor an index of several.</source>
+            <translation>{name} enthält keine Gewichte, die sich öffnen lassen: weder model.safetensors noch ein Verzeichnis mehrerer Dateien.</translation>
         </message>
         <message>
             <location filename="../../app/hub/search.py" />
             <source>its answer is no list of models</source>
             <translation>seine Antwort ist keine Liste von Modellen</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/token_trust.py" />
-            <source>The access token was not sent to {host}: the connection is not encrypted.</source>
-            <translation>Das Zugriffstoken wurde nicht an {host} gesendet: Die Verbindung ist nicht verschlüsselt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/token_trust.py" />
-            <source>Use an address of the hub that begins with https://.</source>
-            <translation>Verwenden Sie eine Hub-Adresse, die mit https:// beginnt.</translation>
         </message>
         <message>
             <location filename="../../app/hub/tokens.py" />
@@ -2106,6 +1841,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/tokens.py" />
+            <source>The access token was not sent to {host}: the connection is not encrypted.</source>
+            <translation>Das Zugriffstoken wurde nicht an {host} gesendet: Die Verbindung ist nicht verschlüsselt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/tokens.py" />
             <source>This is no access token.</source>
             <translation>Das ist kein Zugangstoken.</translation>
         </message>
@@ -2115,29 +1855,104 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Dieses System hat keinen Schlüsselbund, der das Token verwahren könnte.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/trouble.py" />
-            <source>'{name}' cannot be used: {reason}.</source>
-            <translation>„{name}“ kann nicht benutzt werden: {reason}.</translation>
+            <location filename="../../app/hub/tokens.py" />
+            <source>Use an address of the hub that begins with https://.</source>
+            <translation>Verwenden Sie eine Hub-Adresse, die mit https:// beginnt.</translation>
         </message>
         <message>
-            <location filename="../../app/hub/trouble.py" />
-            <source>Models on this computer can be used.</source>
-            <translation>Modelle auf diesem Rechner gehen weiter.</translation>
+            <location filename="../../app/hub/tokens.py" />
+            <source>the hub's command line tool</source>
+            <translation>dem Kommandozeilenprogramm des Hubs</translation>
         </message>
         <message>
-            <location filename="../../app/hub/trouble.py" />
-            <source>The model hub cannot be reached: {reason}.</source>
-            <translation>Der Modell-Hub ist nicht erreichbar: {reason}.</translation>
+            <location filename="../../app/hub/tokens.py" />
+            <source>the system's keyring</source>
+            <translation>dem Schlüsselbund des Systems</translation>
         </message>
         <message>
-            <location filename="../../app/hub/trouble.py" />
-            <source>The model hub is busy: {reason}.</source>
-            <translation>Der Modell-Hub ist überlastet: {reason}.</translation>
+            <location filename="../../app/hub/tokens.py" />
+            <source>the variable HF_TOKEN</source>
+            <translation>der Variablen HF_TOKEN</translation>
         </message>
         <message>
-            <location filename="../../app/hub/trouble.py" />
-            <source>Try again in a moment.</source>
-            <translation>Versuchen Sie es gleich noch einmal.</translation>
+            <location filename="../../app/hub/transport.py" />
+            <source>Check HF_ENDPOINT, HTTPS_PROXY and HTTP_PROXY.</source>
+            <translation>Prüfen Sie HF_ENDPOINT, HTTPS_PROXY und HTTP_PROXY.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>Do not use it.</source>
+            <translation>Benutzen Sie es nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>The address of the hub or of the proxy cannot be used: {reason}.</source>
+            <translation>Die Adresse des Hubs oder des Proxys ist nicht zu gebrauchen: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>The hub sends us from one address to the next without an end.</source>
+            <translation>Der Hub schickt uns endlos von einer Adresse zur nächsten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>The hub sends us to an address that is not safe.</source>
+            <translation>Der Hub schickt uns zu einer Adresse, die nicht sicher ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>it answers too slowly</source>
+            <translation>er antwortet zu langsam</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>it does not answer</source>
+            <translation>er antwortet nicht</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>no answer</source>
+            <translation>keine Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>the connection has stalled</source>
+            <translation>die Verbindung steht still</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>the connection was lost</source>
+            <translation>die Verbindung ging verloren</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>the proxy does not let us through ({reason})</source>
+            <translation>der Proxy lässt uns nicht durch ({reason})</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>the proxy refuses</source>
+            <translation>der Proxy weist ab</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>there is no connection</source>
+            <translation>es gibt keine Verbindung</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>{name} cannot be downloaded: its listing has no end.</source>
+            <translation>{name} kann nicht heruntergeladen werden: Die Auflistung hat kein Ende.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>{server} cannot be reached ({reason})</source>
+            <translation>{server} ist nicht erreichbar ({reason})</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/transport.py" />
+            <source>{server} sent an address that cannot be used</source>
+            <translation>{server} schickte eine Adresse, die nicht zu gebrauchen ist</translation>
         </message>
         <message>
             <location filename="../../app/i18n/number_text.py" />
@@ -2200,87 +2015,87 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Willkommen bei Coppice</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/progress_page.py" />
-            <source>How much of the engine is installed</source>
-            <translation>Wie viel vom Rechenkern installiert ist</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/progress_page.py" />
-            <source>Stopping…</source>
-            <translation>Wird angehalten …</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/progress_page.py" />
-            <source>This window may be closed: the installation goes on behind it.</source>
-            <translation>Dieses Fenster darf geschlossen werden: Die Installation geht im Hintergrund weiter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/proposal_page.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>&amp;Browse…</source>
             <translation>&amp;Durchsuchen…</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/proposal_page.py" />
-            <source>Folder of wheels</source>
-            <translation>Ordner mit Wheels</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/proposal_page.py" />
-            <source>For computers without a network: the folder holds the files that the lock names.</source>
-            <translation>Für Rechner ohne Netz: Der Ordner enthält die Dateien, die vorgegeben sind.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/proposal_page.py" />
-            <source>Install from a folder of &amp;wheels, without the network</source>
-            <translation>Aus einem Ordner mit &amp;Wheels installieren, ohne Netz</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/proposal_page.py" />
-            <source>Looking at this computer…</source>
-            <translation>Dieser Rechner wird angesehen …</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/proposal_page.py" />
-            <source>Models run in an engine of their own, which is not part of this program because it is large and differs from computer to computer. It is installed once, for you alone. Chats can be read meanwhile.</source>
-            <translation>Modelle laufen in einem eigenen Rechenkern. Er ist kein Teil dieses Programms, weil er groß ist und von Rechner zu Rechner verschieden. Er wird einmal installiert, nur für Sie. Unterhaltungen lassen sich währenddessen lesen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/proposal_page.py" />
-            <source>Preferences say that the network is not to be used.</source>
-            <translation>Die Einstellungen sagen, dass das Netz nicht benutzt werden soll.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/proposal_page.py" />
-            <source>This Coppice brings no engine for this system.</source>
-            <translation>Dieses Coppice bringt keinen Rechenkern für dieses System mit.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/ready_page.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>&amp;Choose a model for this computer…</source>
             <translation>Ein Modell für diesen Rechner &amp;wählen…</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/ready_page.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>&amp;Try the embedded model now</source>
             <translation>Das mitgelieferte Modell &amp;jetzt ausprobieren</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/ready_page.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>Coppice proposes models that this computer can run, also ones bigger than its GPU.</source>
             <translation>Coppice schlägt Modelle vor, die auf diesem Rechner laufen, auch solche, die größer sind als seine Grafikkarte.</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/ready_page.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>Folder of wheels</source>
+            <translation>Ordner mit Wheels</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>For computers without a network: the folder holds the files that the lock names.</source>
+            <translation>Für Rechner ohne Netz: Der Ordner enthält die Dateien, die vorgegeben sind.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>How much of the engine is installed</source>
+            <translation>Wie viel vom Rechenkern installiert ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>Install from a folder of &amp;wheels, without the network</source>
+            <translation>Aus einem Ordner mit &amp;Wheels installieren, ohne Netz</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>Looking at this computer…</source>
+            <translation>Dieser Rechner wird angesehen …</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>Models run in an engine of their own, which is not part of this program because it is large and differs from computer to computer. It is installed once, for you alone. Chats can be read meanwhile.</source>
+            <translation>Modelle laufen in einem eigenen Rechenkern. Er ist kein Teil dieses Programms, weil er groß ist und von Rechner zu Rechner verschieden. Er wird einmal installiert, nur für Sie. Unterhaltungen lassen sich währenddessen lesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>Preferences say that the network is not to be used.</source>
+            <translation>Die Einstellungen sagen, dass das Netz nicht benutzt werden soll.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>Stopping…</source>
+            <translation>Wird angehalten …</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>The engine is ready.</source>
             <translation>Der Rechenkern ist bereit.</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/ready_page.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>The engine works, but does not find the graphics card: the processor computes. Check the card's driver, then repair the engine in Preferences.</source>
             <translation>Der Rechenkern arbeitet, findet aber die Grafikkarte nicht: Es rechnet der Prozessor. Prüfen Sie den Treiber der Karte und reparieren Sie dann den Rechenkern in den Einstellungen.</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/ready_page.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>This Coppice brings no engine for this system.</source>
+            <translation>Dieses Coppice bringt keinen Rechenkern für dieses System mit.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>This window may be closed: the installation goes on behind it.</source>
+            <translation>Dieses Fenster darf geschlossen werden: Die Installation geht im Hintergrund weiter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>Tiny, already here, often wrong: it shows within seconds how everything works.</source>
             <translation>Winzig, schon da, oft im Irrtum: Es zeigt in Sekunden, wie alles geht.</translation>
         </message>
@@ -2333,11 +2148,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/installation/assistant/words.py" />
             <source>{disk} on the disk, about {time}, nothing is downloaded</source>
             <translation>{disk} auf der Platte, etwa {time}, nichts wird heruntergeladen</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/words.py" />
-            <source>{done} of {total}</source>
-            <translation>{done} von {total}</translation>
         </message>
         <message>
             <location filename="../../app/installation/assistant/words.py" />
@@ -2445,51 +2255,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Was zu diesem Rechner passt, konnte wegen eines Fehlers in diesem Programm nicht ermittelt werden.</translation>
         </message>
         <message>
-            <location filename="../../app/installation/runtime/failures.py" />
-            <source>{names} and {count} more</source>
-            <translation>{names} und {count} weitere</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/index.py" />
-            <source>Check the index and the proxy, or use a folder of wheels.</source>
-            <translation>Prüfen Sie das Verzeichnis und den Proxy, oder nehmen Sie einen Ordner mit Wheels.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/index.py" />
-            <source>The package index does not hand out {file} ({status}).</source>
-            <translation>Das Paketverzeichnis gibt {file} nicht heraus ({status}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/index.py" />
-            <source>The package index does not have {file}.</source>
-            <translation>Das Paketverzeichnis hat {file} nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/index.py" />
-            <source>The package index does not tell the size of {file}.</source>
-            <translation>Das Paketverzeichnis nennt die Größe von {file} nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/index.py" />
-            <source>Use a folder of wheels, choose another build of the engine, or update Coppice.</source>
-            <translation>Nehmen Sie einen Ordner mit Wheels, wählen Sie eine andere Fassung des Rechenkerns, oder aktualisieren Sie Coppice.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/index.py" />
-            <source>Use a wheel folder.</source>
-            <translation>Nehmen Sie einen Ordner mit Wheels.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/index.py" />
-            <source>the package index</source>
-            <translation>das Paketverzeichnis</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/index.py" />
-            <source>the package index's answer is not a list of files</source>
-            <translation>die Antwort des Paketverzeichnisses ist keine Liste von Dateien</translation>
-        </message>
-        <message>
             <location filename="../../app/installation/runtime/installation.py" />
             <source>Check the folder and its permissions, then try again; --data-dir names another.</source>
             <translation>Prüfen Sie den Ordner und seine Rechte, dann versuchen Sie es noch einmal; --data-dir nennt einen anderen.</translation>
@@ -2565,6 +2330,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Warten Sie, bis es fertig ist, oder schließen Sie es.</translation>
         </message>
         <message>
+            <location filename="../../app/installation/runtime/progress.py" />
+            <source>{names} and {count} more</source>
+            <translation>{names} und {count} weitere</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/tools.py" />
+            <source>Install it again, or another build.</source>
+            <translation>Installieren Sie ihn noch einmal oder eine andere Fassung.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/tools.py" />
+            <source>Install it again.</source>
+            <translation>Installieren Sie ihn noch einmal.</translation>
+        </message>
+        <message>
             <location filename="../../app/installation/runtime/tools.py" />
             <source>Nobody says which package index to ask.</source>
             <translation>Niemand sagt, welches Paketverzeichnis zu fragen ist.</translation>
@@ -2581,43 +2361,38 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/installation/runtime/tools.py" />
-            <source>uv does not say which package index to ask.</source>
-            <translation>uv sagt nicht, welches Paketverzeichnis zu fragen ist.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/verification.py" />
-            <source>Install it again, or another build.</source>
-            <translation>Installieren Sie ihn noch einmal oder eine andere Fassung.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/verification.py" />
-            <source>Install it again.</source>
-            <translation>Installieren Sie ihn noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/verification.py" />
             <source>The new engine answered nothing.</source>
             <translation>Der neue Rechenkern hat nichts geantwortet.</translation>
         </message>
         <message>
-            <location filename="../../app/installation/runtime/verification.py" />
+            <location filename="../../app/installation/runtime/tools.py" />
             <source>The new engine did not answer in time.</source>
             <translation>Der neue Rechenkern hat nicht rechtzeitig geantwortet.</translation>
         </message>
         <message>
-            <location filename="../../app/installation/runtime/verification.py" />
+            <location filename="../../app/installation/runtime/tools.py" />
             <source>The new engine does not tell its version.</source>
             <translation>Der neue Rechenkern nennt seine Version nicht.</translation>
         </message>
         <message>
-            <location filename="../../app/installation/runtime/verification.py" />
+            <location filename="../../app/installation/runtime/tools.py" />
             <source>The new engine does not work on this computer: {reason}</source>
             <translation>Der neue Rechenkern arbeitet auf diesem Rechner nicht: {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/installation/runtime/verification.py" />
+            <location filename="../../app/installation/runtime/tools.py" />
             <source>Try again when less is going on.</source>
             <translation>Versuchen Sie es wieder, wenn weniger los ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/tools.py" />
+            <source>uv does not say which package index to ask.</source>
+            <translation>uv sagt nicht, welches Paketverzeichnis zu fragen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>Check the index and the proxy, or use a folder of wheels.</source>
+            <translation>Prüfen Sie das Verzeichnis und den Proxy, oder nehmen Sie einen Ordner mit Wheels.</translation>
         </message>
         <message>
             <location filename="../../app/installation/runtime/wheels.py" />
@@ -2638,6 +2413,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/installation/runtime/wheels.py" />
             <source>Put them there, or choose another folder, or install from the network.</source>
             <translation>Legen Sie sie dorthin, oder wählen Sie einen anderen Ordner, oder installieren Sie aus dem Netz.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>The package index does not hand out {file} ({status}).</source>
+            <translation>Das Paketverzeichnis gibt {file} nicht heraus ({status}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>The package index does not have {file}.</source>
+            <translation>Das Paketverzeichnis hat {file} nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>The package index does not tell the size of {file}.</source>
+            <translation>Das Paketverzeichnis nennt die Größe von {file} nicht.</translation>
         </message>
         <message>
             <location filename="../../app/installation/runtime/wheels.py" />
@@ -2671,8 +2461,28 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/installation/runtime/wheels.py" />
+            <source>Use a folder of wheels, choose another build of the engine, or update Coppice.</source>
+            <translation>Nehmen Sie einen Ordner mit Wheels, wählen Sie eine andere Fassung des Rechenkerns, oder aktualisieren Sie Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>Use a wheel folder.</source>
+            <translation>Nehmen Sie einen Ordner mit Wheels.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
             <source>the engine</source>
             <translation>der Rechenkern</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>the package index</source>
+            <translation>das Paketverzeichnis</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/wheels.py" />
+            <source>the package index's answer is not a list of files</source>
+            <translation>die Antwort des Paketverzeichnisses ist keine Liste von Dateien</translation>
         </message>
         <message>
             <location filename="../../app/installation/runtime/wheels.py" />
@@ -2690,19 +2500,49 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>In {folder} fehlen {missing} der {count} Wheels: {names}.</translation>
         </message>
         <message>
-            <location filename="../../app/library/candidates.py" />
-            <source>Embedded demo draft</source>
-            <translation>Entwurfsmodell der Vorführung</translation>
-        </message>
-        <message>
             <location filename="../../app/library/controller.py" />
             <source>Loading the models</source>
             <translation>Die Modelle werden geladen</translation>
         </message>
         <message>
-            <location filename="../../app/library/draft_finder.py" />
-            <source>Its vocabulary cannot be read: {reason}</source>
-            <translation>Sein Vokabular lässt sich nicht lesen: {reason}</translation>
+            <location filename="../../app/library/download_link.py" />
+            <source>, stalled</source>
+            <translation>, stockt</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/download_link.py" />
+            <source>1 download</source>
+            <translation>1 Download</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/download_link.py" />
+            <source>Downloads</source>
+            <translation>Downloads</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/download_link.py" />
+            <source>Downloads: {words}</source>
+            <translation>Downloads: {words}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/download_link.py" />
+            <source>Show the downloads</source>
+            <translation>Downloads zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/download_link.py" />
+            <source>{count} downloads</source>
+            <translation>{count} Downloads</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/download_link.py" />
+            <source>{downloads} failed</source>
+            <translation>{downloads} fehlgeschlagen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/download_link.py" />
+            <source>{downloads} paused</source>
+            <translation>{downloads} angehalten</translation>
         </message>
         <message>
             <location filename="../../app/library/estimates.py" />
@@ -2745,44 +2585,44 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{rate:.2f} Token/s</translation>
         </message>
         <message>
-            <location filename="../../app/library/indicator.py" />
-            <source>, stalled</source>
-            <translation>, stockt</translation>
+            <location filename="../../app/library/feature.py" />
+            <source>Downloads…</source>
+            <translation>Downloads…</translation>
         </message>
         <message>
-            <location filename="../../app/library/indicator.py" />
-            <source>1 download</source>
-            <translation>1 Download</translation>
+            <location filename="../../app/library/feature.py" />
+            <source>Load</source>
+            <translation>Laden</translation>
         </message>
         <message>
-            <location filename="../../app/library/indicator.py" />
-            <source>Downloads</source>
-            <translation>Downloads</translation>
+            <location filename="../../app/library/feature.py" />
+            <source>Not finished the last time: the download of {models}.</source>
+            <translation>Beim letzten Mal nicht fertig geworden: der Download von {models}.</translation>
         </message>
         <message>
-            <location filename="../../app/library/indicator.py" />
-            <source>Downloads: {words}</source>
-            <translation>Downloads: {words}</translation>
+            <location filename="../../app/library/feature.py" />
+            <source>Resume</source>
+            <translation>Fortsetzen</translation>
         </message>
         <message>
-            <location filename="../../app/library/indicator.py" />
-            <source>Show the downloads</source>
-            <translation>Downloads zeigen</translation>
+            <location filename="../../app/library/feature.py" />
+            <source>The download of {model} has stopped: {reason}</source>
+            <translation>Der Download von {model} hat aufgehört: {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/library/indicator.py" />
-            <source>{count} downloads</source>
-            <translation>{count} Downloads</translation>
+            <location filename="../../app/library/feature.py" />
+            <source>{model} has been downloaded.</source>
+            <translation>{model} ist heruntergeladen.</translation>
         </message>
         <message>
-            <location filename="../../app/library/indicator.py" />
-            <source>{downloads} failed</source>
-            <translation>{downloads} fehlgeschlagen</translation>
+            <location filename="../../app/library/local/local_models.py" />
+            <source>Copy its files again.</source>
+            <translation>Kopieren Sie seine Dateien noch einmal.</translation>
         </message>
         <message>
-            <location filename="../../app/library/indicator.py" />
-            <source>{downloads} paused</source>
-            <translation>{downloads} angehalten</translation>
+            <location filename="../../app/library/local/local_models.py" />
+            <source>{name} is not from the hub's cache.</source>
+            <translation>{name} ist nicht aus dem Zwischenspeicher des Hubs.</translation>
         </message>
         <message>
             <location filename="../../app/library/local/models.py" />
@@ -2848,6 +2688,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/local/removal.py" />
             <source>{folder} is there again.</source>
             <translation>{folder} ist wieder da.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/draft_finder.py" />
+            <source>Embedded demo draft</source>
+            <translation>Entwurfsmodell der Vorführung</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/draft_finder.py" />
+            <source>Its vocabulary cannot be read: {reason}</source>
+            <translation>Sein Vokabular lässt sich nicht lesen: {reason}</translation>
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
@@ -2919,76 +2769,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>{name} is larger than {size} MB</source>
             <translation>{name} ist größer als {size} MB</translation>
         </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Access refused</source>
-            <translation>Zugang verweigert</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Access token of the model hub</source>
-            <translation>Zugangstoken des Modell-Hubs</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Access token, hf_…</source>
-            <translation>Zugangstoken, hf_…</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Cannot be used</source>
-            <translation>Nicht verwendbar</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Check again</source>
-            <translation>Erneut prüfen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>It is kept in the system's keyring, and sent to the hub alone.</source>
-            <translation>Es liegt im Schlüsselbund des Systems und geht nur an den Hub.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Keep in keyring</source>
-            <translation>In den Schlüsselbund</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Licence not accepted</source>
-            <translation>Lizenz nicht angenommen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Not found</source>
-            <translation>Nicht gefunden</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Not logged in</source>
-            <translation>Nicht angemeldet</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Offline</source>
-            <translation>Offline</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Open licence page</source>
-            <translation>Lizenzseite öffnen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>Open page</source>
-            <translation>Seite öffnen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/access_box.py" />
-            <source>The hub is busy</source>
-            <translation>Der Hub ist überlastet</translation>
-        </message>
         <message numerus="yes">
             <location filename="../../app/library/picker/details.py" />
             <source>%n layers</source>
@@ -2996,6 +2776,31 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
                 <numerusform>%n Schicht</numerusform>
                 <numerusform>%n Schichten</numerusform>
             </translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Access refused</source>
+            <translation>Zugang verweigert</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Access token of the model hub</source>
+            <translation>Zugangstoken des Modell-Hubs</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Access token, hf_…</source>
+            <translation>Zugangstoken, hf_…</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Cannot be used</source>
+            <translation>Nicht verwendbar</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Check again</source>
+            <translation>Erneut prüfen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
@@ -3009,13 +2814,53 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
-            <source>Load</source>
-            <translation>Laden</translation>
+            <source>It is kept in the system's keyring, and sent to the hub alone.</source>
+            <translation>Es liegt im Schlüsselbund des Systems und geht nur an den Hub.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Keep in keyring</source>
+            <translation>In den Schlüsselbund</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Licence not accepted</source>
+            <translation>Lizenz nicht angenommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Not found</source>
+            <translation>Nicht gefunden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Not logged in</source>
+            <translation>Nicht angemeldet</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Offline</source>
+            <translation>Offline</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Open licence page</source>
+            <translation>Lizenzseite öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Open page</source>
+            <translation>Seite öffnen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
             <source>RAM, ready</source>
             <translation>RAM, rechenbereit</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>The hub is busy</source>
+            <translation>Der Hub ist überlastet</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
@@ -3034,6 +2879,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/dialog.py" />
+            <source>Cancel loading</source>
+            <translation>Laden abbrechen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>Close</source>
+            <translation>Schließen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
             <source>Discover</source>
             <translation>Entdecken</translation>
         </message>
@@ -3041,6 +2896,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/dialog.py" />
             <source>Downloads ({count})</source>
             <translation>Downloads ({count})</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>Engine state</source>
+            <translation>Zustand des Rechenprozesses</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>Loaded: {pair}</source>
+            <translation>Geladen: {pair}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>Loading progress</source>
+            <translation>Ladefortschritt</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/dialog.py" />
@@ -3168,16 +3038,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Wartet auf den nächsten Versuch</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
-            <source>again in {time}</source>
-            <translation>wieder in {time}</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/download_list.py" />
-            <source>{time} left</source>
-            <translation>noch {time}</translation>
-        </message>
-        <message>
             <location filename="../../app/library/picker/downloads_page.py" />
             <source>No downloads. What you get from the hub shows up here, and goes on when this dialog is closed.</source>
             <translation>Keine Downloads. Was Sie vom Hub holen, erscheint hier und läuft weiter, wenn dieses Fenster zu ist.</translation>
@@ -3186,11 +3046,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/downloads_page.py" />
             <source>Pause</source>
             <translation>Anhalten</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/downloads_page.py" />
-            <source>Resume</source>
-            <translation>Fortsetzen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/downloads_page.py" />
@@ -3234,8 +3089,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
+            <source>15 to 40 B</source>
+            <translation>15 bis 40 B</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>4 to 15 B</source>
+            <translation>4 bis 15 B</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
             <source>A tiny pair that shows how everything works, at once and without a download.</source>
             <translation>Ein winziges Paar, das zeigt, wie alles geht, sofort und ohne Download.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Any size</source>
+            <translation>Jede Größe</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -3259,6 +3129,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
+            <source>Estimating…</source>
+            <translation>Wird geschätzt …</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
             <source>February</source>
             <translation>Februar</translation>
         </message>
@@ -3266,6 +3141,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/entry.py" />
             <source>Folder</source>
             <translation>Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Gated: access was refused</source>
+            <translation>Beschränkt: Der Zugang wurde verweigert</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Gated: its licence is to be accepted first</source>
+            <translation>Beschränkt: Erst ist die Lizenz anzunehmen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Gated: log in to the hub first</source>
+            <translation>Beschränkt: Melden Sie sich erst beim Hub an</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -3304,6 +3194,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
+            <source>More than 40 B</source>
+            <translation>Mehr als 40 B</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Not found on the hub</source>
+            <translation>Auf dem Hub nicht gefunden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Not known while offline</source>
+            <translation>Offline nicht bekannt</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
             <source>November</source>
             <translation>November</translation>
         </message>
@@ -3334,6 +3239,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
+            <source>Up to 4 B parameters</source>
+            <translation>Bis 4 B Parameter</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
             <source>used {day}</source>
             <translation>zuletzt benutzt {day}</translation>
         </message>
@@ -3353,16 +3263,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{layers}, gemacht aus {source}</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/entry_delegate.py" />
-            <source>Gated</source>
-            <translation>Beschränkt</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry_delegate.py" />
-            <source>Made for {vram} GB of GPU memory and {ram} GB of RAM</source>
-            <translation>Gedacht für {vram} GB Grafikspeicher und {ram} GB Arbeitsspeicher</translation>
-        </message>
-        <message>
             <location filename="../../app/library/picker/entry_list.py" />
             <source>Download: {size}</source>
             <translation>Download: {size}</translation>
@@ -3376,6 +3276,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/entry_list.py" />
             <source>Format: {format}</source>
             <translation>Format: {format}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_list.py" />
+            <source>Gated</source>
+            <translation>Beschränkt</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry_list.py" />
@@ -3394,6 +3299,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/entry_list.py" />
+            <source>Made for {vram} GB of GPU memory and {ram} GB of RAM</source>
+            <translation>Gedacht für {vram} GB Grafikspeicher und {ram} GB Arbeitsspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry_list.py" />
             <source>On disk: {size}</source>
             <translation>Auf der Platte: {size}</translation>
         </message>
@@ -3406,56 +3316,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/entry_list.py" />
             <source>Where: {place}</source>
             <translation>Wo: {place}</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/filters.py" />
-            <source>15 to 40 B</source>
-            <translation>15 bis 40 B</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/filters.py" />
-            <source>4 to 15 B</source>
-            <translation>4 bis 15 B</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/filters.py" />
-            <source>Any size</source>
-            <translation>Jede Größe</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/filters.py" />
-            <source>More than 40 B</source>
-            <translation>Mehr als 40 B</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/filters.py" />
-            <source>Up to 4 B parameters</source>
-            <translation>Bis 4 B Parameter</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/load_strip.py" />
-            <source>Cancel loading</source>
-            <translation>Laden abbrechen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/load_strip.py" />
-            <source>Close</source>
-            <translation>Schließen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/load_strip.py" />
-            <source>Engine state</source>
-            <translation>Zustand des Rechenprozesses</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/load_strip.py" />
-            <source>Loaded: {pair}</source>
-            <translation>Geladen: {pair}</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/load_strip.py" />
-            <source>Loading progress</source>
-            <translation>Ladefortschritt</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -3669,6 +3529,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
+            <source>Automatic</source>
+            <translation>Automatisch</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
             <source>Context</source>
             <translation>Kontext</translation>
         </message>
@@ -3714,6 +3579,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
+            <source>Tree budget</source>
+            <translation>Baumbudget</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
             <source>Weights</source>
             <translation>Gewichte</translation>
         </message>
@@ -3721,116 +3591,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/terms_form.py" />
             <source>Where the target's layers are kept. Automatic takes the fastest place that has room.</source>
             <translation>Wo die Schichten des Zielmodells liegen. Automatisch nimmt den schnellsten Ort mit Platz.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/verdict.py" />
-            <source>Estimating…</source>
-            <translation>Wird geschätzt …</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/verdict.py" />
-            <source>Gated: access was refused</source>
-            <translation>Beschränkt: Der Zugang wurde verweigert</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/verdict.py" />
-            <source>Gated: its licence is to be accepted first</source>
-            <translation>Beschränkt: Erst ist die Lizenz anzunehmen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/verdict.py" />
-            <source>Gated: log in to the hub first</source>
-            <translation>Beschränkt: Melden Sie sich erst beim Hub an</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/verdict.py" />
-            <source>Not found on the hub</source>
-            <translation>Auf dem Hub nicht gefunden</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/verdict.py" />
-            <source>Not known while offline</source>
-            <translation>Offline nicht bekannt</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/room.py" />
-            <source>Downloads…</source>
-            <translation>Downloads…</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/room.py" />
-            <source>Not finished the last time: the download of {models}.</source>
-            <translation>Beim letzten Mal nicht fertig geworden: der Download von {models}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/room.py" />
-            <source>The download of {model} has stopped: {reason}</source>
-            <translation>Der Download von {model} hat aufgehört: {reason}</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/room.py" />
-            <source>{model} has been downloaded.</source>
-            <translation>{model} ist heruntergeladen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/shelf.py" />
-            <source>Copy its files again.</source>
-            <translation>Kopieren Sie seine Dateien noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/shelf.py" />
-            <source>{name} is not from the hub's cache.</source>
-            <translation>{name} ist nicht aus dem Zwischenspeicher des Hubs.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/token_desk.py" />
-            <source>the hub's command line tool</source>
-            <translation>dem Kommandozeilenprogramm des Hubs</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/token_desk.py" />
-            <source>the system's keyring</source>
-            <translation>dem Schlüsselbund des Systems</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/token_desk.py" />
-            <source>the variable HF_TOKEN</source>
-            <translation>der Variablen HF_TOKEN</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/advanced.py" />
-            <source>Advanced</source>
-            <translation>Erweitert</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/advanced.py" />
-            <source>Every option on every page goes back to its default. Chats, models and the token stay.</source>
-            <translation>Jede Option auf jeder Seite geht auf ihren Anfangswert zurück. Chats, Modelle und das Token bleiben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/advanced.py" />
-            <source>Log folder</source>
-            <translation>Protokollordner</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/advanced.py" />
-            <source>Reset all options</source>
-            <translation>Alle Optionen zurücksetzen</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/advanced.py" />
-            <source>Reset all options?</source>
-            <translation>Alle Optionen zurücksetzen?</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/advanced.py" />
-            <source>Reset all options…</source>
-            <translation>Alle Optionen zurücksetzen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/advanced.py" />
-            <source>What the window and the engine had to report.</source>
-            <translation>Was Fenster und Rechenprozess zu melden hatten.</translation>
         </message>
         <message>
             <location filename="../../app/preferences/dialog.py" />
@@ -3848,159 +3608,139 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Optionen suchen</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Change…</source>
-            <translation>Ändern…</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Engine folder</source>
-            <translation>Ordner des Rechenkerns</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Engine: install, change, update, repair, remove</source>
-            <translation>Rechenkern: installieren, ändern, aktualisieren, reparieren, entfernen</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Install the same engine anew; the present one is used until that is done.</source>
-            <translation>Denselben Rechenkern neu installieren; der jetzige dient, bis das fertig ist.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Install…</source>
-            <translation>Installieren…</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>It does not find the graphics card: the processor computes.</source>
-            <translation>Er findet die Grafikkarte nicht: Es rechnet der Prozessor.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>It is many small files; that takes a moment.</source>
-            <translation>Es sind viele kleine Dateien; das dauert einen Moment.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Models cannot answer without it. Chats and models stay.</source>
-            <translation>Ohne ihn können Modelle nicht antworten. Unterhaltungen und Modelle bleiben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Models need one to answer.</source>
-            <translation>Modelle brauchen einen, um zu antworten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>No engine is installed.</source>
-            <translation>Kein Rechenkern ist installiert.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>PyTorch {version}.</source>
-            <translation>PyTorch {version}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Remove</source>
-            <translation>Entfernen</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Remove the engine</source>
-            <translation>Den Rechenkern entfernen</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Remove the engine?</source>
-            <translation>Den Rechenkern entfernen?</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Remove…</source>
-            <translation>Entfernen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Repair</source>
-            <translation>Reparieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>The engine is being removed…</source>
-            <translation>Der Rechenkern wird entfernt …</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>This version of Coppice was made for a newer one.</source>
-            <translation>Diese Fassung von Coppice ist für einen neueren gemacht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>Update</source>
-            <translation>Aktualisieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine.py" />
-            <source>What was installed. It can be removed and installed again at any time.</source>
-            <translation>Was installiert wurde. Es lässt sich jederzeit entfernen und neu installieren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/folder_editors.py" />
+            <location filename="../../app/preferences/editors.py" />
             <source>Add…</source>
             <translation>Hinzufügen…</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/folder_editors.py" />
+            <location filename="../../app/preferences/editors.py" />
             <source>Browse…</source>
             <translation>Durchsuchen…</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/folder_editors.py" />
+            <location filename="../../app/preferences/editors.py" />
             <source>Choose a folder</source>
             <translation>Ordner wählen</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/folder_editors.py" />
+            <location filename="../../app/preferences/editors.py" />
+            <source>Remove</source>
+            <translation>Entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/editors.py" />
             <source>{option}: add a folder</source>
             <translation>{option}: Ordner hinzufügen</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/folder_editors.py" />
+            <location filename="../../app/preferences/editors.py" />
             <source>{option}: choose a folder</source>
             <translation>{option}: Ordner wählen</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/folder_editors.py" />
+            <location filename="../../app/preferences/editors.py" />
             <source>{option}: remove the chosen folder</source>
             <translation>{option}: den gewählten Ordner entfernen</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/models.py" />
-            <source>All conversations are in one file here.</source>
-            <translation>Alle Gespräche stehen hier in einer Datei.</translation>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Change…</source>
+            <translation>Ändern…</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/models.py" />
-            <source>Chats</source>
-            <translation>Chats</translation>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Engine folder</source>
+            <translation>Ordner des Rechenkerns</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/models.py" />
-            <source>Downloaded models, shared with other programs. HF_HOME moves it.</source>
-            <translation>Heruntergeladene Modelle, gemeinsam mit anderen Programmen. HF_HOME verlegt ihn.</translation>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Engine: install, change, update, repair, remove</source>
+            <translation>Rechenkern: installieren, ändern, aktualisieren, reparieren, entfernen</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/models.py" />
-            <source>Models and folders</source>
-            <translation>Modelle und Ordner</translation>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Install the same engine anew; the present one is used until that is done.</source>
+            <translation>Denselben Rechenkern neu installieren; der jetzige dient, bis das fertig ist.</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/network.py" />
-            <source>Network</source>
-            <translation>Netz</translation>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Install…</source>
+            <translation>Installieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>It does not find the graphics card: the processor computes.</source>
+            <translation>Er findet die Grafikkarte nicht: Es rechnet der Prozessor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>It is many small files; that takes a moment.</source>
+            <translation>Es sind viele kleine Dateien; das dauert einen Moment.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Models cannot answer without it. Chats and models stay.</source>
+            <translation>Ohne ihn können Modelle nicht antworten. Unterhaltungen und Modelle bleiben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Models need one to answer.</source>
+            <translation>Modelle brauchen einen, um zu antworten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>No engine is installed.</source>
+            <translation>Kein Rechenkern ist installiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>PyTorch {version}.</source>
+            <translation>PyTorch {version}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Remove the engine</source>
+            <translation>Den Rechenkern entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Remove the engine?</source>
+            <translation>Den Rechenkern entfernen?</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Remove…</source>
+            <translation>Entfernen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Repair</source>
+            <translation>Reparieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>The engine is being removed…</source>
+            <translation>Der Rechenkern wird entfernt …</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>This version of Coppice was made for a newer one.</source>
+            <translation>Diese Fassung von Coppice ist für einen neueren gemacht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>Update</source>
+            <translation>Aktualisieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/engine_page.py" />
+            <source>What was installed. It can be removed and installed again at any time.</source>
+            <translation>Was installiert wurde. Es lässt sich jederzeit entfernen und neu installieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/page.py" />
+            <source>Give a number from {smallest} to {largest}.</source>
+            <translation>Geben Sie eine Zahl von {smallest} bis {largest} an.</translation>
         </message>
         <message>
             <location filename="../../app/preferences/page.py" />
@@ -4013,9 +3753,69 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Anfangswerte dieser Seite herstellen: {page}</translation>
         </message>
         <message>
+            <location filename="../../app/preferences/page.py" />
+            <source>This cannot be used.</source>
+            <translation>Das lässt sich nicht verwenden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/page.py" />
+            <source>This cannot be used. Give the folder's full path.</source>
+            <translation>Das lässt sich nicht verwenden. Geben Sie den vollen Pfad des Ordners an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/page.py" />
+            <source>This cannot be used. Give {form}.</source>
+            <translation>Das lässt sich nicht verwenden. Geben Sie {form} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/page.py" />
+            <source>This is a file. Give a folder.</source>
+            <translation>Das ist eine Datei. Geben Sie einen Ordner an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Advanced</source>
+            <translation>Erweitert</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>All conversations are in one file here.</source>
+            <translation>Alle Gespräche stehen hier in einer Datei.</translation>
+        </message>
+        <message>
             <location filename="../../app/preferences/pages.py" />
             <source>Appearance</source>
             <translation>Aussehen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Chats</source>
+            <translation>Chats</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Downloaded models, shared with other programs. HF_HOME moves it.</source>
+            <translation>Heruntergeladene Modelle, gemeinsam mit anderen Programmen. HF_HOME verlegt ihn.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Every option on every page goes back to its default. Chats, models and the token stay.</source>
+            <translation>Jede Option auf jeder Seite geht auf ihren Anfangswert zurück. Chats, Modelle und das Token bleiben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>For models that ask for it. It is kept in the system's keyring and sent to the hub alone.</source>
+            <translation>Für Modelle, die danach fragen. Es liegt im Schlüsselbund des Systems und geht nur an den Hub.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Log folder</source>
+            <translation>Protokollordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Looking for a token…</source>
+            <translation>Ein Token wird gesucht…</translation>
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
@@ -4023,59 +3823,64 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Speicher</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/places.py" />
+            <location filename="../../app/preferences/pages.py" />
+            <source>Models and folders</source>
+            <translation>Modelle und Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Network</source>
+            <translation>Netz</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
             <source>Open folder: {place}</source>
             <translation>Ordner öffnen: {place}</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/row.py" />
-            <source>Give a number from {smallest} to {largest}.</source>
-            <translation>Geben Sie eine Zahl von {smallest} bis {largest} an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/row.py" />
-            <source>This cannot be used.</source>
-            <translation>Das lässt sich nicht verwenden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/row.py" />
-            <source>This cannot be used. Give the folder's full path.</source>
-            <translation>Das lässt sich nicht verwenden. Geben Sie den vollen Pfad des Ordners an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/row.py" />
-            <source>This cannot be used. Give {form}.</source>
-            <translation>Das lässt sich nicht verwenden. Geben Sie {form} an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/row.py" />
-            <source>This is a file. Give a folder.</source>
-            <translation>Das ist eine Datei. Geben Sie einen Ordner an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/token_box.py" />
-            <source>For models that ask for it. It is kept in the system's keyring and sent to the hub alone.</source>
-            <translation>Für Modelle, die danach fragen. Es liegt im Schlüsselbund des Systems und geht nur an den Hub.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/token_box.py" />
-            <source>Looking for a token…</source>
-            <translation>Ein Token wird gesucht…</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/token_box.py" />
+            <location filename="../../app/preferences/pages.py" />
             <source>Remove the access token from the keyring</source>
             <translation>Das Zugangstoken aus dem Schlüsselbund entfernen</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/token_box.py" />
+            <location filename="../../app/preferences/pages.py" />
+            <source>Reset all options</source>
+            <translation>Alle Optionen zurücksetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Reset all options?</source>
+            <translation>Alle Optionen zurücksetzen?</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Reset all options…</source>
+            <translation>Alle Optionen zurücksetzen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Speculation</source>
+            <translation>Spekulation</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
             <source>There is none.</source>
             <translation>Es gibt keines.</translation>
         </message>
         <message>
-            <location filename="../../app/preferences/token_box.py" />
+            <location filename="../../app/preferences/pages.py" />
+            <source>What the window and the engine had to report.</source>
+            <translation>Was Fenster und Rechenprozess zu melden hatten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
             <source>{token}, from {origin}</source>
             <translation>{token}, aus {origin}</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>0 always takes the likeliest token; higher values dare more.</source>
+            <translation>0 nimmt immer das wahrscheinlichste Token; höhere Werte wagen mehr.</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -4084,8 +3889,168 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>Above 0 makes words that the answer has already less likely; 0 changes nothing.</source>
+            <translation>Über 0 werden Wörter, die in der Antwort schon stehen, weniger wahrscheinlich; 0 ändert nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Above 1 makes words that were there already less likely; 1 changes nothing.</source>
+            <translation>Über 1 werden Wörter, die schon vorkamen, weniger wahrscheinlich; 1 ändert nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Draft chain</source>
+            <translation>Entwurfskette</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Drop the oldest turns</source>
+            <translation>Die ältesten Nachrichten weglassen</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Give {first}, {second} or {third}.</source>
+            <translation>Geben Sie {first}, {second} oder {third} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>How many tokens the draft may guess for one pass of the target. More guesses, more tokens per pass, but a slower pass.</source>
+            <translation>Wie viele Token das Entwurfsmodell für einen Durchlauf des Zielmodells raten darf. Mehr Vermutungen geben mehr Token je Durchlauf, aber einen langsameren Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>How the draft model guesses ahead. Automatic speculates whenever a draft is loaded.</source>
+            <translation>Wie das Entwurfsmodell vorausrät. Automatisch spekuliert, sobald ein Entwurfsmodell geladen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Longest answer</source>
+            <translation>Längste Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Method</source>
+            <translation>Verfahren</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Min-p</source>
+            <translation>Min-p</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>No limit</source>
+            <translation>Unbegrenzt</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>None</source>
+            <translation>Keine</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>On</source>
+            <translation>Ein</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Only so many of the likeliest tokens are drawn from; 0 is no limit.</source>
+            <translation>Nur aus so vielen der wahrscheinlichsten Token wird gezogen; 0 heißt unbegrenzt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Only the likeliest tokens that together have this probability are drawn from; 1 is no limit.</source>
+            <translation>Nur aus den wahrscheinlichsten Token, die zusammen diese Wahrscheinlichkeit haben, wird gezogen; 1 heißt unbegrenzt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Presence penalty</source>
+            <translation>Abzug für Vorhandenes</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>Preset of new chats</source>
             <translation>Vorlage neuer Chats</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Random</source>
+            <translation>Zufällig</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Repeats of the text</source>
+            <translation>Wiederholungen des Textes</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Repetition penalty</source>
+            <translation>Abzug für Wiederholungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Seed</source>
+            <translation>Startwert</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Sequoia tree</source>
+            <translation>Sequoia-Baum</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>SpecExec tree</source>
+            <translation>SpecExec-Baum</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>SpecInfer sequences</source>
+            <translation>SpecInfer-Folgen</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Stop, and say so</source>
+            <translation>Aufhören und es sagen</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Summarise the oldest turns</source>
+            <translation>Die ältesten Beiträge zusammenfassen</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>System prompt</source>
+            <translation>Systemanweisung</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Temperature</source>
+            <translation>Temperatur</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>The answer is cut off at this many tokens.</source>
+            <translation>Nach so vielen Token wird die Antwort abgeschnitten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Tokens less likely than this share of the likeliest one are left out; 0 is no limit.</source>
+            <translation>Token, die weniger wahrscheinlich sind als dieser Anteil des wahrscheinlichsten, bleiben weg; 0 heißt unbegrenzt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Told to the model before the conversation, such as 'Answer briefly.'</source>
+            <translation>Wird dem Modell vor dem Gespräch gesagt, etwa „Antworte kurz.“</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Top-k</source>
+            <translation>Top-k</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Top-p</source>
+            <translation>Top-p</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -4094,8 +4059,33 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>What happens when the conversation fills the context. Turns that are dropped stay on the screen, above a line that says so.</source>
+            <translation>Was geschieht, wenn das Gespräch den Kontext füllt. Weggelassene Nachrichten bleiben sichtbar, über einer Linie, die es sagt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>What happens with a full context is '{name}'.</source>
+            <translation>Was bei vollem Kontext geschieht, ist „{name}“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>When the context is full</source>
             <translation>Wenn der Kontext voll ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>With 32-bit weights the same seed, question and settings give the same answer. With 16-bit weights rounding depends on the size of the trees, and answers may part where two tokens are almost equally likely. Empty draws a new seed for every answer.</source>
+            <translation>Mit 32-Bit-Gewichten geben derselbe Startwert, dieselbe Frage und dieselben Einstellungen dieselbe Antwort. Mit 16-Bit-Gewichten hängt die Rundung von der Größe der Bäume ab, und Antworten können auseinandergehen, wo zwei Token fast gleich wahrscheinlich sind. Leer wird für jede Antwort ein neuer Startwert gezogen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>With a full context</source>
+            <translation>Bei vollem Kontext</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Without speculation the target writes token by token, mostly slower. The answer has the same probabilities either way; with 32-bit weights it is the same text, with 16-bit weights texts may part where two tokens are almost equally likely.</source>
+            <translation>Ohne Spekulation schreibt das Zielmodell Token für Token, meist langsamer. Die Antwort hat so oder so dieselben Wahrscheinlichkeiten; mit 32-Bit-Gewichten ist es derselbe Text, mit 16-Bit-Gewichten können Texte auseinandergehen, wo zwei Token fast gleich wahrscheinlich sind.</translation>
         </message>
         <message>
             <location filename="../../app/settings/kinds.py" />
@@ -4406,16 +4396,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/preferences.py" />
             <source>the platform's cache folder</source>
             <translation>der Zwischenspeicher-Ordner des Systems</translation>
-        </message>
-        <message>
-            <location filename="../../app/settings/store.py" />
-            <source>Give {first}, {second} or {third}.</source>
-            <translation>Geben Sie {first}, {second} oder {third} an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/settings/store.py" />
-            <source>What happens with a full context is '{name}'.</source>
-            <translation>Was bei vollem Kontext geschieht, ist „{name}“.</translation>
         </message>
         <message>
             <location filename="../../app/shell/command_palette/palette.py" />

@@ -4,7 +4,7 @@
     <context>
         <name>Coppice</name>
         <message numerus="yes">
-            <location filename="../../app/chat/view/figures.py" />
+            <location filename="../../app/chat/view/answer_figures.py" />
             <source>%n passes</source>
             <translation>
                 <numerusform>%n pass</numerusform>
@@ -12,7 +12,7 @@
             </translation>
         </message>
         <message numerus="yes">
-            <location filename="../../app/chat/view/figures.py" />
+            <location filename="../../app/chat/view/answer_figures.py" />
             <source>%n tokens</source>
             <translation>
                 <numerusform>%n token</numerusform>
@@ -20,7 +20,7 @@
             </translation>
         </message>
         <message numerus="yes">
-            <location filename="../../app/chat/view/figures.py" />
+            <location filename="../../app/chat/view/answer_figures.py" />
             <source>Cut off at %n tokens</source>
             <translation>
                 <numerusform>Cut off at %n token</numerusform>

@@ -34,8 +34,9 @@ from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
 from app.engine.round_packing import pack, unpack
-from app.hub.connection import Connection
-from app.installation.runtime.index import parse_page
+from app.hub.client import HubClient
+from app.hub.files import describe
+from app.installation.runtime.wheels import parse_page
 from app.settings.generation import GenerationSettings
 from app.settings.store import Settings, SettingsFile
 from app.shell.building import wanted_pair
@@ -44,6 +45,7 @@ from app.system import json_text
 from app.system.hostile_json import parse_json
 from app.system.paths import ROOT, Folders
 from app.system.plain_text import well_formed, well_formed_values
+from app.system.stop import Stop
 from app.tree.rounds.recording import read_recording, write_recording
 from engine.protocol.messages import ChatMessage, Command, Event, Failed, Generate, Round
 from engine.protocol.options import GenerateOptions
@@ -61,12 +63,12 @@ SAFE_WITHOUT = {
     "app/library/picker/dialog.py": "base 64",
     "app/system/plain_text.py": "makes texts well-formed",
     "app/installation/runtime/lock.py": "JSON", "app/installation/runtime/place.py": "JSON",
-    "app/downloads/journal.py": "JSON",
+    "app/downloads/queue.py": "JSON",
     "app/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/engine/round_packing.py": "JSON",
     "app/settings/store.py": "JSON",
     "app/shell/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
     "app/tree/rounds/recording.py": "JSON", "app/tree/rounds/saving.py": "lines of recordings, which are JSON",
-    "app/downloads/hub_cache.py": "a commit, from JSON",
+    "app/downloads/destinations.py": "a commit, from JSON",
     "app/chat/typesetting/layout_cost.py": "what cannot be encoded is ignored, and the result is a length",
     "app/chat/typesetting/formula_places.py": "a picture made of an answer, whose text is well-formed",
     "app/chat/archive/formats.py": "JSON, and Markdown that is made well-formed there; what it reads is parsed so",
@@ -174,11 +176,9 @@ def text_of_a_pdf(folder: Path) -> Iterator[str]:
 
 def listing_of_the_hub(_folder: Path) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.hub.connection.read_whole", lambda *_: f'{{"name": {ESCAPED}}}'.encode())
-        patch.setattr(Connection, "_get", lambda *_: nullcontext())
-        listing = Connection("http://127.0.0.1", lambda: None)
-        yield listing.listing("org/name", "main")["name"]
-        listing.close()
+        patch.setattr("app.hub.client.read_whole", lambda *_: f'{{"name": {ESCAPED}}}'.encode())
+        patch.setattr(HubClient, "_ask", lambda *_: nullcontext(SimpleNamespace(links={})))
+        yield describe(HubClient(), "org/name", "main", Stop())["name"]
 
 
 def answers_of_others(_folder: Path) -> Iterator[str]:

@@ -5,7 +5,7 @@ import os
 import pytest
 from huggingface_hub import constants
 
-from app.hub.client import HubClient, is_offline
+from app.hub.client import HubClient
 from app.hub.place import hub_place
 from app.settings.network import Network
 from app.settings.preferences import Preferences
@@ -62,25 +62,24 @@ def test_clients_that_live_already_follow_at_once(network: Network) -> None:
     try:
         network.tell(Preferences(endpoint="https://hub.example", offline=True))
         assert client.endpoint == hub_place().endpoint == "https://hub.example"
-        assert is_offline()
         assert hub_place().is_offline
     finally:
         network.tell(Preferences())
     assert client.endpoint == hub_place().endpoint == "https://huggingface.co"
-    assert not is_offline()
+    assert not hub_place().is_offline
 
 
 def test_a_new_proxy_is_used_by_the_next_request(network: Network) -> None:
     client = HubClient()
     try:
-        direct = client._opened()
-        assert client._opened() is direct
+        direct = client._opened(client.endpoint)[0]
+        assert client._opened(client.endpoint)[0] is direct
         network.tell(Preferences(proxy="http://proxy.example:3128"))
-        through = client._opened()
+        through = client._opened(client.endpoint)[0]
         assert through is not direct
         assert not direct.is_closed, "a request may still be under way"
         network.tell(Preferences())
-        assert client._opened() is not through
+        assert client._opened(client.endpoint)[0] is not through
     finally:
         network.tell(Preferences())
         client.close()

@@ -20,8 +20,7 @@ from app.i18n.translation import tr
 from app.library.estimates import Terms
 from app.library.picker.entry import parameters_text
 from app.library.picker.terms_form import TermsForm
-from app.preferences.row import OptionRow, refusal
-from app.preferences.values import options_on
+from app.preferences.page import OptionRow, options_on, refusal
 from app.settings.generation import GenerationSettings
 from app.settings.kinds import Decimal
 from app.settings.preferences import APPEARANCE, MEMORY

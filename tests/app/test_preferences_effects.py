@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.hub.place import hub_place
 from app.hub.tokens import Token, TokenOrigin, Tokens
-from app.library.token_desk import TokenDesk, masked
+from app.library.hub_queries import HubTokenController, masked
 from app.preferences.dialog import PreferencesDialog
 from app.shell.building import with_prepared
 from app.shell.window import MainWindow
@@ -168,7 +168,7 @@ class Kept(Tokens):
 
 
 def test_the_token_is_told_masked(qtbot: QtBot) -> None:
-    desk = TokenDesk(Kept())
+    desk = HubTokenController(Kept())
     seen: list[tuple[str, str, bool]] = []
     desk.told.connect(lambda *told: seen.append(told))
     for act in (desk.look, lambda: desk.keep("hf_abcdefghijklmnop"), desk.forget):

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.downloads.hub_cache import CacheDestination
-from app.downloads.plain_folder import FolderDestination
+from app.downloads.destinations import CacheDestination, FolderDestination
+from app.hub.files import RemoteFile
 from app.hub.place import HubPlace
-from app.hub.plan import RemoteFile
 from app.system.files import write_chosen
 from app.system.paths import ROOT, folders_below
 from app.system.private_files import become_private, tighten

@@ -9,7 +9,7 @@ from app.__main__ import main
 from app.installation.runtime.hardware import Hardware
 from app.installation.runtime.manager import RuntimeManager
 from app.system.bundle import PARTS_VARIABLE, RuntimeParts
-from tests.app.runtime.conftest import workshop
+from tests.app.runtime.conftest import make_dependencies
 from tests.app.runtime.packages import BLOB, lock_of, tiny_wheels
 
 
@@ -19,7 +19,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RuntimeManager:
     monkeypatch.setattr("app.installation.runtime.hardware.look", lambda: Hardware("linux", "x86_64"))
     (tmp_path / "parts" / "locks").mkdir(parents=True)
     (tmp_path / "parts" / "locks" / "cpu.json").write_text(lock_of(tiny_wheels()).text())
-    made = RuntimeManager(RuntimeParts(tmp_path / "parts"), workshop(tmp_path / "data"))
+    made = RuntimeManager(RuntimeParts(tmp_path / "parts"), make_dependencies(tmp_path / "data"))
     monkeypatch.setattr("app.installation.command.runtime_manager", lambda folders: made)
     return made
 

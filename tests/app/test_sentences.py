@@ -12,11 +12,9 @@ from app.downloads.disk import out_of_space
 from app.engine.link import EngineLink
 from app.engine.process import EngineProgram
 from app.engine.state import EngineState, Phase
-from app.hub.failures import RefusalError
-from app.hub.responses import failure
-from app.hub.trouble import refusal, unusable
+from app.hub.failures import HubError, failure, unusable
 from app.i18n.sentences import error_text, translated
-from app.installation.runtime.failures import names_text
+from app.installation.runtime.progress import names_text
 from app.system.hostile_json import parse_object
 from app.system.paths import ROOT
 from app.ui.notices import Notice, NoticeBar
@@ -91,9 +89,9 @@ def test_a_sentence_is_translated_with_what_is_in_it(said: str, shown: str) -> N
 @pytest.mark.usefixtures("german")
 def test_what_the_application_raises_is_shown_in_german() -> None:
     error = failure(404, {}, "https://hub", "org/m", from_hub=True)
-    assert isinstance(error, RefusalError)
+    assert isinstance(error, HubError)
     assert translated(error.message) == "Der Hub hat kein Modell org/m, das Sie sehen dürfen."
-    busy = refusal(429, {}, "org/m", "https://hub", from_hub=True)
+    busy = failure(429, {}, "https://hub", "org/m", from_hub=True)
     assert translated(busy.message) == "Der Modell-Hub ist überlastet: der Hub ist überlastet (429)."
     full = out_of_space(Path("/m/2.13.0"), 7_400_000_000)
     assert translated(full.message) == "Auf der Platte von /m/2.13.0 fehlen 7,4 GB."
@@ -193,7 +191,7 @@ def _plain_words(node: ast.AST, marked: set[ast.AST]) -> Iterator[str]:
 
 def test_every_error_and_event_is_made_of_sentences() -> None:
     carriers, found = _carriers(), []
-    assert {"ModelError", "RefusalError", "unusable", "out_of_memory_of", "UnpackError"} <= carriers
+    assert {"ModelError", "HubError", "unusable", "out_of_memory_of", "UnpackError"} <= carriers
     for place, tree in _files():
         marked = _marked(tree)
         for call in (each for each in ast.walk(tree) if isinstance(each, ast.Call) and _name(each) in carriers):

@@ -25,7 +25,7 @@ from app.shell.thread_faults import FAULTS, ThreadFaults
 from app.system import background
 from app.system.paths import ROOT
 from app.ui.notices import Notice
-from tests.app.runtime.conftest import workshop
+from tests.app.runtime.conftest import make_dependencies
 from tests.app.thread_proofs import PROOFS, Case, Panic
 
 BACKGROUND = "app/system/background.py"
@@ -267,6 +267,6 @@ def test_a_hardware_look_up_that_fails_leaves_every_engine_to_choose_from(
 
     monkeypatch.setattr("app.installation.runtime.hardware.look", fail)
     monkeypatch.setattr(RuntimeManager, "locks", {})
-    proposal = RuntimeManager(cast(Any, None), workshop(tmp_path)).propose()
+    proposal = RuntimeManager(cast(Any, None), make_dependencies(tmp_path)).propose()
     assert proposal is not UNKNOWN
     assert [type(each) for each in thread_errors] == [Panic]

@@ -11,10 +11,10 @@ import pytest
 from PySide6.QtCore import QLocale, QTranslator
 from PySide6.QtWidgets import QApplication, QMenu
 
-from app.hub.trouble import offline
+from app.hub.failures import offline
 from app.i18n.translation import CONTEXT, LANGUAGES, install, language_of, tr
-from app.library.picker.verdict import troubled
-from app.library.suggestions import suggestions
+from app.library.pairing.suggestions import suggestions
+from app.library.picker.entry import unpriced
 from app.system.paths import ROOT
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
@@ -115,7 +115,7 @@ def test_the_window_speaks_german(open_window: OpenWindow, show: Callable[[str],
 
 def test_what_is_said_of_a_model_is_german_to_the_end(show: Callable[[str], None]) -> None:
     show("de")
-    verdict = troubled(offline("there is no connection"))
+    verdict = unpriced(offline("there is no connection"))
     assert verdict.words == "Offline nicht bekannt"
     assert "cannot" not in verdict.details
     assert "Modelle auf diesem Rechner" in verdict.details

@@ -19,10 +19,9 @@ from app.chat.history.records import ConversationRecord, MessageRecord
 from app.chat.typesetting.drawing_process import DrawingProcess, _Running
 from app.chat.typesetting.formulas import Formulas, Latex
 from app.downloads.download import Download
-from app.downloads.journal import Entry, Journal
 from app.downloads.progress import Progress as DownloadProgress
 from app.downloads.progress import Request, State
-from app.downloads.queue import DownloadQueue
+from app.downloads.queue import DownloadQueue, Entry, Journal
 from app.engine.link import EngineLink
 from app.engine.process import BROKEN, EngineChild, EngineLog, EngineProgram
 from app.installation.link import RuntimeLink
@@ -37,7 +36,7 @@ from app.system.passwords import Passwords
 from app.ui.jobs import Jobs
 from engine.protocol.messages import Event, Failed
 from engine.protocol.options import LoadOptions
-from tests.app.runtime.conftest import workshop
+from tests.app.runtime.conftest import make_dependencies
 from tests.app.runtime.packages import lock_of, tiny_wheels
 
 Made = TypeVar("Made")
@@ -317,7 +316,7 @@ def prove_removal(case: Case) -> None:
 
 def prove_installation(case: Case) -> None:
     case.patch.setattr(Installation, "_make", case.fails_once(lambda _: None))
-    made = Installation(workshop(case.folder), lock_of(tiny_wheels()), Wanted("cpu"))
+    made = Installation(make_dependencies(case.folder), lock_of(tiny_wheels()), Wanted("cpu"))
     link = runtime(case, install=lambda _wanted: made)
     with case.bot.waitSignal(link.ended) as ended:
         link.install(Wanted("cpu"))

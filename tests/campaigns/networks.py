@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 
 from app.downloads.control import Control
+from app.downloads.dependencies import Dependencies, RetryPolicy
 from app.downloads.download import Download
-from app.downloads.equipment import Equipment
 from app.downloads.progress import Request, State
-from app.hub.retry import RetryPolicy
 from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.tools import INDEX_VARIABLE
 from tests.app.downloads.conftest import SmallDisk
 from tests.app.downloads.models import FILES, REPO, SHARDS, contents, put_up
-from tests.app.runtime.conftest import workshop
+from tests.app.runtime.conftest import make_dependencies
 from tests.app.runtime.packages import BLOB, TORCH, PackageIndex, tiny_wheels
 from tests.campaigns.outcome import Kind, Outcome
 from tests.hub import Hub, corrupt, drop, no_range, redirect, slow, stall, status, wrong_length
@@ -66,14 +65,16 @@ def _of_download(hub: Hub, home: Path, seed: int) -> Outcome:
     for _ in range(rng.choice((1, 1, 2, 4))):
         name = rng.choice((*SHARDS, *SHARDS, "tokenizer.json", "config.json"))
         hub.fail(name, rng.choice(_FAULTS)(rng), times=rng.choice((1, 1, 2, 9)), server=rng.choice(("", "hub", "cdn")))
-    equipment = Equipment(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 1.0), stall_seconds=0.25, wait=_at_once)
-    first = Download(1, Request(repo_id=REPO), equipment)
+    dependencies = Dependencies(
+        disk=SmallDisk(), retry=RetryPolicy(random=lambda: 1.0), stall_seconds=0.25, wait=_at_once
+    )
+    first = Download(1, Request(repo_id=REPO), dependencies)
     first.run()
     told = first.progress.message if first.progress.state is not State.DONE else ""
     if first.progress.state is not State.DONE and (not told.strip() or "Traceback" in told):
         return Outcome(seed, Kind.TRACEBACK, f"{first.progress.state.value}: {told!r}")
     hub.heal()
-    again = Download(2, Request(repo_id=REPO), equipment)
+    again = Download(2, Request(repo_id=REPO), dependencies)
     again.run()
     found = contents(home / "hub" / f"models--{REPO.replace('/', '--')}" / "snapshots" / repo.commit)
     if again.progress.state is not State.DONE or found != FILES:
@@ -105,20 +106,20 @@ _ENDINGS = ("kill", "terminate", "interrupt", "network")
 
 
 def _of_setup(index: PackageIndex, folder: Path, seed: int) -> Outcome:
-    rng, shop = random.Random(seed), workshop(folder)
+    rng, dependencies = random.Random(seed), make_dependencies(folder)
     command = [sys.executable, "-m", "tests.app.runtime.driver", str(folder)]
     ending = _ENDINGS[seed % len(_ENDINGS)]
     said = _cut_off(index, command, ending, rng)
-    here = shop.place.installed()
+    here = dependencies.place.installed()
     if here is not None:
         whole = _works(here.python)
         return Outcome(seed, Kind.SURVIVED if whole else Kind.LOST, f"{ending}: a runtime is in use")
     index.heal()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
-    here = shop.place.installed()
+    here = dependencies.place.installed()
     if done.returncode or here is None or not _works(here.python):
         return Outcome(seed, Kind.LOST, f"{ending}: not finished by the next start: {done.stdout} {done.stderr[-300:]}")
-    left = sorted(path.name for path in shop.place.folder.iterdir())
+    left = sorted(path.name for path in dependencies.place.folder.iterdir())
     if left != sorted(("active.json", here.folder.name, "lock")):
         return Outcome(seed, Kind.OUTSIDE, f"{ending}: {left} are left")
     if "Traceback" in done.stderr or (ending == "network" and "Traceback" in said):

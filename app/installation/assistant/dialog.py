@@ -7,11 +7,9 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
-from app.installation.assistant.progress_page import ProgressPage
-from app.installation.assistant.proposal_page import ProposalPage
-from app.installation.assistant.ready_page import ReadyPage
+from app.installation.assistant.pages import ProgressPage, ProposalPage, ReadyPage
 from app.installation.link import RuntimeLink
-from app.installation.runtime.progress import Progress, Stage
+from app.installation.runtime.progress import InstallProgress, Stage
 from app.ui.buttons import make_room
 from app.ui.labels import label
 
@@ -144,7 +142,7 @@ class EngineAssistant(QDialog):
             self._show_buttons()
         stop()
 
-    def _on_changed(self, progress: Progress) -> None:
+    def _on_changed(self, progress: InstallProgress) -> None:
         self.progress.show_progress(progress)
         if progress.stage is Stage.DONE:
             here = self._link.installed

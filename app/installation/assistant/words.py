@@ -5,8 +5,8 @@ from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.units import time_text
 from app.i18n.wording import mark
-from app.installation.runtime.builds import NAMES, Offer
-from app.installation.runtime.progress import Progress, Stage
+from app.installation.runtime.builds import NAMES, BuildOffer
+from app.installation.runtime.progress import InstallProgress, Stage
 
 _STAGES = {
     Stage.IDLE: mark("Nothing is being installed."),
@@ -26,13 +26,13 @@ def stage_text(stage: Stage) -> str:
     return tr(_STAGES[stage])
 
 
-def offer_text(offer: Offer, is_best: bool) -> str:
+def offer_text(offer: BuildOffer, is_best: bool) -> str:
     """The name of a build, and whether it is the proposed one."""
     name = tr(NAMES[offer.build])
     return tr("{build} (recommended)").format(build=name) if is_best else name
 
 
-def cost_text(offer: Offer, is_local: bool) -> str:
+def cost_text(offer: BuildOffer, is_local: bool) -> str:
     """What a build takes."""
     values = {"disk": size_text(offer.disk_bytes(is_local)), "time": time_text(offer.seconds(is_local))}
     if is_local:
@@ -41,7 +41,7 @@ def cost_text(offer: Offer, is_local: bool) -> str:
     return tr("{size} to download, {disk} on the disk, about {time} at 50 Mbit/s").format(**values)
 
 
-def detail_text(progress: Progress) -> str:
+def detail_text(progress: InstallProgress) -> str:
     """Bytes, speed and time, while wheels arrive; why nothing arrives, while that is so; what was kept, afterwards."""
     fetched, is_stopped = progress.fetched, progress.stage in (Stage.PAUSED, Stage.FAILED)
     if not (progress.stage is Stage.DOWNLOADING or is_stopped) or not fetched.bytes_total:

@@ -43,7 +43,7 @@ NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class BuildOffer:
     """One build that can be installed. `doubt` says why it would not help on this computer; None where it would."""
 
     build: Build
@@ -69,12 +69,12 @@ class Offer:
 class Proposal:
     """Everything that can be installed, the proposed one first, and what was found."""
 
-    offers: tuple[Offer, ...]
+    offers: tuple[BuildOffer, ...]
     found: str
     advice: str | None = None
 
     @property
-    def best(self) -> Offer | None:
+    def best(self) -> BuildOffer | None:
         """The proposed one; None where there is none for this system at all."""
         return self.offers[0] if self.offers else None
 
@@ -85,7 +85,7 @@ UNKNOWN = Proposal((), say("What suits this computer could not be found out beca
 
 def propose(hardware: Hardware, locks: Mapping[Build, Lock]) -> Proposal:
     """Order the builds that there are locks for: what uses the computer best comes first, what would not help last."""
-    offers = [Offer(build, lock, _doubt(build, hardware)) for build, lock in locks.items()]
+    offers = [BuildOffer(build, lock, _doubt(build, hardware)) for build, lock in locks.items()]
     rank = (Build.CUDA, Build.METAL, Build.ROCM, Build.CPU)
     offers.sort(key=lambda offer: (offer.doubt is not None, rank.index(offer.build)))
     return Proposal(tuple(offers), _found(hardware), _advice(hardware, locks))

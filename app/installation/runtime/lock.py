@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.hub.plan import RemoteFile
+from app.hub.files import RemoteFile
 from app.system import json_text as json
 from engine.errors import CoppiceError
 from engine.protocol.sentences import say

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.downloads.equipment import Equipment
+from app.downloads.dependencies import Dependencies
 from app.installation.runtime.environment import engine_environment
 from app.installation.runtime.place import Installed, RuntimePlace, Wanted
-from app.installation.runtime.tools import tools_of
-from app.installation.runtime.workshop import Workshop
+from app.installation.runtime.tools import InstallDependencies, tools_of
 from app.system.background import attempt
 from app.system.bundle import RuntimeParts, runtime_parts
 from app.system.paths import Folders
@@ -42,14 +41,14 @@ class MissingRuntimeError(CoppiceError):
 class RuntimeManager:
     """Made where a Coppice provisions its engine; where it runs from a checkout with torch, there is none."""
 
-    def __init__(self, parts: RuntimeParts, workshop: Workshop) -> None:
+    def __init__(self, parts: RuntimeParts, dependencies: InstallDependencies) -> None:
         self._parts = parts
-        self._shop = workshop
+        self._dependencies = dependencies
 
     @property
     def place(self) -> RuntimePlace:
         """Where runtimes lie."""
-        return self._shop.place
+        return self._dependencies.place
 
     @property
     def locks(self) -> "dict[Build, Lock]":
@@ -112,10 +111,12 @@ class RuntimeManager:
         from app.installation.runtime.lock import read_lock  # noqa: PLC0415
 
         lock = read_lock(self._parts.lock(wanted.build))
-        shop = self._shop
+        dependencies = self._dependencies
         if not wanted.wheels:
-            return Installation(shop, lock, wanted)
-        return Installation(shop, lock, replace(wanted, wheels=str(Path(wanted.wheels).expanduser().absolute())))
+            return Installation(dependencies, lock, wanted)
+        return Installation(
+            dependencies, lock, replace(wanted, wheels=str(Path(wanted.wheels).expanduser().absolute()))
+        )
 
     def repair(self, wheels: str = "") -> "Installation":
         """The same build made anew beside the old one, which is used until the new one is verified."""
@@ -131,15 +132,17 @@ class RuntimeManager:
         """Take the runtime away; raises `OccupiedError` and `OSError`."""
         with self.place.occupied():
             self.place.remove()
-            for path in self._shop.wheels.glob("*.whl*"):
+            for path in self._dependencies.wheels.glob("*.whl*"):
                 path.unlink(missing_ok=True)
 
 
-def runtime_manager(folders: Folders, equipment: Equipment | None = None) -> RuntimeManager | None:
+def runtime_manager(folders: Folders, downloads: Dependencies | None = None) -> RuntimeManager | None:
     """None where the engine is that of this very Python."""
     parts = runtime_parts()
     if parts is None:
         return None
     place = RuntimePlace(folders.data / "runtime")
-    shop = Workshop(place, folders.cache / "engine-wheels", tools_of(parts), equipment or Equipment())
-    return RuntimeManager(parts, shop)
+    dependencies = InstallDependencies(
+        place, folders.cache / "engine-wheels", tools_of(parts), downloads or Dependencies()
+    )
+    return RuntimeManager(parts, dependencies)

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app.installation.runtime.failures import OccupiedError
+from app.installation.runtime.progress import OccupiedError
 from app.system import json_text as json
 from app.system.files import write_private
 from engine.files import remove, sync_folder

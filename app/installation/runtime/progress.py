@@ -1,10 +1,11 @@
-"""What the making of a runtime is doing, as a record that travels between threads."""
+"""What the making of a runtime is doing, as a record that travels between threads, and how it can fail."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from app.downloads.progress import Progress as Fetched
-from app.downloads.progress import Request
+from app.downloads.progress import Progress, Request
+from engine.errors import CoppiceError
+from engine.protocol.sentences import say
 
 
 class Stage(StrEnum):
@@ -37,7 +38,7 @@ _LOCAL_SHARES = {Stage.CHECKING: (0.0, 0.05), Stage.INSTALLING: (0.05, 0.75), St
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class InstallProgress:
     """The making of a runtime at one moment. `part` is how much of the stage is done, from 0 to 1.
 
     `fetched` counts bytes while wheels arrive, and after a pause or a failure those that are kept. `message` and `hint`
@@ -48,7 +49,7 @@ class Progress:
     build: str = ""
     is_local: bool = False
     part: float = 0.0
-    fetched: Fetched = field(default_factory=lambda: Fetched(0, Request("")))
+    fetched: Progress = field(default_factory=lambda: Progress(0, Request("")))
     message: str = ""
     hint: str = ""
     error: Exception | None = field(default=None, compare=False)
@@ -63,3 +64,33 @@ class Progress:
             stage, part = Stage.DOWNLOADING, self.fetched.fraction
         first, last = (_LOCAL_SHARES if self.is_local else _SHARES).get(stage, (0.0, 0.0))
         return first + (last - first) * min(1.0, part)
+
+
+class MissingWheelsError(CoppiceError):
+    """A folder or an index lacks what the lock names."""
+
+
+class DamagedWheelError(CoppiceError):
+    """A file is not the one that the lock names."""
+
+
+class UncheckableError(CoppiceError):
+    """A wheel's checksum is not known, so that any file could take its place."""
+
+
+class UnpackError(CoppiceError):
+    """The wheels could not be unpacked into the runtime."""
+
+
+class UnfitError(CoppiceError):
+    """The runtime is complete, and yet it does not work here."""
+
+
+class OccupiedError(CoppiceError):
+    """Another Coppice of the same person is making the runtime."""
+
+
+def names_text(names: list[str], most: int = 3) -> str:
+    """Some names, and how many more there are: `a, b, c and 4 more`."""
+    shown = ", ".join(names[:most])
+    return say("{names} and {count} more", names=shown, count=len(names) - most) if len(names) > most else shown

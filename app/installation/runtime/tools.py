@@ -1,15 +1,21 @@
-"""What makes a runtime: a Python to copy or to make an environment from, and uv, or pip where that is not there."""
+"""The programs that an installation runs: uv, the new Python, and the proof that the engine works with it."""
 
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.downloads.control import Control
+from app.downloads.dependencies import Dependencies
 from app.downloads.disk import Check
-from app.installation.runtime.environment import clean_environment
+from app.installation.runtime.environment import clean_environment, engine_environment
+from app.installation.runtime.place import RuntimePlace
+from app.installation.runtime.progress import UnfitError
+from app.system import json_text as json
 from app.system.bundle import RuntimeParts, python_of
 from engine.errors import InputError
 from engine.protocol.sentences import say
@@ -17,7 +23,7 @@ from engine.protocol.sentences import say
 INDEX_VARIABLE = "COPPICE_INDEX"
 """The address of the package index to use instead of the one that uv is set to."""
 
-_SECONDS = 30.0
+_UV_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ class Tools:
             capture_output=True,
             text=True,
             env=clean_environment(os.environ),
-            timeout=_SECONDS,
+            timeout=_UV_SECONDS,
             check=False,
             stdin=subprocess.DEVNULL,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
@@ -97,3 +103,129 @@ def _copy(home: Path, folder: Path, check: Check) -> None:
     shutil.copytree(home, folder, symlinks=True, copy_function=copy)
     for externally in folder.rglob("EXTERNALLY-MANAGED"):
         externally.unlink()
+
+
+_LOOK_SECONDS = 0.1
+_TAIL_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """`code` 0 is success; `printed` the end of what it said, `output` the same of its standard output alone."""
+
+    code: int
+    printed: str
+    output: str
+
+
+def run_child(
+    arguments: Sequence[str | Path],
+    folder: Path,
+    environment: Mapping[str, str],
+    control: Control,
+    look: Callable[[], None] = lambda: None,
+    seconds: float = 3600.0,
+) -> Ending:
+    """Start it in `folder` and wait; `look` is called now and then, and what it raises ends the program.
+
+    Raises `Stopped` when somebody wants that, `TimeoutError` after so many seconds, and `OSError` when it cannot start.
+    """
+    output, errors = folder / "child.out", folder / "child.err"
+    with output.open("wb") as out, errors.open("wb") as err:
+        process = subprocess.Popen(
+            [str(each) for each in arguments],
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+        deadline = time.monotonic() + seconds
+        try:
+            while process.poll() is None:
+                control.wait(_LOOK_SECONDS)
+                look()
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{arguments[0]} did not end within {seconds:.0f} s")
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    printed = _tail(errors)
+    said = _tail(output)
+    output.unlink(missing_ok=True)
+    errors.unlink(missing_ok=True)
+    return Ending(process.returncode, printed, said)
+
+
+def _tail(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        return file.read().decode("utf-8", "replace").strip()
+
+
+_IMPORTS = "import json, torch, transformers; print(json.dumps([torch.__version__, torch.cuda.is_available()]))"
+_PROMPT = "Hello!"
+_TOKENS = 4
+_ANSWER_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """`arguments` make the engine answer; what it prints on standard output is a JSON object with a `text`."""
+
+    imports: str = _IMPORTS
+    arguments: tuple[str, ...] = ("-m", "engine", "generate", "--prompt", _PROMPT, "--json")
+    limits: tuple[str, ...] = ("--max-new-tokens", str(_TOKENS), "--temperature", "0")
+
+    def run(self, python: Path, folder: Path, control: Control) -> tuple[str, bool]:
+        """The version of torch, and whether it sees a card to compute on.
+
+        Raises `UnfitError` with the reason, `Stopped`, and `OSError`.
+        """
+        environment = engine_environment(os.environ) | {"HF_HUB_OFFLINE": "1"}
+        told = self._run([python, "-c", self.imports], folder, environment, control)
+        try:
+            version, sees_card = json.loads(told)
+        except (ValueError, TypeError) as error:
+            raise UnfitError(say("The new engine does not tell its version."), say("Install it again.")) from error
+        answer = self._run([python, *self.arguments, *self.limits], folder, environment, control)
+        if not _text(answer).strip():
+            raise UnfitError(say("The new engine answered nothing."), say("Install it again."))
+        return str(version), sees_card is True
+
+    def _run(self, arguments: list[str | Path], folder: Path, environment: dict[str, str], control: Control) -> str:
+        try:
+            ending = run_child(arguments, folder, environment, control, seconds=_ANSWER_SECONDS)
+        except TimeoutError as error:
+            raise UnfitError(
+                say("The new engine did not answer in time."), say("Try again when less is going on.")
+            ) from error
+        if ending.code:
+            raise _unfit(ending)
+        return ending.output
+
+
+def _text(answer: str) -> str:
+    try:
+        return str(json.loads(answer)["text"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _unfit(ending: Ending) -> UnfitError:
+    last = ending.printed.splitlines()[-1][:300] if ending.printed else say("exit code {code}", code=ending.code)
+    message = say("The new engine does not work on this computer: {reason}", reason=last)
+    return UnfitError(message, say("Install it again, or another build."))
+
+
+@dataclass(frozen=True, slots=True)
+class InstallDependencies:
+    """The tools, and where things lie; tests replace the parts. `wheels` keeps what has arrived."""
+
+    place: RuntimePlace
+    wheels: Path
+    tools: Tools
+    downloads: Dependencies = field(default_factory=Dependencies)
+    verification: Verification = field(default_factory=Verification)

@@ -1,14 +1,19 @@
-"""A model on this computer, and what its folder tells of it at a glance."""
+"""Models and prepared copies on this computer: where they may lie, and what their folders tell at a glance."""
 
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from app.hub.listing import INDEX, SINGLE, is_file_name
+from app.hub.names import INDEX, SINGLE, is_writable
+from app.hub.place import CACHE_PREFIX
 from app.i18n.translation import tr
-from app.system.hostile_json import parse_object, text
+from app.system.hostile_json import count, parse_object, text
+from app.system.stop import Stop
+
+_log = logging.getLogger(__name__)
 
 _MOST_BYTES = 64 << 20
 _NOT_OPENED = (".bin", ".pt", ".pth", ".ckpt", ".gguf", ".h5")
@@ -98,7 +103,7 @@ def _missing(folder: Path) -> str:
     except (OSError, ValueError):
         return tr("Its index of weight files cannot be read.")
     names = {str(name) for name in weight_map.values()} if isinstance(weight_map, dict) else set()
-    missing = [name for name in names if not is_file_name(name) or not (folder / name).is_file()]
+    missing = [name for name in names if not is_writable(name) or not (folder / name).is_file()]
     if names and not missing:
         return ""
     return tr("{missing} of {count} weight files are missing.").format(missing=len(missing), count=len(names))
@@ -107,3 +112,112 @@ def _missing(folder: Path) -> str:
 def _object(path: Path) -> dict[str, object]:
     with path.open("rb") as file:
         return parse_object(file.read(_MOST_BYTES))
+
+
+CONFIG = "config.json"
+_DEPTH = 3  # a folder of models, perhaps by owner
+_MOST_FOLDERS = 20_000
+
+
+def find_models(cache: Path, folders: Sequence[Path], stop: Stop) -> Iterator[LocalModel]:
+    """Every model in the hub's cache, then in each of the folders. Blocks on the disk; raises `Cancelled`."""
+    yield from _cached(cache, stop)
+    for folder in folders:
+        for found in _folders_of_models(folder, stop):
+            yield read_model(found, Home.FOLDER, found.name, str(found), found)
+
+
+def _cached(cache: Path, stop: Stop) -> Iterator[LocalModel]:
+    for root in sorted(cache.glob(f"{CACHE_PREFIX}*")) if cache.is_dir() else ():
+        stop.check()
+        repo = root.name.removeprefix(CACHE_PREFIX).replace("--", "/", 1)
+        snapshot = _snapshot(root)
+        if snapshot is not None and "/" in repo:
+            yield read_model(snapshot, Home.HUB_CACHE, repo, repo, root)
+
+
+def _snapshot(root: Path) -> Path | None:
+    """The commit that the branch `main` is at, which is what the engine loads; else the newest one."""
+    try:
+        commit = (root / "refs" / "main").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        commit = ""
+    snapshots = [path for path in (root / "snapshots").glob("*") if (path / CONFIG).is_file()]
+    current = [path for path in snapshots if path.name == commit]
+    return max(current or snapshots, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _folders_of_models(folder: Path, stop: Stop) -> Iterator[Path]:
+    """The folder itself if it holds a model, else those inside that do; never far down, and links are not followed."""
+    waiting = [(folder, 0)]
+    visited = 0
+    while waiting:
+        stop.check()
+        here, depth = waiting.pop()
+        visited += 1
+        if (here / CONFIG).is_file():
+            yield here
+        elif depth < _DEPTH and visited < _MOST_FOLDERS:
+            waiting += ((inside, depth + 1) for inside in reversed(_inside(here)))
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        _log.info("The folder %s cannot be looked into: %s", folder, error)
+        return []
+    return [path for path in entries if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")]
+
+
+_MANIFEST, _KIND = "manifest.json", "coppice prepared layers"
+_MOST_MANIFEST_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCopy:
+    """A model's layers in another number type, such as `nf4` (`weights`); `source`: the folder they were made from."""
+
+    folder: Path
+    name: str
+    source: str
+    weights: str
+    bytes: int
+    layers: int
+    complete: bool
+    digests: tuple[tuple[str, str], ...] = ()
+
+
+def find_prepared(cache: Path) -> tuple[PreparedCopy, ...]:
+    """Every prepared copy in the application's cache folder, incomplete ones too."""
+    folder = cache / "prepared"
+    found = (_read(path) for path in sorted(folder.iterdir())) if folder.is_dir() else ()
+    return tuple(filter(None, found))
+
+
+def _read(folder: Path) -> PreparedCopy | None:
+    path = folder / _MANIFEST
+    if folder.is_symlink() or path.is_symlink():
+        return None
+    try:
+        with path.open("rb") as file:
+            content = parse_object(file.read(_MOST_MANIFEST_BYTES))
+    except (OSError, ValueError):
+        return None
+    recipe, layers = content.get("recipe"), content.get("layers")
+    if content.get("kind") != _KIND or not isinstance(recipe, dict) or not isinstance(layers, dict):
+        return None
+    entries = {index: entry for index, entry in layers.items() if index.isdecimal() and isinstance(entry, dict)}
+    codec, number = text(recipe.get("codec"), 20), text(recipe.get("dtype"), 20)
+    return PreparedCopy(
+        folder=folder,
+        name=text(recipe.get("name")),
+        source=text(recipe.get("source"), 4096),
+        weights=number if codec == "plain" else codec,
+        bytes=sum(count(entry.get("nbytes")) for entry in entries.values()),
+        layers=count(recipe.get("layer_count")),
+        complete=content.get("complete") is True,
+        digests=tuple(
+            (f"layer-{int(index):05}.safetensors", text(entry.get("digest"), 64)) for index, entry in entries.items()
+        ),
+    )

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.library.local.models import Home, LocalModel
-from app.library.local.prepared import PreparedCopy
+from app.library.local.models import Home, LocalModel, PreparedCopy
 from app.system.stop import Stop
 
 _PIECE_BYTES = 4 << 20

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts
-from app.hub.trouble import unusable
+from app.hub.failures import unusable
 from app.i18n.translation import tr
 from app.system import json_text as json
 from app.system.files import write_private
@@ -71,7 +71,7 @@ def _configured_tokens(added: object) -> Iterator[tuple[str, int]]:
             yield entry["content"], int(token)
 
 
-class VocabularyBook:
+class VocabularyCache:
     """Fingerprints by the tokenizer files they were made from, kept on disk: a tokenizer is read once in a lifetime.
 
     Every method blocks. What has no tokenizer.json has an empty fingerprint: it is known only to the engine.
@@ -101,7 +101,7 @@ class VocabularyBook:
 
         def read() -> str:
             files = [
-                client.file(facts.repo, facts.revision, name, stop, _MOST_BYTES) if name in digests else b"{}"
+                client.small_file(facts.repo, facts.revision, name, stop, _MOST_BYTES) if name in digests else b"{}"
                 for name in (TOKENIZER, CONFIG)
             ]
             try:

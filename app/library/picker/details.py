@@ -1,25 +1,107 @@
 """The pane beside the lists: what is known of the chosen model, how to load it, with which draft, and one button."""
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QPushButton, QStackedLayout, QVBoxLayout, QWidget
 
+from app.hub.failures import HubError, Reason
 from app.i18n.number_text import Number, size_text
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import Terms
-from app.library.picker.access_box import AccessBox
-from app.library.picker.chooser import Chooser
 from app.library.picker.draft_list import DraftList
-from app.library.picker.entry_delegate import tone_color
-from app.library.picker.entry_list import describe
-from app.library.picker.offer import Deed
+from app.library.picker.entry import Tone, Verdict, asking, priced
+from app.library.picker.entry_list import describe, tone_color
+from app.library.picker.offer import OfferAction
+from app.library.picker.pair_choice import PairChoice
 from app.library.picker.terms_form import TermsForm
-from app.library.picker.verdict import Tone, Verdict, asking, priced
 from app.system.plain_text import tip
 from app.ui.labels import label
 from app.ui.theme import Colors
+from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised
 from engine.protocol.options import LoadOptions
+
+_TITLES = {
+    Reason.NOT_LOGGED_IN: mark("Not logged in"),
+    Reason.LICENCE_NOT_ACCEPTED: mark("Licence not accepted"),
+    Reason.REFUSED: mark("Access refused"),
+    Reason.NOT_FOUND: mark("Not found"),
+    Reason.OFFLINE: mark("Offline"),
+    Reason.BUSY: mark("The hub is busy"),
+}
+
+
+class AccessBox(QFrame):
+    """Shows one trouble. `token_given` carries a token to be kept; `again_requested` asks to look again."""
+
+    token_given = Signal(str)
+    again_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._page = ""
+        self.setObjectName("notice")
+        self.title = label("box-title", "", self)
+        self.words = label("", "", self)
+        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.token = QLineEdit(self, placeholderText=tr("Access token, hf_…"))
+        self.token.setEchoMode(QLineEdit.EchoMode.Password)
+        self.token.setAccessibleName(tr("Access token of the model hub"))
+        self.token.setToolTip(tr("It is kept in the system's keyring, and sent to the hub alone."))
+        self.keep = QPushButton(tr("Keep in keyring"), self)
+        self.page = QPushButton(tr("Open page"), self)
+        self.again = QPushButton(tr("Check again"), self)
+        entry = QHBoxLayout()
+        entry.addWidget(self.token, 1)
+        entry.addWidget(self.keep)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.page)
+        buttons.addWidget(self.again)
+        buttons.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 10, 14, 10)
+        column.setSpacing(7)
+        column.addWidget(self.title)
+        column.addWidget(self.words)
+        column.addLayout(entry)
+        column.addLayout(buttons)
+        self.keep.clicked.connect(self._on_keep)
+        self.token.returnPressed.connect(self._on_keep)
+        self.page.clicked.connect(self.open_page)
+        self.again.clicked.connect(self.again_requested)
+        self.hide()
+
+    def show_error(self, error: CoppiceError | None) -> None:
+        """Show what is wrong, or nothing."""
+        self.setVisible(error is not None)
+        if error is None:
+            self.token.clear()
+            return
+        kind = error.reason if isinstance(error, HubError) else None
+        self._page = error.page if isinstance(error, HubError) else ""
+        self.setProperty("tone", "hint" if kind in _TITLES else "error")
+        self.style().unpolish(self)
+        self.style().polish(self)
+        self.title.setText(tr(_TITLES[kind]) if kind in _TITLES else tr("Cannot be used"))
+        self.words.setText(translated(str(error)))
+        asks_token = kind is Reason.NOT_LOGGED_IN
+        self.token.setVisible(asks_token)
+        self.keep.setVisible(asks_token)
+        self.page.setVisible(bool(self._page) and not asks_token)
+        self.page.setText(tr("Open licence page") if kind is Reason.LICENCE_NOT_ACCEPTED else tr("Open page"))
+        self.again.setVisible(kind in _TITLES and not asks_token)
+
+    def open_page(self) -> None:
+        """Show the page where the trouble can be removed, in the browser."""
+        if self._page:
+            QDesktopServices.openUrl(QUrl(self._page))
+
+    def _on_keep(self) -> None:
+        if secret := self.token.text().strip():
+            self.token_given.emit(secret)
+
 
 _PLACES = {"device": "GPU", "ram": "RAM", "ssd": "SSD"}
 _TIERS = mark(
@@ -31,7 +113,7 @@ _NOTHING = mark("Choose a model to see how it would run here, which drafts go wi
 
 
 class DetailsPane(QFrame):
-    """Shows a `Chooser` and tells what its button was pressed for."""
+    """Shows a `PairChoice` and tells what its button was pressed for."""
 
     load_requested = Signal(LoadOptions)
     download_requested = Signal(tuple, LoadOptions)  # names on the hub
@@ -39,9 +121,9 @@ class DetailsPane(QFrame):
     again_requested = Signal()
     token_given = Signal(str)
 
-    def __init__(self, chooser: Chooser, colors: Colors, parent: QWidget | None = None) -> None:
+    def __init__(self, pair_choice: PairChoice, colors: Colors, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._chooser = chooser
+        self._pair_choice = pair_choice
         self._colors = colors
         self.setObjectName("details")
         self.name = label("details-title", "", self)
@@ -57,10 +139,10 @@ class DetailsPane(QFrame):
         self.primary.setDefault(True)
         self.primary.setAutoDefault(True)
         self._lay_out()
-        chooser.changed.connect(self._show)
-        chooser.drafts_changed.connect(self._show_drafts)
-        self.terms.edited.connect(chooser.choose_terms)
-        self.drafts.picked.connect(chooser.choose_draft)
+        pair_choice.changed.connect(self._show)
+        pair_choice.drafts_changed.connect(self._show_drafts)
+        self.terms.edited.connect(pair_choice.choose_terms)
+        self.drafts.picked.connect(pair_choice.choose_draft)
         self.primary.clicked.connect(self.press)
         self.access.again_requested.connect(self.again_requested)
         self.access.token_given.connect(self.token_given)
@@ -93,24 +175,24 @@ class DetailsPane(QFrame):
 
     def press(self) -> None:
         """Do what the button says."""
-        offer = self._chooser.offer
+        offer = self._pair_choice.offer
         if not offer.enabled:
             return
-        match offer.deed:
-            case Deed.LOAD | Deed.FORCE:
-                self.load_requested.emit(self._chooser.options)
-            case Deed.DOWNLOAD:
-                missing = tuple(each.repo for each in self._chooser.missing)
-                self.download_requested.emit(missing, self._chooser.options)
-            case Deed.SHOW_DOWNLOAD:
+        match offer.action:
+            case OfferAction.LOAD | OfferAction.FORCE:
+                self.load_requested.emit(self._pair_choice.options)
+            case OfferAction.DOWNLOAD:
+                missing = tuple(each.repo for each in self._pair_choice.missing)
+                self.download_requested.emit(missing, self._pair_choice.options)
+            case OfferAction.SHOW_DOWNLOAD:
                 self.downloads_requested.emit()
-            case Deed.LOG_IN:
+            case OfferAction.LOG_IN:
                 self.access.token.setFocus()
-            case Deed.OPEN_PAGE:
+            case OfferAction.OPEN_PAGE:
                 self.access.open_page()
-            case Deed.RETRY:
+            case OfferAction.RETRY:
                 self.again_requested.emit()
-            case Deed.NOTHING:
+            case OfferAction.NOTHING:
                 pass
 
     def set_theme(self, colors: Colors) -> None:
@@ -120,7 +202,7 @@ class DetailsPane(QFrame):
         self._show()
 
     def _show(self) -> None:
-        chooser, entry = self._chooser, self._chooser.entry
+        pair_choice, entry = self._pair_choice, self._pair_choice.entry
         self._stack.setCurrentWidget(self._empty if entry is None else self._page)
         if entry is None:
             return
@@ -128,20 +210,20 @@ class DetailsPane(QFrame):
         self.figures.setText("\n".join(filter(None, (entry.figures, entry.about))))
         self.figures.setVisible(bool(self.figures.text()))
         self.figures.setToolTip(tip(describe(entry, Verdict(""))))
-        trouble = chooser.trouble
-        self.access.show_trouble(trouble)
+        error = pair_choice.hub_error
+        self.access.show_error(error)
         verdict = self._verdict()
         self.estimate.setText(verdict.words)
         self.estimate.setVisible(bool(verdict.words))
         self.estimate.setStyleSheet(f"font-weight: 600; color: {tone_color(self._colors, verdict.tone)}")
         self.estimate.setToolTip(tip(verdict.details))
-        price = chooser.price
+        price = pair_choice.price
         self.tiers.setText(describe_tiers(price) if price else "")
         self.tiers.setVisible(bool(self.tiers.text()))
-        self._show_terms(chooser.terms)
+        self._show_terms(pair_choice.terms)
         for part in (self.terms, self.draft_title, self.drafts):
-            part.setVisible(trouble is None and not entry.problem)
-        offer = chooser.offer
+            part.setVisible(error is None and not entry.problem)
+        offer = pair_choice.offer
         self.primary.setText(offer.text)
         self.primary.setEnabled(offer.enabled)
 
@@ -150,15 +232,15 @@ class DetailsPane(QFrame):
             self.terms.show_terms(terms)
 
     def _verdict(self) -> Verdict:
-        entry = self._chooser.entry
+        entry = self._pair_choice.entry
         if entry is not None and entry.problem:
             return Verdict(entry.problem, Tone.BAD)
-        if (price := self._chooser.price) is not None:
+        if (price := self._pair_choice.price) is not None:
             return priced(price)
-        return asking() if self._chooser.is_asking else Verdict("")
+        return asking() if self._pair_choice.is_asking else Verdict("")
 
     def _show_drafts(self) -> None:
-        self.drafts.show_choices(self._chooser.choices, self._chooser.draft)
+        self.drafts.show_choices(self._pair_choice.choices, self._pair_choice.draft)
 
 
 def describe_tiers(price: Appraised) -> str:

@@ -4,10 +4,21 @@ from functools import partial
 
 from PySide6.QtCore import QByteArray, QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QKeySequence, QShortcut, QShowEvent
-from PySide6.QtWidgets import QDialog, QLineEdit, QSplitter, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLineEdit,
+    QProgressBar,
+    QPushButton,
+    QSplitter,
+    QStackedWidget,
+    QTabBar,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.downloads.progress import Progress
-from app.engine.state import EngineState
+from app.engine.state import EngineState, Phase, describe_pair
 from app.i18n.translation import tr
 from app.library.download_link import DownloadLink
 from app.library.picker.details import DetailsPane
@@ -15,17 +26,59 @@ from app.library.picker.discover_page import DiscoverPage
 from app.library.picker.downloads_page import DownloadsPage
 from app.library.picker.entry import Entry
 from app.library.picker.entry_view import EntryView
-from app.library.picker.load_strip import LoadStrip
 from app.library.picker.local_page import LocalPage
-from app.library.picker.offer import Deed
+from app.library.picker.offer import OfferAction
 from app.library.picker.page import Page
 from app.library.picker.services import ModelLibrary
 from app.settings.store import SettingsFile
+from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
 from engine.errors import CoppiceError
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
+
+
+class LoadStrip(QWidget):
+    """Words, a bar while a pair loads, and buttons."""
+
+    cancel_requested = Signal()
+    close_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.words = label("quiet-text", "", self)
+        self.words.setWordWrap(False)
+        self.words.setAccessibleName(tr("Engine state"))
+        self.progress = QProgressBar(self, textVisible=False)
+        self.progress.setFixedWidth(220)
+        self.progress.setAccessibleName(tr("Loading progress"))
+        self.cancel = QPushButton(tr("Cancel loading"), self)
+        self.cancel.setAutoDefault(False)
+        self.close_ = QPushButton(tr("Close"), self)
+        self.close_.setAutoDefault(False)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(18, 8, 18, 10)
+        row.setSpacing(12)
+        row.addWidget(self.words, 1)
+        row.addWidget(self.progress)
+        row.addWidget(self.cancel)
+        row.addWidget(self.close_)
+        self.cancel.clicked.connect(self.cancel_requested)
+        self.close_.clicked.connect(self.close_requested)
+        self.show_engine_state(EngineState())
+
+    def show_engine_state(self, state: EngineState) -> None:
+        """Follow the engine."""
+        loading = state.phase is Phase.LOADING
+        self.progress.setVisible(loading)
+        self.cancel.setVisible(loading)
+        self.progress.setRange(0, state.total)
+        self.progress.setValue(state.done)
+        self.words.setText(
+            tr("Loaded: {pair}").format(pair=describe_pair(state.pair)) if state.ready and state.pair else state.words
+        )
+
 
 _SIZE = (1080, 720)
 _LIST_WIDTH, _DETAILS_WIDTH = 620, 460
@@ -54,10 +107,10 @@ class ModelsDialog(QDialog):
         self.setWindowTitle(tr("Models"))
         self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
         self.tabs = QTabBar(self)
-        self.discover = DiscoverPage(library.search, library.shelf, library.suggested, colors, self)
-        self.local = LocalPage(library.shelf, settings, colors, self)
+        self.discover = DiscoverPage(library.search, library.local_models, library.suggested, colors, self)
+        self.local = LocalPage(library.local_models, settings, colors, self)
         self.downloads = DownloadsPage(downloads, colors, self)
-        self.details = DetailsPane(library.chooser, colors, self)
+        self.details = DetailsPane(library.pair_choice, colors, self)
         self.notices = NoticeStack(self)
         self.strip = LoadStrip(self)
         self._lay_out()
@@ -106,8 +159,8 @@ class ModelsDialog(QDialog):
             page.field.installEventFilter(self)
         library.search.cleared.connect(library.facts.retry)
         library.facts.arrived.connect(lambda _facts: self._on_view_changed())
-        library.shelf.changed.connect(lambda _found: self._on_view_changed())
-        library.chooser.terms_chosen.connect(lambda _terms: self._on_view_changed())
+        library.local_models.changed.connect(lambda _found: self._on_view_changed())
+        library.pair_choice.terms_chosen.connect(lambda _terms: self._on_view_changed())
         library.token_kept.connect(self._on_again)
         library.token_failed.connect(self._on_token_failed)
         details.load_requested.connect(self._on_load)
@@ -118,7 +171,7 @@ class ModelsDialog(QDialog):
         self.local.repair_requested.connect(lambda repo: self.download_requested.emit((repo,), LoadOptions(repo)))
         self.downloads.load_requested.connect(self._on_arrived_load)
         self._downloads.changed.connect(self._show_downloads)
-        self._downloads.ended.connect(lambda _progress: library.shelf.look())
+        self._downloads.ended.connect(lambda _progress: library.local_models.look())
         self.strip.cancel_requested.connect(self.cancel_requested)
         self.strip.close_requested.connect(self.reject)
         QShortcut(QKeySequence.StandardKey.Find, self, self.go_to_field)
@@ -178,7 +231,7 @@ class ModelsDialog(QDialog):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Look what is on this computer; nothing is asked of the hub."""
         super().showEvent(event)
-        self._library.shelf.look()
+        self._library.local_models.look()
         if self._field is not None:
             self._field.setFocus()
 
@@ -186,7 +239,7 @@ class ModelsDialog(QDialog):
         """What was deleted is deleted now."""
         super().hideEvent(event)
         self._settings.change(models_geometry=bytes(self.saveGeometry().toBase64().data()).decode())
-        self._library.shelf.settle()
+        self._library.local_models.settle()
         self.local.notices.dismiss("undo")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
@@ -242,13 +295,13 @@ class ModelsDialog(QDialog):
 
     def _on_chosen(self, entry: Entry | None) -> None:
         rows = self._library.search.results.rows if self.tabs.currentIndex() == Page.DISCOVER else ()
-        self._library.chooser.choose(entry, rows)
+        self._library.pair_choice.choose(entry, rows)
         self._on_view_changed()
 
     def _on_opened(self, entry: Entry) -> None:
         """Enter loads what is here; before a download it only goes to the button that says how large it is."""
         self._on_chosen(entry)
-        if self._library.chooser.offer.deed in (Deed.LOAD, Deed.SHOW_DOWNLOAD):
+        if self._library.pair_choice.offer.action in (OfferAction.LOAD, OfferAction.SHOW_DOWNLOAD):
             self.details.press()
         else:
             self.details.primary.setFocus()
@@ -265,14 +318,14 @@ class ModelsDialog(QDialog):
     def _on_again(self) -> None:
         self.notices.dismiss(TOKEN_NOTICE)
         self._library.facts.retry()
-        self._library.chooser.look_again()
+        self._library.pair_choice.look_again()
         self._on_view_changed()
 
     def _on_token_failed(self, error: CoppiceError) -> None:
         self.notices.add(Notice(TOKEN_NOTICE, error.message, error.hint))
 
     def _show_downloads(self, downloads: tuple[Progress, ...]) -> None:
-        self._library.chooser.follow_downloads(downloads)
+        self._library.pair_choice.follow_downloads(downloads)
         going = sum(not each.state.is_over for each in downloads)
         self.tabs.setTabText(
             Page.DOWNLOADS, tr("Downloads ({count})").format(count=going) if going else tr("Downloads")

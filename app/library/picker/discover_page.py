@@ -17,13 +17,12 @@ from PySide6.QtWidgets import (
 from app.hub.search import SearchQuery
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.library.picker.entry import Entry, found_entry, local_entry, suggested_entry
+from app.library.hub_queries import SearchController, SearchPhase, SearchState
+from app.library.local.local_models import LocalModels
+from app.library.pairing.suggestions import Suggestion
+from app.library.picker.entry import Entry, Filter, Size, found_entry, local_entry, suggested_entry
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
-from app.library.picker.filters import Filter, Size
-from app.library.search_controller import SearchController, SearchPhase, SearchState
-from app.library.shelf import Shelf
-from app.library.suggestions import Suggestion
 from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
@@ -42,13 +41,13 @@ class DiscoverPage(QWidget):
     def __init__(
         self,
         search: SearchController,
-        shelf: Shelf,
+        local_models: LocalModels,
         suggested: Iterable[Suggestion],
         colors: Colors,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._search, self._shelf, self._suggested = search, shelf, tuple(suggested)
+        self._search, self._local_models, self._suggested = search, local_models, tuple(suggested)
         self._unseen_pages = 0
         self.field = QLineEdit(self, placeholderText=tr("Search the model hub"), clearButtonEnabled=True)
         self.field.setAccessibleName(tr("Search the model hub"))
@@ -108,7 +107,7 @@ class DiscoverPage(QWidget):
         search.rows_added.connect(self._on_rows)
         search.state_changed.connect(self._show_state)
         self.notices.action_requested.connect(lambda _key: self.search_again())
-        self._shelf.changed.connect(lambda _found: self._on_shelf())
+        self._local_models.changed.connect(lambda _found: self._on_local_models())
 
     @property
     def words(self) -> str:
@@ -140,7 +139,7 @@ class DiscoverPage(QWidget):
         self.caption.show()
         self.progress.hide()
         self._show_emptiness("")
-        self._on_shelf()
+        self._on_local_models()
 
     def _show_state(self, state: SearchState) -> None:
         if not self.words:
@@ -161,7 +160,7 @@ class DiscoverPage(QWidget):
         self.caption.setText(tr("On this computer"))
         self.caption.show()
         wanted = Filter(self.words)
-        here = (local_entry(each) for each in self._shelf.found.models)
+        here = (local_entry(each) for each in self._local_models.found.models)
         self.entries.replace([each for each in here if wanted.passes(each, self.entries.verdict(each.key))])
 
     def _show_emptiness(self, words: str) -> None:
@@ -179,7 +178,7 @@ class DiscoverPage(QWidget):
         before = self.entries.rowCount()
         self.entries.append(map(found_entry, self._search.results.rows[first:end]))
         self._unseen_pages = 0 if self.entries.rowCount() > before else self._unseen_pages + 1
-        self._on_shelf()
+        self._on_local_models()
 
     def _on_end_reached(self) -> None:
         """Filters can hide page after page; somebody who wants more of them scrolls."""
@@ -187,8 +186,8 @@ class DiscoverPage(QWidget):
         if self.words and ready and self._unseen_pages < _MOST_PAGES_UNSEEN:
             self._search.more()
 
-    def _on_shelf(self) -> None:
-        here = {each.source for each in self._shelf.found.models if not each.problem}
+    def _on_local_models(self) -> None:
+        here = {each.source for each in self._local_models.found.models if not each.problem}
         self.entries.set_badges(dict.fromkeys(here, tr("On this computer")))
 
     def _on_return(self) -> None:

@@ -13,8 +13,8 @@ from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.units import time_text
 from app.i18n.wording import mark
-from app.library.picker.entry_delegate import tone_color
-from app.library.picker.verdict import Tone
+from app.library.picker.entry import Tone
+from app.library.picker.entry_list import tone_color
 from app.ui.theme import Colors
 
 PROGRESS = Qt.ItemDataRole.UserRole

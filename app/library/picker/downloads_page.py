@@ -5,7 +5,7 @@ from PySide6.QtGui import QDesktopServices, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QListView, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.downloads.progress import Progress, State
-from app.hub.failures import RefusalError
+from app.hub.failures import HubError
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.download_link import DownloadLink
@@ -121,7 +121,7 @@ class DownloadsPage(QWidget):
         progress = self.current
         state = progress.state if progress else None
         going = state is not None and (state.is_running or state is State.QUEUED)
-        refused = progress is not None and isinstance(progress.error, RefusalError) and bool(progress.error.page)
+        refused = progress is not None and isinstance(progress.error, HubError) and bool(progress.error.page)
         self.load.setVisible(state is State.DONE)
         self.pause.setVisible(going)
         self.resume.setVisible(state in (State.PAUSED, State.FAILED, State.CANCELLED))
@@ -151,5 +151,5 @@ class DownloadsPage(QWidget):
             self.load_requested.emit(progress.request.repo_id)
 
     def _on_page(self) -> None:
-        if (progress := self.current) is not None and isinstance(progress.error, RefusalError):
+        if (progress := self.current) is not None and isinstance(progress.error, HubError):
             QDesktopServices.openUrl(QUrl(progress.error.page))

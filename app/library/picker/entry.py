@@ -4,14 +4,72 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
-from app.hub.rows import ModelRow
+from app.hub.failures import HubError, Reason
+from app.hub.search import ModelRow
 from app.i18n.number_text import Number, size_text
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.library.local.models import Home, LocalModel
-from app.library.local.prepared import PreparedCopy
-from app.library.suggestions import Suggestion
+from app.library.estimates import in_words
+from app.library.local.models import Home, LocalModel, PreparedCopy
+from app.library.pairing.suggestions import Suggestion
+from engine.errors import CoppiceError
+from engine.protocol.messages import Appraised
 from engine.protocol.options import EMBEDDED
+
+_REASONS_IN_WORDS = {
+    Reason.OFFLINE: mark("Not known while offline"),
+    Reason.NOT_LOGGED_IN: mark("Gated: log in to the hub first"),
+    Reason.LICENCE_NOT_ACCEPTED: mark("Gated: its licence is to be accepted first"),
+    Reason.REFUSED: mark("Gated: access was refused"),
+    Reason.NOT_FOUND: mark("Not found on the hub"),
+    Reason.BUSY: mark("The hub is busy"),
+}
+
+
+class Tone(Enum):
+    """How good the news is; the colour of the dot."""
+
+    GOOD = "good"
+    FAIR = "fair"
+    SLOW = "slow"
+    BAD = "bad"
+    QUIET = "quiet"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`words` fit into a line; `details` is the whole story, for a tooltip. `parameters`: as the engine counts."""
+
+    words: str
+    tone: Tone = Tone.QUIET
+    details: str = ""
+    fits: bool | None = None
+    parameters: int = 0
+
+
+UNKNOWN = Verdict("")
+
+_TONES = {"device": Tone.GOOD, "offload": Tone.FAIR, "ssd": Tone.SLOW, "no": Tone.BAD}
+
+
+def asking() -> Verdict:
+    """The engine has been asked, and has not answered yet."""
+    return Verdict(tr("Estimating…"))
+
+
+def priced(found: Appraised) -> Verdict:
+    """The engine's word on it."""
+    details = translated(found.reason)
+    return Verdict(in_words(found), _TONES[found.verdict], details, found.verdict != "no", found.parameters)
+
+
+def unpriced(error: CoppiceError) -> Verdict:
+    """Why the engine could not be asked."""
+    if isinstance(error, HubError) and error.reason in _REASONS_IN_WORDS:
+        return Verdict(tr(_REASONS_IN_WORDS[error.reason]), Tone.QUIET, translated(str(error)))
+    return Verdict(translated(error.message), Tone.BAD, translated(str(error)), False)
+
 
 _DEMO_PARAMETERS = 7_500_000
 _MONTHS = (
@@ -188,3 +246,42 @@ def demo_entry() -> Entry:
         format="safetensors",
         about=tr("A tiny pair that shows how everything works, at once and without a download."),
     )
+
+
+class Size(Enum):
+    """Ranges of parameters, as (title, from, below)."""
+
+    ANY = (mark("Any size"), 0, 0)
+    SMALL = (mark("Up to 4 B parameters"), 0, 4_500_000_000)
+    MEDIUM = (mark("4 to 15 B"), 4_500_000_000, 15_500_000_000)
+    LARGE = (mark("15 to 40 B"), 15_500_000_000, 40_500_000_000)
+    HUGE = (mark("More than 40 B"), 40_500_000_000, 0)
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        title, _, _ = self.value
+        return tr(title)
+
+    def holds(self, parameters: int) -> bool:
+        """Whether a number lies in the range; one that is not known lies in all."""
+        _, least, below = self.value
+        return not parameters or (parameters >= least and (not below or parameters < below))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """`words` must all be in the name; `runs_here` hides what is known not to."""
+
+    words: str = ""
+    size: Size = Size.ANY
+    runs_here: bool = False
+
+    def passes(self, entry: Entry, verdict: Verdict) -> bool:
+        """Whether the line is shown."""
+        name = entry.name.casefold()
+        return (
+            not (self.runs_here and verdict.fits is False)
+            and self.size.holds(entry.parameters)
+            and all(word in name for word in self.words.casefold().split())
+        )

@@ -5,8 +5,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QListView, QWidget
 
 from app.library.picker.entry import Entry
-from app.library.picker.entry_delegate import EntryDelegate
-from app.library.picker.entry_list import EntryList, Index
+from app.library.picker.entry_list import EntryDelegate, EntryList, Index
 from app.ui.theme import Colors
 
 _SETTLE_MS = 120  # after scrolling, before what is in view is asked about

@@ -19,14 +19,13 @@ from PySide6.QtWidgets import (
 
 from app.i18n.number_text import share_text, size_text
 from app.i18n.translation import tr
+from app.library.local.local_models import LocalModels
 from app.library.local.models import Home
 from app.library.local.removal import Removed
 from app.library.local.verification import Verifying
-from app.library.picker.entry import Entry, demo_entry, local_entry, prepared_entry
+from app.library.picker.entry import Entry, Filter, demo_entry, local_entry, prepared_entry
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
-from app.library.picker.filters import Filter
-from app.library.shelf import Shelf
 from app.settings.store import SettingsFile
 from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack, Tone
@@ -42,9 +41,11 @@ class LocalPage(QWidget):
     typed = Signal()
     repair_requested = Signal(str)
 
-    def __init__(self, shelf: Shelf, settings: SettingsFile, colors: Colors, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, local_models: LocalModels, settings: SettingsFile, colors: Colors, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self._shelf, self._settings = shelf, settings
+        self._local_models, self._settings = local_models, settings
         self._in_use: frozenset[str] = frozenset()
         self._removed: Removed | None = None
         self._damaged: tuple[Entry, tuple[str, ...]] | None = None
@@ -91,7 +92,7 @@ class LocalPage(QWidget):
         column.addLayout(buttons)
 
     def _connect(self) -> None:
-        shelf = self._shelf
+        local_models = self._local_models
         self.field.textChanged.connect(self._on_filter)
         self.field.returnPressed.connect(self.view.setFocus)
         self.view.typed.connect(self._on_typed)
@@ -102,11 +103,11 @@ class LocalPage(QWidget):
         self.verify.clicked.connect(self._on_verify)
         self.delete.clicked.connect(self._on_delete)
         self.notices.action_requested.connect(self._on_action)
-        shelf.changed.connect(lambda _found: self._show_models())
-        shelf.removed.connect(self._on_removed)
-        shelf.failed.connect(self._on_failed)
-        shelf.verifying.connect(self._on_verifying)
-        shelf.verified.connect(self._on_verified)
+        local_models.changed.connect(lambda _found: self._show_models())
+        local_models.removed.connect(self._on_removed)
+        local_models.failed.connect(self._on_failed)
+        local_models.verifying.connect(self._on_verifying)
+        local_models.verified.connect(self._on_verified)
 
     def show_in_use(self, sources: frozenset[str]) -> None:
         """These are loaded: they are not deleted."""
@@ -129,13 +130,13 @@ class LocalPage(QWidget):
         path = str(Path(folder).absolute())
         others = [each for each in self._settings.current.model_folders if each != path]
         self._settings.change(model_folders=(*others, path))
-        self._shelf.look()
+        self._local_models.look()
 
     def remove_folder(self, folder: str) -> None:
         """Do not look there any more."""
         left = tuple(each for each in self._settings.current.model_folders if each != folder)
         self._settings.change(model_folders=left)
-        self._shelf.look()
+        self._local_models.look()
 
     def ask_to_delete(self, entry: Entry) -> None:
         """Say what is freed, and ask."""
@@ -164,12 +165,12 @@ class LocalPage(QWidget):
 
     def _delete(self, entry: Entry) -> None:
         if entry.local is not None:
-            self._shelf.remove(entry.name, entry.local.root, entry.local.home is Home.FOLDER)
+            self._local_models.remove(entry.name, entry.local.root, entry.local.home is Home.FOLDER)
         elif entry.prepared is not None:
-            self._shelf.remove(entry.name, entry.prepared.folder, False)
+            self._local_models.remove(entry.name, entry.prepared.folder, False)
 
     def _show_models(self) -> None:
-        found = self._shelf.found
+        found = self._local_models.found
         models = sorted(map(local_entry, found.models), key=lambda each: -each.last_used)
         self.entries.replace([demo_entry(), *models, *map(prepared_entry, found.prepared)])
         self._show_emptiness()
@@ -213,7 +214,7 @@ class LocalPage(QWidget):
             self.notices.dismiss(DAMAGED)
             self._on_verifying(entry.key, Verifying(0, 0))
             self._on_chosen(entry)
-            self._shelf.verify(entry.key, what)
+            self._local_models.verify(entry.key, what)
 
     def _on_verifying(self, key: str, now: Verifying) -> None:
         if self._verifying is None or self._verifying.key != key:
@@ -254,15 +255,15 @@ class LocalPage(QWidget):
 
     def _on_action(self, key: str) -> None:
         if key == UNDO and self._removed is not None:
-            self._shelf.undo(self._removed)
+            self._local_models.undo(self._removed)
         elif key == STOP and self._verifying is not None:
-            self._shelf.stop_verifying(self._verifying.key)
+            self._local_models.stop_verifying(self._verifying.key)
             self._verifying = None
             self._on_chosen(self.view.current)
         elif key == DAMAGED and self._damaged is not None:
             entry, names = self._damaged
             assert entry.local is not None
-            job = self._shelf.discard_damaged(entry.local, names)
+            job = self._local_models.discard_damaged(entry.local, names)
             job.done.connect(lambda _done: self.repair_requested.emit(entry.source))
             job.failed.connect(self._on_failed)
 

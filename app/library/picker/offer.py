@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from app.downloads.progress import Progress, State
-from app.hub.trouble import HubError, Trouble
+from app.hub.failures import HubError, Reason
 from app.i18n.number_text import size_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -12,7 +12,7 @@ from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised
 
 
-class Deed(Enum):
+class OfferAction(Enum):
     """What happens when the button is pressed."""
 
     NOTHING = "nothing"
@@ -37,31 +37,31 @@ class Missing:
 class Offer:
     """The button."""
 
-    deed: Deed
+    action: OfferAction
     text: str
     enabled: bool = True
 
 
 _OFFERS = {
-    Trouble.NOT_LOGGED_IN: Offer(Deed.LOG_IN, mark("Log in…")),
-    Trouble.LICENCE_NOT_ACCEPTED: Offer(Deed.OPEN_PAGE, mark("Open licence page")),
-    Trouble.REFUSED: Offer(Deed.OPEN_PAGE, mark("Open the model's page")),
-    Trouble.NOT_FOUND: Offer(Deed.RETRY, mark("Look again")),
-    Trouble.OFFLINE: Offer(Deed.RETRY, mark("Try again")),
-    Trouble.BUSY: Offer(Deed.RETRY, mark("Try again")),
+    Reason.NOT_LOGGED_IN: Offer(OfferAction.LOG_IN, mark("Log in…")),
+    Reason.LICENCE_NOT_ACCEPTED: Offer(OfferAction.OPEN_PAGE, mark("Open licence page")),
+    Reason.REFUSED: Offer(OfferAction.OPEN_PAGE, mark("Open the model's page")),
+    Reason.NOT_FOUND: Offer(OfferAction.RETRY, mark("Look again")),
+    Reason.OFFLINE: Offer(OfferAction.RETRY, mark("Try again")),
+    Reason.BUSY: Offer(OfferAction.RETRY, mark("Try again")),
 }
 
 
 def no_offer() -> Offer:
     """A button that does nothing yet."""
-    return Offer(Deed.NOTHING, tr("Load"), enabled=False)
+    return Offer(OfferAction.NOTHING, tr("Load"), enabled=False)
 
 
 def offer_for(
     missing: tuple[Missing, ...],
     price: Appraised | None,
     problem: str = "",
-    trouble: CoppiceError | None = None,
+    error: CoppiceError | None = None,
     download: Progress | None = None,
     target_is_missing: bool = False,
 ) -> Offer:
@@ -69,15 +69,17 @@ def offer_for(
     if problem:
         return no_offer()
     if download is not None and download.state not in (State.DONE, State.CANCELLED):
-        return Offer(Deed.SHOW_DOWNLOAD, tr("Show download"))
-    if trouble is not None:
-        known = _OFFERS.get(trouble.trouble) if isinstance(trouble, HubError) else None
+        return Offer(OfferAction.SHOW_DOWNLOAD, tr("Show download"))
+    if error is not None:
+        known = _OFFERS.get(error.reason) if isinstance(error, HubError) else None
         return (
-            replace(known, text=tr(known.text)) if known else Offer(Deed.NOTHING, tr("Cannot be used"), enabled=False)
+            replace(known, text=tr(known.text))
+            if known
+            else Offer(OfferAction.NOTHING, tr("Cannot be used"), enabled=False)
         )
     fits = price is None or price.verdict != "no"
     if not missing:
-        return Offer(Deed.LOAD, tr("Load")) if fits else Offer(Deed.FORCE, tr("Load anyway"))
+        return Offer(OfferAction.LOAD, tr("Load")) if fits else Offer(OfferAction.FORCE, tr("Load anyway"))
     if len(missing) > 1:
         words = tr("Download both{size} and load") if fits else tr("Download both{size} and load anyway")
     elif target_is_missing:
@@ -85,4 +87,4 @@ def offer_for(
     else:
         words = tr("Download the draft{size} and load") if fits else tr("Download the draft{size} and load anyway")
     size = f" ({size_text(sum(each.bytes for each in missing))})" if all(each.bytes for each in missing) else ""
-    return Offer(Deed.DOWNLOAD, words.format(size=size))
+    return Offer(OfferAction.DOWNLOAD, words.format(size=size))

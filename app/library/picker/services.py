@@ -1,27 +1,92 @@
 """Everything behind the Models dialog, put together: hub, facts, estimates, local models, drafts."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.link import EngineLink
 from app.hub.client import HubClient
+from app.hub.facts import ModelFacts
 from app.hub.tokens import Tokens
-from app.library.draft_finder import DraftFinder
-from app.library.estimates import Terms
-from app.library.estimator import Estimator
-from app.library.facts_controller import FactsController
-from app.library.pairing.vocabulary import VocabularyBook
-from app.library.picker.chooser import Chooser
-from app.library.picker.row_prices import RowPrices
-from app.library.search_controller import SearchController
-from app.library.shelf import Shelf
-from app.library.suggestions import Suggestion, suggestions
-from app.library.terms_memory import TermsMemory
+from app.library.estimates import Estimator, Pricing, Terms, TermsMemory
+from app.library.hub_queries import FactsController, SearchController
+from app.library.local.local_models import LocalModels
+from app.library.pairing.draft_finder import DraftFinder
+from app.library.pairing.suggestions import Suggestion, suggestions
+from app.library.pairing.vocabulary import VocabularyCache
+from app.library.picker.entry import Entry, Verdict, asking, priced, unpriced
+from app.library.picker.pair_choice import PairChoice
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.jobs import Jobs
 from engine.errors import CoppiceError
-from engine.protocol.messages import Event
+from engine.protocol.messages import Appraised, Event
 from engine.protocol.options import LoadOptions
+
+
+class RowPrices(QObject):
+    """`judged` carries an entry's key and what is said of it."""
+
+    judged = Signal(str, Verdict)
+
+    def __init__(self, facts: FactsController, estimator: Estimator, local_models: LocalModels) -> None:
+        super().__init__(estimator)
+        self._facts = facts
+        self._estimator = estimator
+        self._local_models = local_models
+        self._shown: list[Entry] = []
+        self._chosen: Entry | None = None
+        facts.arrived.connect(self._on_facts)
+        facts.failed.connect(self._on_failed)
+        estimator.priced.connect(self._on_priced)
+
+    def show(self, entries: Sequence[Entry], chosen: Entry | None) -> None:
+        """These are in view, the most urgent first. The hub is not asked about suggestions, unless one is chosen."""
+        self._shown, self._chosen = list(entries), chosen
+        unknown = [each for each in self._shown if self._asks_hub(each)]
+        self._facts.want((each.source, each.revision) for each in unknown)
+        for each in self._shown:
+            if error := self._failure(each):
+                self.judged.emit(each.key, unpriced(error))
+        self._ask()
+
+    def source(self, entry: Entry) -> str:
+        """What the engine can be asked about now: the model, or the folder of its facts; empty while there is none."""
+        if entry.problem:
+            return ""
+        if not entry.of_hub or self._local_models.model(entry.source):
+            return entry.source
+        known = self._facts.known.get(entry.source)
+        return str(known.folder) if known else ""
+
+    def refresh(self) -> None:
+        """Terms or memory have changed."""
+        self._estimator.refresh()
+
+    def _asks_hub(self, entry: Entry) -> bool:
+        return entry.of_hub and not self.source(entry) and (entry.suggestion is None or entry == self._chosen)
+
+    def _failure(self, entry: Entry) -> CoppiceError | None:
+        return self._facts.failures.get(entry.source) if entry.of_hub and not self.source(entry) else None
+
+    def _ask(self) -> None:
+        asked = [Pricing(each.key, source) for each in self._shown if (source := self.source(each))]
+        for each in asked:
+            known = self._estimator.price(each)
+            self.judged.emit(each.key, priced(known) if known else asking())
+        self._estimator.show(asked)
+
+    def _on_facts(self, facts: ModelFacts) -> None:
+        if any(each.source == facts.repo for each in self._shown):
+            self._ask()
+
+    def _on_failed(self, repo: str, error: CoppiceError) -> None:
+        for each in self._shown:
+            if each.source == repo and self._failure(each):
+                self.judged.emit(each.key, unpriced(error))
+
+    def _on_priced(self, key: str, found: Appraised) -> None:
+        self.judged.emit(key, priced(found))
 
 
 class ModelLibrary(QObject):
@@ -47,17 +112,23 @@ class ModelLibrary(QObject):
         self.client = HubClient(tokens.secret)
         self.search = SearchController(self.client, self)
         self.facts = FactsController(self.client, cache, self)
-        self.shelf = Shelf(cache, lambda: settings.current.model_folders, self)
-        self.drafts = DraftFinder(self.client, VocabularyBook(cache / "vocabularies.json"), cache, self)
+        self.local_models = LocalModels(cache, lambda: settings.current.model_folders, self)
+        self.drafts = DraftFinder(self.client, VocabularyCache(cache / "vocabularies.json"), cache, self)
         self._row_estimator, self._pair_estimator = (
             Estimator(link, terms, self, complete=self._complete) for _ in range(2)
         )
-        self.prices = RowPrices(self.facts, self._row_estimator, self.shelf)
-        self.chooser = Chooser(
-            self._pair_estimator, self.facts, self.drafts, self.shelf, TermsMemory(settings), self.suggested, self
+        self.prices = RowPrices(self.facts, self._row_estimator, self.local_models)
+        self.pair_choice = PairChoice(
+            self._pair_estimator,
+            self.facts,
+            self.drafts,
+            self.local_models,
+            TermsMemory(settings),
+            self.suggested,
+            self,
         )
         self._jobs = Jobs(1, "token", self)
-        self.chooser.terms_chosen.connect(self._row_estimator.set_terms)
+        self.pair_choice.terms_chosen.connect(self._row_estimator.set_terms)
 
     def _complete(self, options: LoadOptions) -> LoadOptions:
         """As Preferences have it at that moment."""
@@ -89,6 +160,6 @@ class ModelLibrary(QObject):
         self.search.close()
         self.facts.close()
         self.drafts.close()
-        self.shelf.close()
+        self.local_models.close()
         self._jobs.close()
         self.client.close()

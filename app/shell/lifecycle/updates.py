@@ -1,15 +1,17 @@
 """News of newer versions: one static JSON file at an address that a person can set, asked for only if they want it."""
 
 import re
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from app.hub.connection import Connection, read_whole
-from app.hub.failures import Passing, UnsuitableError
+from app.hub.failures import HubError, Reason, TransientError
+from app.hub.transport import HttpClient, read_whole
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.system import json_text as json
+from app.system.stop import Stop
 from engine.errors import CoppiceError
 from engine.protocol.sentences import say
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 _VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,3}")
 _LONGEST_NOTES = 300
+_MAX_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +57,31 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-class ReleaseConnection(Connection):
+class ReleaseClient(HttpClient):
     """One client of the server that has the file."""
 
     server = say("the server with news of versions")
 
     def __init__(self, address: str) -> None:
-        super().__init__(address, lambda: None)
-        self._address = address
+        super().__init__(address)
 
-    def newest(self) -> Release:
+    def newest(self, stop: Stop) -> Release:
         """What the file says. Raises `CoppiceError`."""
         try:
-            with self._get(self._address, "news") as response:
-                return parse_release(read_whole(response, "news"))
-        except Passing as passing:
+            with self.request("GET", self.endpoint, stop, "news") as response:
+                return parse_release(read_whole(response, "news", _MAX_BYTES, stop))
+        except TransientError as passing:
             words = tr("News of versions cannot be had: {reason}.").format(reason=translated(passing.words))
             raise CoppiceError(words, tr("Try again later.")) from passing
         except (ValueError, RecursionError) as error:
-            words = tr("What {address} holds is no news of a version.").format(address=self._address)
-            raise UnsuitableError(words, tr("Check the address in Preferences, Advanced.")) from error
+            words = tr("What {address} holds is no news of a version.").format(address=self.endpoint)
+            raise HubError(Reason.UNUSABLE, words, tr("Check the address in Preferences, Advanced.")) from error
 
-    def _failure(self, response: "httpx2.Response", repo_id: str, from_hub: bool) -> Exception:  # noqa: ARG002
-        return Passing(say("{server} answered with {status}", server=self.server, status=response.status_code))
+    def _failure(self, response: "httpx2.Response", what: str, from_server: bool) -> CoppiceError:  # noqa: ARG002
+        return TransientError(say("{server} answered with {status}", server=self.server, status=response.status_code))
 
 
 def newest_release(address: str) -> Release:
     """Ask once. Blocks; raises `CoppiceError`."""
-    connection = ReleaseConnection(address)
-    try:
-        return connection.newest()
-    finally:
-        connection.close()
+    with closing(ReleaseClient(address)) as client:
+        return client.newest(Stop())

@@ -10,12 +10,12 @@ from app.installation.assistant.dialog import EngineAssistant
 from app.installation.link import RuntimeLink
 from app.installation.runtime.hardware import Hardware
 from app.installation.runtime.manager import RuntimeManager
-from app.installation.runtime.workshop import Workshop
+from app.installation.runtime.tools import InstallDependencies
 from app.system.bundle import RuntimeParts
-from tests.app.runtime.conftest import index, shop, waits
+from tests.app.runtime.conftest import dependencies, index, waits
 from tests.app.runtime.packages import lock_of, tiny_wheels
 
-__all__ = ["index", "shop", "waits"]
+__all__ = ["dependencies", "index", "waits"]
 
 
 @pytest.fixture
@@ -29,14 +29,14 @@ def wheels(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def manager(tmp_path: Path, shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> RuntimeManager:
+def manager(tmp_path: Path, dependencies: InstallDependencies, monkeypatch: pytest.MonkeyPatch) -> RuntimeManager:
     """Of a Coppice that carries two locks, on a computer without a card."""
     monkeypatch.setattr("app.installation.runtime.hardware.look", lambda: Hardware("linux", "x86_64"))
     locks = tmp_path / "parts" / "locks"
     locks.mkdir(parents=True)
     for build in ("cpu", "cuda"):
         (locks / f"{build}.json").write_text(lock_of(tiny_wheels(), build).text())
-    return RuntimeManager(RuntimeParts(tmp_path / "parts"), shop)
+    return RuntimeManager(RuntimeParts(tmp_path / "parts"), dependencies)
 
 
 @pytest.fixture

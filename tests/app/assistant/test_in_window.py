@@ -12,8 +12,8 @@ from app.installation.assistant.dialog import EngineAssistant
 from app.installation.link import RuntimeLink
 from app.installation.runtime.manager import MissingRuntimeError, RuntimeManager, runtime_manager
 from app.installation.runtime.place import Wanted
-from app.installation.runtime.progress import Progress, Stage
-from app.preferences.engine import EnginePage
+from app.installation.runtime.progress import InstallProgress, Stage
+from app.preferences.engine_page import EnginePage
 from app.shell.runtime_wiring import RUNTIME_NOTICE, RuntimeRoom, connect_runtime
 from app.shell.window import ENGINE_NOTICE, MainWindow
 from app.system.paths import Folders
@@ -77,9 +77,9 @@ def test_an_engine_that_was_installed_is_started(
     window: MainWindow, link: FakeLink, room: RuntimeRoom, runtime: RuntimeLink
 ) -> None:
     room.begin()
-    runtime.changed.emit(Progress(Stage.CHECKING))
+    runtime.changed.emit(InstallProgress(Stage.CHECKING))
     assert bars(window) == [RUNTIME_NOTICE]
-    runtime.ended.emit(Progress(Stage.DONE))
+    runtime.ended.emit(InstallProgress(Stage.DONE))
     assert "restart" in link.said
     assert bars(window) == []
 
@@ -87,12 +87,12 @@ def test_an_engine_that_was_installed_is_started(
 def test_the_bar_says_that_it_goes_on_however_quick_its_first_step_was(
     window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink
 ) -> None:
-    runtime.ended.emit(Progress(Stage.PAUSED))
+    runtime.ended.emit(InstallProgress(Stage.PAUSED))
     assert "paused" in window.notices.notices[0].message
-    runtime.changed.emit(Progress(Stage.DOWNLOADING))
+    runtime.changed.emit(InstallProgress(Stage.DOWNLOADING))
     assert "is being installed" in window.notices.notices[0].message
     window.notices.dismiss(RUNTIME_NOTICE)
-    runtime.changed.emit(Progress(Stage.INSTALLING))
+    runtime.changed.emit(InstallProgress(Stage.INSTALLING))
     assert bars(window) == [], "who has closed it need not see it again with every step"
 
 

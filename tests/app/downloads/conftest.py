@@ -1,4 +1,4 @@
-"""What the tests of downloads share: a loopback hub, a tiny model on it, and equipment that never waits long."""
+"""What the tests of downloads share: a loopback hub, a tiny model on it, and dependencies that never waits long."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from app.downloads.control import Control
+from app.downloads.dependencies import Dependencies, RetryPolicy
 from app.downloads.disk import Disk
 from app.downloads.download import Download
-from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
-from app.hub.retry import RetryPolicy
 from tests.app.downloads.models import REPO
 from tests.hub.fixture import hub
 
@@ -51,21 +50,21 @@ def waits() -> Waits:
 
 
 @pytest.fixture
-def equipment(waits: Waits) -> Equipment:
+def dependencies(waits: Waits) -> Dependencies:
     """No waiting, a stall after a quarter of a second, no jitter."""
     retry = RetryPolicy(random=lambda: 1.0)
-    return Equipment(disk=SmallDisk(), retry=retry, stall_seconds=0.25, wait=waits)
+    return Dependencies(disk=SmallDisk(), retry=retry, stall_seconds=0.25, wait=waits)
 
 
 Start = Callable[..., Download]
 
 
 @pytest.fixture
-def start(equipment: Equipment, waits: Waits) -> Start:
+def start(dependencies: Dependencies, waits: Waits) -> Start:
     """Makes a download of the tiny model, not yet run; fields of `Request` can be given."""
 
-    def make(to: Path | str = "", using: Equipment | None = None, **asked: Any) -> Download:
-        download = Download(1, Request(**{"repo_id": REPO, "to": str(to)} | asked), using or equipment)
+    def make(to: Path | str = "", using: Dependencies | None = None, **asked: Any) -> Download:
+        download = Download(1, Request(**{"repo_id": REPO, "to": str(to)} | asked), using or dependencies)
         waits.downloads = [download]
         return download
 

@@ -12,8 +12,8 @@ import pytest
 
 from app.downloads import command as download_command
 from app.downloads.command import describe
+from app.downloads.dependencies import Dependencies
 from app.downloads.download import Download
-from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, Request, State
 from app.i18n.units import time_text
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, body_bytes, contents, put_up
@@ -113,7 +113,7 @@ def test_in_words_the_path_is_all_there_is_on_stdout(hub: Hub, run: Run, tmp_pat
         (["org/nothing"], {}, "The hub has no model org/nothing that you can see."),
         (["nonsense"], {}, "That is not the name of a model on the hub."),
         ([REPO, "--revision", "v9"], {}, "has no such revision"),
-        ([REPO], {"HF_HUB_OFFLINE": "1"}, "The hub is switched off by HF_HUB_OFFLINE."),
+        ([REPO], {"HF_HUB_OFFLINE": "1"}, "Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE."),
         ([REPO], {"HTTP_PROXY": "nonsense://x"}, "of the proxy cannot be used"),
         ([], {}, "the following arguments are required: REPO"),
     ],
@@ -219,7 +219,7 @@ def test_the_line_of_progress_reads_well() -> None:
 
 
 def test_an_error_of_ours_ends_it_with_words(
-    equipment: Equipment,
+    dependencies: Dependencies,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     thread_errors: list[BaseException | None],
@@ -228,6 +228,6 @@ def test_an_error_of_ours_ends_it_with_words(
         raise KeyError("unforeseen")
 
     monkeypatch.setattr(Download, "run", fail)
-    assert download_command.run(["org/tiny"], equipment) == download_command.BAD_INPUT
+    assert download_command.run(["org/tiny"], dependencies) == download_command.BAD_INPUT
     assert "error in this program" in capsys.readouterr().err
     assert [type(each) for each in thread_errors] == [KeyError]

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from app.downloads.disk import Disk
-from app.downloads.equipment import Equipment
+from app.downloads.dependencies import Dependencies
+from app.downloads.disk import Disk, OutOfSpaceError
 from app.downloads.progress import State
-from app.hub.failures import OutOfSpaceError
 from tests.app.downloads.conftest import Start
 from tests.app.downloads.models import FILES, SHARDS, body_bytes, contents, put_up
 from tests.hub import Hub
@@ -61,10 +60,10 @@ def points() -> list[int]:
 
 @pytest.mark.parametrize("room", points())
 def test_wherever_it_ends_it_goes_on_from_there(
-    hub: Hub, start: Start, cache: Path, equipment: Equipment, room: int
+    hub: Hub, start: Start, cache: Path, dependencies: Dependencies, room: int
 ) -> None:
     repo, disk = put_up(hub), TinyDisk(room)
-    download = start(using=replace(equipment, disk=disk))
+    download = start(using=replace(dependencies, disk=disk))
     download.run()
     progress = download.progress
     assert progress.state is State.PAUSED
@@ -82,11 +81,11 @@ def test_wherever_it_ends_it_goes_on_from_there(
 
 
 def test_free_space_is_checked_before_anything_is_fetched(
-    hub: Hub, start: Start, cache: Path, equipment: Equipment
+    hub: Hub, start: Start, cache: Path, dependencies: Dependencies
 ) -> None:
     put_up(hub)
     disk = TinyDisk(TOTAL, claimed=TOTAL - 1_000)
-    download = start(using=replace(equipment, disk=disk))
+    download = start(using=replace(dependencies, disk=disk))
     download.run()
     assert download.progress.state is State.PAUSED
     assert download.progress.message.startswith("1.0 kB more are needed on the disk of")
@@ -98,14 +97,14 @@ def test_free_space_is_checked_before_anything_is_fetched(
     assert download.progress.fraction == 1.0
 
 
-def test_free_space_is_checked_meanwhile(hub: Hub, start: Start, equipment: Equipment) -> None:
+def test_free_space_is_checked_meanwhile(hub: Hub, start: Start, dependencies: Dependencies) -> None:
     class Shrinking(TinyDisk):
         def free_bytes(self, folder: Path) -> int:
             self.claimed -= 400_000
             return self.claimed
 
     put_up(hub)
-    download = start(using=replace(equipment, disk=Shrinking(TOTAL, claimed=TOTAL + 500_000)))
+    download = start(using=replace(dependencies, disk=Shrinking(TOTAL, claimed=TOTAL + 500_000)))
     download.run()
     assert download.progress.state is State.PAUSED
     assert 0 < download.progress.bytes_done < TOTAL

@@ -5,13 +5,11 @@ from pathlib import Path
 import pytest
 from huggingface_hub import scan_cache_dir, snapshot_download, try_to_load_from_cache
 
-from app.downloads.control import Wish
-from app.downloads.disk import Disk
-from app.downloads.hub_cache import CacheDestination
-from app.downloads.partial import opened
+from app.downloads.control import StopKind
+from app.downloads.destinations import CacheDestination
+from app.downloads.disk import Disk, FileInUse, opened
 from app.downloads.progress import State
-from app.hub.failures import Busy
-from app.hub.plan import RemoteFile
+from app.hub.files import RemoteFile
 from engine.model.model_folder import ModelFolder, find_folder
 from tests.app.downloads.conftest import Start
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, contents, put_up
@@ -178,7 +176,7 @@ def test_progress_counts_every_byte_once(hub: Hub, start: Start) -> None:
 def test_a_cancel_leaves_nothing_that_was_not_complete(hub: Hub, start: Start, cache: Path) -> None:
     put_up(hub)
     download = start()
-    download.stop(Wish.CANCEL)
+    download.stop(StopKind.CANCEL)
     download.run()
     assert download.progress.state is State.CANCELLED
     assert not cache.exists()
@@ -194,7 +192,7 @@ def test_a_file_is_kept_while_nobody_else_can_have_it_open(
         try:
             with opened(file, place.partial(file), Disk()):
                 others.append(file.name)
-        except Busy:
+        except FileInUse:
             pass
         keep(place, file)
 

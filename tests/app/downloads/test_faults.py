@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.downloads.equipment import Equipment
+from app.downloads.dependencies import Dependencies
 from app.downloads.progress import State
-from app.hub.failures import DamagedError, UnreachableError
+from app.downloads.transfer import DamagedError, UnreachableError
 from tests.app.downloads.conftest import Start, Waits
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, body_bytes, contents, put_up
 from tests.hub import Hub, corrupt, drop, no_range, redirect, slow, stall, status, wrong_length
@@ -187,7 +187,7 @@ def test_an_address_of_the_storage_that_has_expired_is_asked_for_again(hub: Hub,
 
 
 def test_the_token_goes_to_the_hub_alone_and_into_no_log(
-    hub: Hub, start: Start, equipment: Equipment, caplog: pytest.LogCaptureFixture
+    hub: Hub, start: Start, dependencies: Dependencies, caplog: pytest.LogCaptureFixture
 ) -> None:
     token = hub.issue_token("hf_verysecret")
     put_up(hub, gated="manual", access={token: "accepted"})
@@ -195,7 +195,7 @@ def test_the_token_goes_to_the_hub_alone_and_into_no_log(
     hub.fail("tokenizer.json", drop(after=10))
     hub.fail(SHARDS[0], status(503))
     with caplog.at_level(logging.DEBUG):
-        download = start(using=replace(equipment, token=lambda: token))
+        download = start(using=replace(dependencies, token=lambda: token))
         download.run()
     assert download.progress.state is State.DONE
     assert {each.token for each in hub.requests if each.server == "cdn"} == {""}
@@ -205,11 +205,13 @@ def test_the_token_goes_to_the_hub_alone_and_into_no_log(
     assert "signature" not in caplog.text
 
 
-def test_a_redirect_back_to_the_hub_does_not_get_the_token_again(hub: Hub, start: Start, equipment: Equipment) -> None:
+def test_a_redirect_back_to_the_hub_does_not_get_the_token_again(
+    hub: Hub, start: Start, dependencies: Dependencies
+) -> None:
     token = hub.issue_token("hf_verysecret")
     put_up(hub)
     hub.fail(SHARDS[0], redirect(f"{hub.endpoint}/{REPO}/resolve/main/{SHARDS[0]}"), server="cdn")
-    start(using=replace(equipment, token=lambda: token)).run()
+    start(using=replace(dependencies, token=lambda: token)).run()
     shard = [(each.server, bool(each.token)) for each in hub.requests if each.path.endswith(SHARDS[0])]
     assert shard == [("hub", True), ("cdn", False), ("hub", False), ("cdn", False)]
 

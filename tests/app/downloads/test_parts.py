@@ -2,11 +2,10 @@
 
 import pytest
 
-from app.downloads.progress import Progress, Request, State
-from app.downloads.speed import Speedometer
+from app.downloads.dependencies import LONGEST_WISH_SECONDS, RetryPolicy
+from app.downloads.progress import Progress, Request, Speedometer, State
+from app.hub.failures import retry_after_seconds
 from app.hub.names import choose, is_repo_id, is_revision, is_writable, leads_out
-from app.hub.responses import retry_after_seconds
-from app.hub.retry import LONGEST_WISH_SECONDS, RetryPolicy
 
 
 class Clock:

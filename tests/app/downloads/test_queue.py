@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from app.downloads.control import Control
-from app.downloads.equipment import Equipment
-from app.downloads.journal import Journal
+from app.downloads.dependencies import Dependencies
 from app.downloads.progress import Progress, Request, State
-from app.downloads.queue import DownloadQueue
+from app.downloads.queue import DownloadQueue, Journal
 from tests.app.downloads.models import FILES, SHARDS, contents
 from tests.hub import Hub, stall, status
 
@@ -28,12 +27,12 @@ def journal(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def open_queue(journal: Path, equipment: Equipment) -> Iterator[OpenQueue]:
+def open_queue(journal: Path, dependencies: Dependencies) -> Iterator[OpenQueue]:
     """Opens queues whose downloads never find a connection stalled by themselves."""
     opened: list[DownloadQueue] = []
 
     def open_(simultaneous: int = 2) -> DownloadQueue:
-        patient = replace(equipment, stall_seconds=PATIENCE_SECONDS)
+        patient = replace(dependencies, stall_seconds=PATIENCE_SECONDS)
         opened.append(DownloadQueue(Journal(journal), patient, simultaneous))
         return opened[-1]
 
@@ -259,10 +258,10 @@ def test_a_journal_cannot_lead_out_of_the_cache(
     assert second.snapshot() == ()
 
 
-def test_a_waiting_attempt_is_interrupted_too(hub: Hub, journal: Path, equipment: Equipment) -> None:
+def test_a_waiting_attempt_is_interrupted_too(hub: Hub, journal: Path, dependencies: Dependencies) -> None:
     hub.add("org/tiny", FILES)
     hub.fail(SHARDS[0], status(429, retry_after="3000"))
-    queue = DownloadQueue(Journal(journal), replace(equipment, wait=Control.wait))
+    queue = DownloadQueue(Journal(journal), replace(dependencies, wait=Control.wait))
     number = queue.add(Request("org/tiny"))
     wait_for(lambda: only(queue).state is State.WAITING)
     assert (only(queue).seconds_to_retry or 0) > 2000

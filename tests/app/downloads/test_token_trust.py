@@ -1,12 +1,14 @@
 """An access token travels encrypted, or not beyond this computer."""
 
+from pathlib import Path
+
 import pytest
 
 from app.hub.client import HubClient
-from app.hub.connection import Connection
-from app.hub.failures import Reason, RefusalError
-from app.hub.token_trust import may_carry_token, token_for, withheld
-from app.hub.trouble import HubError
+from app.hub.failures import HubError, Reason
+from app.hub.files import describe
+from app.hub.place import HubPlace
+from app.hub.tokens import may_carry_token, token_for, withheld
 from app.system.stop import Stop
 from tests.hub import Hub
 
@@ -52,19 +54,16 @@ def far_hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     served = Hub()
     served.add("org/private", {"config.json": b"{}"}, private=True, access={"member": "accepted"})
     served.issue_token("member")
-    monkeypatch.setattr("app.hub.token_trust.may_carry_token", lambda address: address.startswith("https://"))
+    monkeypatch.setattr("app.hub.tokens.may_carry_token", lambda address: address.startswith("https://"))
     return served
 
 
-def test_no_client_sends_the_token_over_http(far_hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.hub.client._require_online", lambda: None)
-    connection = Connection(far_hub.endpoint, lambda: "member")
-    with pytest.raises(RefusalError, match="was not sent"):
-        connection.listing("org/private", "main")
-    connection.close()
-    client = HubClient(lambda: "member", far_hub.endpoint)
+def test_no_request_sends_the_token_over_http(far_hub: Hub) -> None:
+    client = HubClient(lambda: "member", lambda: HubPlace(far_hub.endpoint, Path()))
     with pytest.raises(HubError, match="was not sent"):
-        client.json("api/models/org/private", Stop(), 1000)
+        describe(client, "org/private", "main", Stop())
+    with pytest.raises(HubError, match="was not sent"), client.file("org/private", "main", "config.json", Stop(), 0):
+        pass
     client.close()
     assert len(far_hub.requests) == 2
     assert not any(each.token for each in far_hub.requests)

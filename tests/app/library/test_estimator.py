@@ -3,8 +3,7 @@
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.library.estimates import Pricing, Terms, in_words, rate_text
-from app.library.estimator import Estimator
+from app.library.estimates import Estimator, Pricing, Terms, in_words, rate_text
 from engine.protocol.messages import PROTOCOL, Appraise, Appraised, LayersAt, Ready
 from tests.app.fake_link import FakeLink
 

@@ -11,9 +11,8 @@ from pytestqt.qtbot import QtBot
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts
 from app.hub.search import SearchQuery
-from app.library.facts_controller import FactsController
-from app.library.local.finding import find_models
-from app.library.search_controller import SearchController, SearchPhase
+from app.library.hub_queries import FactsController, SearchController, SearchPhase
+from app.library.local.models import find_models
 from app.system.stop import Stop
 from app.ui.jobs import Jobs
 from engine.errors import CoppiceError

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from app.hub.client import REPO
-from app.library.suggestions import SuggestedModel, Suggestion, suggestions
+from app.hub.names import is_repo_id
+from app.library.pairing.suggestions import SuggestedModel, Suggestion, suggestions
 from app.system.paths import resource
 from engine.protocol.options import WEIGHTS
 
@@ -15,7 +15,7 @@ MODELS = {each["repo"]: SuggestedModel(**each) for each in CONTENT["models"]}
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.repo)
 def test_a_model_is_described_completely(model: SuggestedModel) -> None:
-    assert REPO.fullmatch(model.repo)
+    assert is_repo_id(model.repo)
     assert 10**8 < model.parameters < 10**12
     assert 0.5 <= model.bytes / model.parameters <= 2.2, "from 4 to 16 bits a number"
     assert model.licence

@@ -12,8 +12,7 @@ from app.engine.link import EngineLink
 from app.engine.process import engine_program
 from app.hub.client import HubClient
 from app.hub.facts import fetch_facts
-from app.library.estimates import Pricing, Terms, in_words
-from app.library.estimator import Estimator
+from app.library.estimates import Estimator, Pricing, Terms, in_words
 from app.system.stop import Stop
 from engine.protocol.messages import Appraised
 from tests.app.library.hub.conftest import client, connect, hub
@@ -23,9 +22,9 @@ from tests.hub import Hub
 __all__ = ["client", "connect", "hub"]
 PATIENCE_MS = 120_000
 MODULES = (
-    "estimator", "facts_controller", "jobs", "search_controller", "suggestions", "hub.client", "hub.facts",
-    "hub.search", "hub.tokens", "local.finding", "local.removal", "local.verification", "pairing.drafts",
-    "pairing.vocabulary",
+    "hub.client", "hub.facts", "hub.search", "hub.tokens", "library.estimates", "library.hub_queries",
+    "library.local.models", "library.local.removal", "library.local.verification", "library.pairing.drafts",
+    "library.pairing.suggestions", "library.pairing.vocabulary",
 )  # fmt: skip
 
 
@@ -61,7 +60,7 @@ def test_a_model_of_the_hub_gets_its_price_before_it_is_downloaded(
 
 
 def test_the_library_loads_nothing_heavy_before_it_goes_online() -> None:
-    names = ", ".join(f"app.library.{name}" for name in MODULES)
+    names = ", ".join(f"app.{name}" for name in MODULES)
     code = f"import {names}; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}

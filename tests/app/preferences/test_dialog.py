@@ -10,12 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QComboBox, QLineEdit, QListWidget, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.preferences.advanced import AdvancedPage
 from app.preferences.dialog import PreferencesDialog
-from app.preferences.network import NetworkPage
-from app.preferences.page import OptionsPage
-from app.preferences.pages import preferences_dialog
-from app.preferences.row import OptionRow
+from app.preferences.page import OptionRow, OptionsPage
+from app.preferences.pages import AdvancedPage, NetworkPage, preferences_dialog
 from app.settings.generation import GenerationSettings
 from app.settings.kinds import options_of
 from app.settings.preferences import Preferences
@@ -47,15 +44,15 @@ class Desk(QObject):
 
 
 @pytest.fixture
-def desk() -> Desk:
+def controller() -> Desk:
     """The desk that the dialog talks to."""
     return Desk()
 
 
 @pytest.fixture
-def dialog(qtbot: QtBot, settings: SettingsFile, folders: Folders, desk: Desk) -> PreferencesDialog:
+def dialog(qtbot: QtBot, settings: SettingsFile, folders: Folders, controller: Desk) -> PreferencesDialog:
     """The dialog, open."""
-    made = preferences_dialog(settings, folders, Path("/cache/hub"), desk)
+    made = preferences_dialog(settings, folders, Path("/cache/hub"), controller)
     qtbot.addWidget(made)
     made.show()
     return made
@@ -214,22 +211,22 @@ def test_reset_asks_first(dialog: PreferencesDialog, settings: SettingsFile) -> 
     assert settings.current == Settings(target="/kept", generation=GenerationSettings(system_prompt="Kept"))
 
 
-def test_the_token_is_looked_for_when_its_page_is_shown(dialog: PreferencesDialog, desk: Desk) -> None:
-    assert desk.said == []
+def test_the_token_is_looked_for_when_its_page_is_shown(dialog: PreferencesDialog, controller: Desk) -> None:
+    assert controller.said == []
     page = page_of(dialog, NetworkPage)
     dialog.list.setCurrentRow(dialog.pages.index(page))
-    assert desk.said == ["look"]
-    desk.told.emit("••••••••wxyz", "the system's keyring", True)
+    assert controller.said == ["look"]
+    controller.told.emit("••••••••wxyz", "the system's keyring", True)
     assert page.token.state.text() == "••••••••wxyz, from the system's keyring"
     assert page.token.forget.isEnabled()
     page.token.forget.click()
-    desk.told.emit("", "", False)
+    controller.told.emit("", "", False)
     assert page.token.state.text() == "There is none."
     QTest.keyClicks(page.token.field, " hf_secret ")
     assert page.token.field.echoMode() is QLineEdit.EchoMode.Password
     page.token.keep.click()
-    assert desk.said == ["look", "forget", "keep hf_secret"]
-    desk.failed.emit("This system has no keyring.")
+    assert controller.said == ["look", "forget", "keep hf_secret"]
+    controller.failed.emit("This system has no keyring.")
     assert page.token.error.isVisible()
 
 

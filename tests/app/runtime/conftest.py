@@ -1,4 +1,4 @@
-"""What the tests of the runtime share: a package index, and a workshop that makes tiny runtimes without waiting."""
+"""What the tests of the runtime share: a package index, and what makes tiny runtimes without waiting."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 
 from app.downloads.control import Control
+from app.downloads.dependencies import Dependencies, RetryPolicy
 from app.downloads.disk import Disk
-from app.downloads.equipment import Equipment
-from app.hub.retry import RetryPolicy
 from app.installation.runtime.installation import Installation
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.place import RuntimePlace, Wanted
-from app.installation.runtime.tools import INDEX_VARIABLE
-from app.installation.runtime.verification import Verification
-from app.installation.runtime.workshop import Workshop
+from app.installation.runtime.tools import INDEX_VARIABLE, InstallDependencies, Verification
 from tests.app.downloads.conftest import SmallDisk, Waits
 from tests.app.runtime.packages import PackageIndex, lock_of, tiny_wheels
 from tests.app.runtime.tiny_tools import TinyTools
@@ -48,27 +45,27 @@ def waits() -> Waits:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, waits: Waits) -> Workshop:
-    """A workshop in a folder whose name has a space and letters that not every alphabet knows."""
-    return workshop(tmp_path / "Jürgen Müller 数据", waits)
+def dependencies(tmp_path: Path, waits: Waits) -> InstallDependencies:
+    """In a folder whose name has a space and letters that not every alphabet knows."""
+    return make_dependencies(tmp_path / "Jürgen Müller 数据", waits)
 
 
-def workshop(folder: Path, wait: Callable[[Control, float], None] = Control.wait) -> Workshop:
-    """The real one but for its patience, its disk's reserve, and what the engine is asked."""
+def make_dependencies(folder: Path, wait: Callable[[Control, float], None] = Control.wait) -> InstallDependencies:
+    """The real one but for its waits, its disk's reserve, and what the engine is asked."""
     place = RuntimePlace(folder / "runtime", sync=lambda: None)
     retry = RetryPolicy(random=lambda: 1.0)
-    equipment = Equipment(disk=SmallDisk(), retry=retry, stall_seconds=0.5, wait=wait)
+    downloads = Dependencies(disk=SmallDisk(), retry=retry, stall_seconds=0.5, wait=wait)
     verification = Verification(arguments=ANSWER, limits=())
-    return Workshop(place, folder / "wheels", TinyTools(), equipment, verification)
+    return InstallDependencies(place, folder / "wheels", TinyTools(), downloads, verification)
 
 
-def install(shop: Workshop, lock: Lock, wheels: Path | str = "") -> Installation:
+def install(dependencies: InstallDependencies, lock: Lock, wheels: Path | str = "") -> Installation:
     """Run an installation to its end, whichever that is."""
-    installation = Installation(shop, lock, Wanted(lock.build, str(wheels)))
+    installation = Installation(dependencies, lock, Wanted(lock.build, str(wheels)))
     installation.run()
     return installation
 
 
-def with_disk(shop: Workshop, disk: Disk) -> Workshop:
-    """The same workshop on another disk."""
-    return replace(shop, equipment=replace(shop.equipment, disk=disk))
+def with_disk(dependencies: InstallDependencies, disk: Disk) -> InstallDependencies:
+    """The same on another disk."""
+    return replace(dependencies, downloads=replace(dependencies.downloads, disk=disk))

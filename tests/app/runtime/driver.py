@@ -3,13 +3,13 @@
 import sys
 from pathlib import Path
 
-from tests.app.runtime.conftest import install, workshop
+from tests.app.runtime.conftest import install, make_dependencies
 from tests.app.runtime.packages import lock_of, tiny_wheels
 
 
 def main() -> int:
     """The exit code is 0 when the runtime is there."""
-    progress = install(workshop(Path(sys.argv[1])), lock_of(tiny_wheels())).progress
+    progress = install(make_dependencies(Path(sys.argv[1])), lock_of(tiny_wheels())).progress
     sys.stdout.write(f"{progress.stage.value} {progress.message}\n")
     return 0 if progress.stage.value == "done" else 1
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.installation.runtime.builds import Build, Offer, Proposal, propose
+from app.installation.runtime.builds import Build, BuildOffer, Proposal, propose
 from app.installation.runtime.hardware import Hardware, NvidiaCard
 from app.installation.runtime.lock import Lock, Wheel
 
@@ -105,7 +105,7 @@ def test_what_would_not_help_says_why(build: Build) -> None:
 
 
 def test_time_and_space_are_told() -> None:
-    offer = Offer(Build.CPU, Lock("cpu", "3.11", 600_000_000, (Wheel("a-1-x.whl", "", 250_000_000),)))
+    offer = BuildOffer(Build.CPU, Lock("cpu", "3.11", 600_000_000, (Wheel("a-1-x.whl", "", 250_000_000),)))
     assert offer.disk_bytes() == 850_000_000
     assert offer.disk_bytes(is_local=True) == 600_000_000
     assert 60 < offer.seconds() < 70

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.engine.process import ADDRESS_VARIABLE, KEY_VARIABLE, EngineChild, EngineProgram, engine_program
-from app.installation.runtime.engine_variables import engine_variables
-from app.installation.runtime.environment import engine_environment
+from app.installation.runtime.environment import engine_environment, engine_variables
 from engine.protocol.messages import Ready
 
 TOKEN = "hf_" + "aB3" * 12

@@ -9,20 +9,19 @@ import pytest
 
 from app.downloads.disk import Check
 from app.installation.runtime.environment import clean_environment
-from app.installation.runtime.failures import (
-    DamagedWheelError,
-    MissingWheelsError,
-    OccupiedError,
-    UncheckableError,
-    UnfitError,
-)
 from app.installation.runtime.installation import PYTHON_BYTES, Installation
 from app.installation.runtime.lock import Lock, Wheel
 from app.installation.runtime.place import Wanted
-from app.installation.runtime.progress import Stage
-from app.installation.runtime.verification import Verification
+from app.installation.runtime.progress import (
+    DamagedWheelError,
+    MissingWheelsError,
+    OccupiedError,
+    Stage,
+    UncheckableError,
+    UnfitError,
+)
+from app.installation.runtime.tools import InstallDependencies, Verification
 from app.installation.runtime.wheels import copy_checked
-from app.installation.runtime.workshop import Workshop
 from tests.app.downloads.conftest import SmallDisk
 from tests.app.runtime.conftest import install, with_disk
 from tests.app.runtime.packages import BLOB, TORCH, PackageIndex, lock_of, tiny_wheels, wheel
@@ -38,9 +37,9 @@ def fill(folder: Path, wheels: dict[str, bytes]) -> Path:
     return folder
 
 
-def says(shop: Workshop) -> str:
+def says(dependencies: InstallDependencies) -> str:
     """What the runtime's own Python says of its torch."""
-    here = shop.place.installed()
+    here = dependencies.place.installed()
     assert here is not None
     told = subprocess.run(
         [here.python, "-c", "import torch; print(torch.answer())"],
@@ -53,77 +52,87 @@ def says(shop: Workshop) -> str:
 
 
 def test_an_index_is_enough_for_a_runtime_and_nothing_is_left_beside_it(
-    index: PackageIndex, shop: Workshop, lock: Lock
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
 ) -> None:
-    done = install(shop, lock)
+    done = install(dependencies, lock)
     assert done.progress.stage is Stage.DONE, done.progress.message
-    assert says(shop) == "300000 bytes"
-    here = shop.place.installed()
+    assert says(dependencies) == "300000 bytes"
+    here = dependencies.place.installed()
     assert here is not None
     assert (here.torch, here.build, here.fingerprint) == ("9.1.0+tiny", "cpu", lock.fingerprint)
-    assert sorted(path.name for path in shop.place.folder.iterdir()) == ["active.json", here.folder.name, "lock"]
-    assert not shop.wheels.exists()
-    assert shop.place.wanted() is None
+    assert sorted(path.name for path in dependencies.place.folder.iterdir()) == [
+        "active.json",
+        here.folder.name,
+        "lock",
+    ]
+    assert not dependencies.wheels.exists()
+    assert dependencies.place.wanted() is None
 
 
 def test_pages_of_links_serve_as_well_and_fill_in_what_a_lock_leaves_open(
-    index: PackageIndex, shop: Workshop, lock: Lock
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
 ) -> None:
     index.shelves.speaks_json = False
     about = tuple(Wheel(each.file, "", each.bytes + 7) for each in lock.wheels)
-    assert install(shop, replace(lock, wheels=about)).progress.stage is Stage.DONE
-    assert says(shop) == "300000 bytes"
+    assert install(dependencies, replace(lock, wheels=about)).progress.stage is Stage.DONE
+    assert says(dependencies) == "300000 bytes"
 
 
-def test_a_folder_of_wheels_needs_no_index(index: PackageIndex, shop: Workshop, lock: Lock, tmp_path: Path) -> None:
+def test_a_folder_of_wheels_needs_no_index(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock, tmp_path: Path
+) -> None:
     folder = fill(tmp_path / "Räder und mehr", tiny_wheels())
-    assert install(shop, lock, folder).progress.stage is Stage.DONE
+    assert install(dependencies, lock, folder).progress.stage is Stage.DONE
     assert index.requests == []
     assert sorted(path.name for path in folder.iterdir()) == sorted([BLOB, TORCH])
 
 
-def test_a_folder_is_told_what_it_lacks(shop: Workshop, lock: Lock, tmp_path: Path) -> None:
+def test_a_folder_is_told_what_it_lacks(dependencies: InstallDependencies, lock: Lock, tmp_path: Path) -> None:
     folder = fill(tmp_path / "some", {TORCH: tiny_wheels()[TORCH]})
-    failed = install(shop, lock, folder).progress
+    failed = install(dependencies, lock, folder).progress
     assert failed.stage is Stage.FAILED
     assert isinstance(failed.error, MissingWheelsError)
     assert BLOB in failed.message
-    assert shop.place.installed() is None
+    assert dependencies.place.installed() is None
 
 
-def test_a_file_that_is_not_the_one_meant_is_never_unpacked(shop: Workshop, lock: Lock, tmp_path: Path) -> None:
+def test_a_file_that_is_not_the_one_meant_is_never_unpacked(
+    dependencies: InstallDependencies, lock: Lock, tmp_path: Path
+) -> None:
     changed = wheel(TORCH, {"torch/__init__.py": "raise SystemExit('changed')"})
-    failed = install(shop, lock, fill(tmp_path / "changed", tiny_wheels() | {TORCH: changed})).progress
+    failed = install(dependencies, lock, fill(tmp_path / "changed", tiny_wheels() | {TORCH: changed})).progress
     assert isinstance(failed.error, DamagedWheelError)
-    assert shop.place.installed() is None
+    assert dependencies.place.installed() is None
 
 
-def test_a_folder_is_refused_where_a_checksum_is_not_known(shop: Workshop, lock: Lock, tmp_path: Path) -> None:
+def test_a_folder_is_refused_where_a_checksum_is_not_known(
+    dependencies: InstallDependencies, lock: Lock, tmp_path: Path
+) -> None:
     changed = wheel(TORCH, {"torch/__init__.py": "raise SystemExit('changed')"})
     about = tuple(replace(each, sha256="" if each.file == TORCH else each.sha256) for each in lock.wheels)
     open_lock = replace(lock, wheels=about)
-    failed = install(shop, open_lock, fill(tmp_path / "changed", tiny_wheels() | {TORCH: changed})).progress
+    failed = install(dependencies, open_lock, fill(tmp_path / "changed", tiny_wheels() | {TORCH: changed})).progress
     assert isinstance(failed.error, UncheckableError)
     assert TORCH in failed.message
     assert "from the network" in failed.hint
-    assert shop.place.installed() is None
+    assert dependencies.place.installed() is None
 
 
 def test_a_wheel_that_is_exchanged_after_it_was_checked_is_not_installed(
-    shop: Workshop, lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dependencies: InstallDependencies, lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = fill(tmp_path / "shared", tiny_wheels())
     changed = wheel(TORCH, {"torch/__init__.py": "raise SystemExit('changed')"})
-    make_python = type(shop.tools).make_python
+    make_python = type(dependencies.tools).make_python
 
     def exchange(tools: TinyTools, target: Path, check: Check) -> Path:
         for each in folder.iterdir():  # in place: also what is linked to them is another file then
             each.write_bytes(changed)
         return make_python(tools, target, check)
 
-    monkeypatch.setattr(type(shop.tools), "make_python", exchange)
-    assert install(shop, lock, folder).progress.stage is Stage.DONE
-    assert says(shop) == "300000 bytes"
+    monkeypatch.setattr(type(dependencies.tools), "make_python", exchange)
+    assert install(dependencies, lock, folder).progress.stage is Stage.DONE
+    assert says(dependencies) == "300000 bytes"
 
 
 def test_no_more_is_copied_than_a_wheel_has(lock: Lock, tmp_path: Path) -> None:
@@ -135,160 +144,176 @@ def test_no_more_is_copied_than_a_wheel_has(lock: Lock, tmp_path: Path) -> None:
     assert (tmp_path / "shelf" / TORCH).stat().st_size == about.bytes + 1
 
 
-def test_an_index_with_another_file_is_refused(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
+def test_an_index_with_another_file_is_refused(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
     index.shelves.wheels[TORCH] = wheel(TORCH, {"torch/__init__.py": "raise SystemExit('changed')"})
-    assert isinstance(install(shop, lock).progress.error, DamagedWheelError)
+    assert isinstance(install(dependencies, lock).progress.error, DamagedWheelError)
 
 
-def test_an_index_without_a_wheel_says_which(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
+def test_an_index_without_a_wheel_says_which(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
     del index.shelves.wheels[BLOB]
-    failed = install(shop, lock).progress
+    failed = install(dependencies, lock).progress
     assert isinstance(failed.error, MissingWheelsError)
     assert BLOB in failed.message
 
 
 def test_a_network_that_comes_and_goes_is_endured_and_no_byte_comes_twice(
-    index: PackageIndex, shop: Workshop, lock: Lock
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
 ) -> None:
     index.fail(BLOB, drop(after=100_000))
     index.fail(BLOB, status(503))
     index.fail("torch/", status(500), times=2)
-    assert install(shop, lock).progress.stage is Stage.DONE
+    assert install(dependencies, lock).progress.stage is Stage.DONE
     assert sum(each.sent_bytes for each in index.asked(BLOB)) == len(index.shelves.wheels[BLOB])
 
 
 def test_without_a_network_it_stops_and_goes_on_later_where_it_was(
-    index: PackageIndex, shop: Workshop, lock: Lock
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
 ) -> None:
     index.fail(BLOB, drop(after=200_000))
     index.fail(BLOB, drop(after=0), times=99)
-    failed = install(shop, lock).progress
+    failed = install(dependencies, lock).progress
     assert failed.stage is Stage.FAILED
     assert "resume" in failed.hint
-    assert shop.place.wanted() == Wanted("cpu")
+    assert dependencies.place.wanted() == Wanted("cpu")
     index.heal()
     sent = sum(each.sent_bytes for each in index.asked(BLOB))
     assert sent == 200_000
-    assert install(shop, lock).progress.stage is Stage.DONE
+    assert install(dependencies, lock).progress.stage is Stage.DONE
     assert sum(each.sent_bytes for each in index.asked(BLOB)) == len(index.shelves.wheels[BLOB])
     assert len(index.asked(TORCH)) == 1
 
 
-def test_a_wheel_that_arrives_damaged_twice_is_named(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
+def test_a_wheel_that_arrives_damaged_twice_is_named(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
     index.fail(BLOB, corrupt(at=1000), times=2)
-    failed = install(shop, lock).progress
+    failed = install(dependencies, lock).progress
     assert isinstance(failed.error, DamagedWheelError)
     assert BLOB in failed.message
 
 
-def test_a_runtime_that_does_not_work_is_not_taken(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
-    assert install(shop, lock).progress.stage is Stage.DONE
-    before = shop.place.installed()
+def test_a_runtime_that_does_not_work_is_not_taken(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
+    assert install(dependencies, lock).progress.stage is Stage.DONE
+    before = dependencies.place.installed()
     broken = tiny_wheels() | {TORCH: wheel(TORCH, {"torch/__init__.py": "import a_library_that_is_not_there"})}
     index.shelves.wheels.update(broken)
-    failed = install(shop, lock_of(broken)).progress
+    failed = install(dependencies, lock_of(broken)).progress
     assert isinstance(failed.error, UnfitError)
     assert "a_library_that_is_not_there" in failed.message
-    assert shop.place.installed() == before
-    assert says(shop) == "300000 bytes"
+    assert dependencies.place.installed() == before
+    assert says(dependencies) == "300000 bytes"
 
 
-def test_an_engine_that_has_nothing_to_say_does_not_work(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
-    silent = replace(shop, verification=Verification(arguments=("-c", "print('{}')"), limits=()))
+def test_an_engine_that_has_nothing_to_say_does_not_work(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
+    silent = replace(dependencies, verification=Verification(arguments=("-c", "print('{}')"), limits=()))
     assert isinstance(install(silent, lock).progress.error, UnfitError)
-    assert shop.place.installed() is None
+    assert dependencies.place.installed() is None
 
 
 def test_another_lock_replaces_the_runtime_and_the_next_start_takes_the_old_one_away(
-    index: PackageIndex, shop: Workshop, lock: Lock
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
 ) -> None:
-    install(shop, lock)
-    before = shop.place.installed()
+    install(dependencies, lock)
+    before = dependencies.place.installed()
     newer = tiny_wheels() | {BLOB: wheel(BLOB, {"tiny_blob/__init__.py": 'DATA = "new"'})}
     index.shelves.wheels.update(newer)
-    assert install(shop, lock_of(newer)).progress.stage is Stage.DONE
-    assert says(shop) == "3 bytes"
+    assert install(dependencies, lock_of(newer)).progress.stage is Stage.DONE
+    assert says(dependencies) == "3 bytes"
     assert before is not None
     assert before.python.is_file(), "an engine may still be running from it"
-    shop.place.sweep()
+    dependencies.place.sweep()
     assert not before.folder.exists()
-    assert says(shop) == "3 bytes"
+    assert says(dependencies) == "3 bytes"
 
 
-def test_a_runtime_that_somebody_took_apart_is_none(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
-    install(shop, lock)
-    here = shop.place.installed()
+def test_a_runtime_that_somebody_took_apart_is_none(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
+    install(dependencies, lock)
+    here = dependencies.place.installed()
     assert here is not None
     here.python.unlink()
-    assert shop.place.installed() is None
-    assert install(shop, lock).progress.stage is Stage.DONE
-    assert says(shop) == "300000 bytes"
+    assert dependencies.place.installed() is None
+    assert install(dependencies, lock).progress.stage is Stage.DONE
+    assert says(dependencies) == "300000 bytes"
 
 
-def test_one_that_was_verified_before_a_crash_is_adopted(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
-    install(shop, lock)
-    (shop.place.folder / "active.json").unlink()
+def test_one_that_was_verified_before_a_crash_is_adopted(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
+    install(dependencies, lock)
+    (dependencies.place.folder / "active.json").unlink()
     asked = len(index.requests)
-    assert shop.place.installed() is None
-    assert install(shop, lock).progress.stage is Stage.DONE
+    assert dependencies.place.installed() is None
+    assert install(dependencies, lock).progress.stage is Stage.DONE
     assert len(index.requests) == asked
-    assert says(shop) == "300000 bytes"
+    assert says(dependencies) == "300000 bytes"
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"folder": "../elsewhere"}', '{"folder": 3}', "\x00"])
-def test_a_damaged_marker_is_no_runtime(shop: Workshop, content: str) -> None:
-    shop.place.folder.mkdir(parents=True)
-    (shop.place.folder / "active.json").write_text(content)
-    assert shop.place.installed() is None
+def test_a_damaged_marker_is_no_runtime(dependencies: InstallDependencies, content: str) -> None:
+    dependencies.place.folder.mkdir(parents=True)
+    (dependencies.place.folder / "active.json").write_text(content)
+    assert dependencies.place.installed() is None
 
 
-def test_two_never_make_a_runtime_at_once(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
-    with shop.place.occupied():
-        failed = install(shop, lock).progress
+def test_two_never_make_a_runtime_at_once(index: PackageIndex, dependencies: InstallDependencies, lock: Lock) -> None:
+    with dependencies.place.occupied():
+        failed = install(dependencies, lock).progress
     assert isinstance(failed.error, OccupiedError)
-    assert install(shop, lock).progress.stage is Stage.DONE
+    assert install(dependencies, lock).progress.stage is Stage.DONE
 
 
-def test_removing_leaves_nothing(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
-    install(shop, lock)
-    shop.place.remove()
-    assert [path.name for path in shop.place.folder.iterdir()] == ["lock"]
+def test_removing_leaves_nothing(index: PackageIndex, dependencies: InstallDependencies, lock: Lock) -> None:
+    install(dependencies, lock)
+    dependencies.place.remove()
+    assert [path.name for path in dependencies.place.folder.iterdir()] == ["lock"]
 
 
-def test_the_disk_is_asked_before_anything_is_fetched(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
+def test_the_disk_is_asked_before_anything_is_fetched(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
     class Claims(SmallDisk):
         def free_bytes(self, folder: Path) -> int:
             return lock.bytes + lock.installed_bytes + PYTHON_BYTES - 1
 
-    paused = install(with_disk(shop, Claims()), lock).progress
+    paused = install(with_disk(dependencies, Claims()), lock).progress
     assert paused.stage is Stage.PAUSED
     assert "more are needed" in paused.message
     assert index.requests == []
-    assert install(shop, lock).progress.stage is Stage.DONE
+    assert install(dependencies, lock).progress.stage is Stage.DONE
 
 
 def test_a_folder_that_cannot_be_written_is_named(
-    index: PackageIndex, shop: Workshop, lock: Lock, monkeypatch: pytest.MonkeyPatch
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(wanted: Wanted) -> None:
-        raise PermissionError(13, "Permission denied", str(shop.place.folder))
+        raise PermissionError(13, "Permission denied", str(dependencies.place.folder))
 
-    monkeypatch.setattr(shop.place, "want", refuse)
-    failed = install(shop, lock).progress
+    monkeypatch.setattr(dependencies.place, "want", refuse)
+    failed = install(dependencies, lock).progress
     assert failed.stage is Stage.FAILED
-    assert str(shop.place.folder) in failed.message
+    assert str(dependencies.place.folder) in failed.message
 
 
-def test_what_is_wanted_outlives_the_program(shop: Workshop) -> None:
-    shop.place.want(Wanted("cuda", "/some/wheels", paused=True))
-    assert shop.place.wanted() == Wanted("cuda", "/some/wheels", paused=True)
-    assert json.loads((shop.place.folder / "wanted.json").read_text())["build"] == "cuda"
-    shop.place.want(None)
-    assert shop.place.wanted() is None
+def test_what_is_wanted_outlives_the_program(dependencies: InstallDependencies) -> None:
+    dependencies.place.want(Wanted("cuda", "/some/wheels", paused=True))
+    assert dependencies.place.wanted() == Wanted("cuda", "/some/wheels", paused=True)
+    assert json.loads((dependencies.place.folder / "wanted.json").read_text())["build"] == "cuda"
+    dependencies.place.want(None)
+    assert dependencies.place.wanted() is None
 
 
-def test_progress_never_exceeds_the_whole(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
-    installation = Installation(shop, lock, Wanted("cpu"))
+def test_progress_never_exceeds_the_whole(index: PackageIndex, dependencies: InstallDependencies, lock: Lock) -> None:
+    installation = Installation(dependencies, lock, Wanted("cpu"))
     assert installation.progress.fraction == 0.0
     installation.run()
     assert installation.progress.fraction == 1.0

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from app.downloads.control import Wish
+from app.downloads.control import StopKind
 from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.installation import Installation
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.place import Installed, Wanted
 from app.installation.runtime.progress import Stage
-from app.installation.runtime.workshop import Workshop
+from app.installation.runtime.tools import InstallDependencies
 from tests.app.downloads.test_disk_full import TinyDisk
-from tests.app.runtime.conftest import install, with_disk, workshop
+from tests.app.runtime.conftest import install, make_dependencies, with_disk
 from tests.app.runtime.packages import BLOB, PackageIndex
 from tests.campaigns.extent import choose
 from tests.hub import slow, stall
@@ -46,7 +46,7 @@ def works(here: Installed) -> bool:
 def test_killed_at_random_moments_it_is_finished_by_the_next_start(index: PackageIndex, tmp_path: Path) -> None:
     """What is there after a kill is whole, or is not used."""
     folder = tmp_path / "Büro 1"
-    shop = workshop(folder)
+    dependencies = make_dependencies(folder)
     chance = random.Random(20)
     command = [sys.executable, "-m", "tests.app.runtime.driver", str(folder)]
     whole = 0
@@ -58,18 +58,22 @@ def test_killed_at_random_moments_it_is_finished_by_the_next_start(index: Packag
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        here = shop.place.installed()
+        here = dependencies.place.installed()
         if here is not None:
             whole += 1
             assert works(here)
-            (shop.place.folder / "active.json").unlink()
+            (dependencies.place.folder / "active.json").unlink()
             (here.folder / "runtime.json").unlink()  # begin anew: nothing is to be adopted
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    here = shop.place.installed()
+    here = dependencies.place.installed()
     assert here is not None
     assert works(here)
-    assert sorted(path.name for path in shop.place.folder.iterdir()) == ["active.json", here.folder.name, "lock"]
+    assert sorted(path.name for path in dependencies.place.folder.iterdir()) == [
+        "active.json",
+        here.folder.name,
+        "lock",
+    ]
     assert whole < KILLS, "no start was killed in time"
 
 
@@ -82,74 +86,82 @@ STEPS = ("want", "stage", "sweep", "commit", "_activate", "adopt")
 
 @pytest.mark.parametrize("step", STEPS)
 def test_an_end_before_any_step_leaves_nothing_that_counts(
-    index: PackageIndex, shop: Workshop, lock: Lock, monkeypatch: pytest.MonkeyPatch, step: str
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     def end(*arguments: object) -> None:
         raise _EndsBefore
 
     with monkeypatch.context() as patch:
-        patch.setattr(shop.place, step, end)
+        patch.setattr(dependencies.place, step, end)
         with pytest.raises(_EndsBefore):
-            install(shop, lock)
-    assert shop.place.installed() is None
-    assert install(shop, lock).progress.stage is Stage.DONE
-    here = shop.place.installed()
+            install(dependencies, lock)
+    assert dependencies.place.installed() is None
+    assert install(dependencies, lock).progress.stage is Stage.DONE
+    here = dependencies.place.installed()
     assert here is not None
     assert works(here)
 
 
 def test_a_pause_in_the_middle_of_a_wheel_keeps_what_has_arrived(
-    index: PackageIndex, shop: Workshop, lock: Lock
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
 ) -> None:
     index.fail(BLOB, stall(after=150_000))
-    installation = Installation(replace(shop, equipment=replace(shop.equipment, stall_seconds=60)), lock, Wanted("cpu"))
+    installation = Installation(
+        replace(dependencies, downloads=replace(dependencies.downloads, stall_seconds=60)), lock, Wanted("cpu")
+    )
     thread = threading.Thread(target=installation.run)
     thread.start()
     arrived = threading.Event()
     while installation.progress.fetched.file_bytes < 150_000:
         arrived.wait(0.01)
-    installation.stop(Wish.PAUSE)
+    installation.stop(StopKind.PAUSE)
     thread.join()
     assert installation.progress.stage is Stage.PAUSED
-    assert shop.place.wanted() == Wanted("cpu", paused=True)
+    assert dependencies.place.wanted() == Wanted("cpu", paused=True)
     index.release()
     installation.run()
-    assert shop.place.installed() is not None
+    assert dependencies.place.installed() is not None
     sent = sum(each.sent_bytes for each in index.asked(BLOB)[1:])
     assert sent == len(index.shelves.wheels[BLOB]) - 150_000
 
 
-def test_leaving_the_program_is_no_pause_of_its_owner(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
-    installation = Installation(shop, lock, Wanted("cpu"))
+def test_leaving_the_program_is_no_pause_of_its_owner(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
+    installation = Installation(dependencies, lock, Wanted("cpu"))
     installation.leave()
     installation.run()
     assert installation.progress.stage is Stage.PAUSED
-    assert shop.place.wanted() == Wanted("cpu", paused=False)
+    assert dependencies.place.wanted() == Wanted("cpu", paused=False)
 
 
-def test_cancelling_forgets_it_and_what_has_arrived(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
+def test_cancelling_forgets_it_and_what_has_arrived(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
     index.fail(BLOB, stall(after=0), times=99)
-    assert install(shop, lock).progress.stage is Stage.FAILED
-    assert list(shop.wheels.iterdir())
+    assert install(dependencies, lock).progress.stage is Stage.FAILED
+    assert list(dependencies.wheels.iterdir())
     index.heal()
-    again = Installation(shop, lock, Wanted("cpu"))
-    again.stop(Wish.CANCEL)
+    again = Installation(dependencies, lock, Wanted("cpu"))
+    again.stop(StopKind.CANCEL)
     again.run()
     assert again.progress.stage is Stage.CANCELLED
-    assert shop.place.wanted() is None
-    assert not shop.wheels.exists()
-    assert [path.name for path in shop.place.folder.iterdir()] == ["lock"]
+    assert dependencies.place.wanted() is None
+    assert not dependencies.wheels.exists()
+    assert [path.name for path in dependencies.place.folder.iterdir()] == ["lock"]
 
 
-def test_a_disk_that_fills_up_while_wheels_arrive_pauses_it(index: PackageIndex, shop: Workshop, lock: Lock) -> None:
+def test_a_disk_that_fills_up_while_wheels_arrive_pauses_it(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
     disk = TinyDisk(room=120_000)
-    paused = install(with_disk(shop, disk), lock).progress
+    paused = install(with_disk(dependencies, disk), lock).progress
     assert paused.stage is Stage.PAUSED
     assert "more are needed" in paused.message
-    assert shop.place.wanted() == Wanted("cpu")
-    assert shop.place.installed() is None
+    assert dependencies.place.wanted() == Wanted("cpu")
+    assert dependencies.place.installed() is None
     disk.room = 1 << 30
-    assert install(with_disk(shop, disk), lock).progress.stage is Stage.DONE
+    assert install(with_disk(dependencies, disk), lock).progress.stage is Stage.DONE
 
 
 class _ShrinkingDisk(TinyDisk):
@@ -163,26 +175,26 @@ class _ShrinkingDisk(TinyDisk):
 
 
 def test_a_disk_that_fills_up_while_wheels_are_unpacked_pauses_it(
-    index: PackageIndex, shop: Workshop, lock: Lock
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
 ) -> None:
-    paused = install(with_disk(shop, _ShrinkingDisk(room=1 << 30)), lock).progress
+    paused = install(with_disk(dependencies, _ShrinkingDisk(room=1 << 30)), lock).progress
     assert paused.stage is Stage.PAUSED
-    assert shop.place.installed() is None
-    assert not list(shop.place.folder.glob(".staging-*"))
+    assert dependencies.place.installed() is None
+    assert not list(dependencies.place.folder.glob(".staging-*"))
     asked = len(index.asked(BLOB))
-    assert install(shop, lock).progress.stage is Stage.DONE
+    assert install(dependencies, lock).progress.stage is Stage.DONE
     assert len(index.asked(BLOB)) == asked, "what was complete is not fetched again"
 
 
 def test_a_full_disk_that_the_system_tells_of_pauses_it(
-    index: PackageIndex, shop: Workshop, lock: Lock, monkeypatch: pytest.MonkeyPatch
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(shop.place, "commit", full)
-        paused = install(shop, lock).progress
+        patch.setattr(dependencies.place, "commit", full)
+        paused = install(dependencies, lock).progress
     assert paused.stage is Stage.PAUSED
-    assert shop.place.installed() is None
-    assert install(shop, lock).progress.stage is Stage.DONE
+    assert dependencies.place.installed() is None
+    assert install(dependencies, lock).progress.stage is Stage.DONE

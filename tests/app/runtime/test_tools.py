@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from app.downloads.control import Control, Stopped, Wish
+from app.downloads.control import Control, StopKind, Stopped
 from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.progress import Stage
-from app.installation.runtime.tools import INDEX_VARIABLE, Tools, tools_of
-from app.installation.runtime.workshop import Workshop
+from app.installation.runtime.tools import INDEX_VARIABLE, InstallDependencies, Tools, tools_of
 from app.system.bundle import RuntimeParts
 from engine.errors import InputError
 from tests.app.runtime.conftest import install
@@ -26,7 +25,7 @@ UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).pare
 
 @pytest.mark.parametrize("uv", [None, pytest.param(UV, marks=pytest.mark.skipif(UV is None, reason="needs uv"))])
 def test_a_runtime_is_made_by_either(
-    shop: Workshop, lock: Lock, tmp_path: Path, uv: str | None, monkeypatch: pytest.MonkeyPatch
+    dependencies: InstallDependencies, lock: Lock, tmp_path: Path, uv: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the person has told pip and uv about other versions of the same packages."""
     others = tmp_path / "constraints.txt"
@@ -39,9 +38,9 @@ def test_a_runtime_is_made_by_either(
     folder.mkdir()
     for name, body in tiny_wheels().items():
         (folder / name).write_bytes(body)
-    done = install(replace(shop, tools=Tools(Path(uv) if uv else None)), lock, folder).progress
+    done = install(replace(dependencies, tools=Tools(Path(uv) if uv else None)), lock, folder).progress
     assert done.stage is Stage.DONE, done.message
-    here = shop.place.installed()
+    here = dependencies.place.installed()
     assert here is not None
     told = subprocess.run(
         [here.python, "-c", "import torch, sys; print(torch.answer(), sys.prefix)"],
@@ -74,7 +73,7 @@ def test_copying_stops_when_asked(tmp_path: Path) -> None:
     (tmp_path / "home" / "bin").mkdir(parents=True)
     (tmp_path / "home" / "bin" / "python3").write_text("")
     control = Control()
-    control.stop(Wish.PAUSE)
+    control.stop(StopKind.PAUSE)
     with pytest.raises(Stopped):
         Tools(home=tmp_path / "home").make_python(tmp_path / "copy", control.check)
 

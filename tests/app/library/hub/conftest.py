@@ -1,11 +1,12 @@
 """The loopback hub, and a client for it."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from app.hub.client import HubClient
+from app.hub.place import HubPlace, hub_place
 from app.system.stop import Stop
 from tests.hub import Hub
 from tests.hub.fixture import hub
@@ -21,8 +22,9 @@ def connect(hub: Hub) -> Iterator[Connect]:
     """Makes clients, with the token that is given and little patience."""
     made: list[HubClient] = []
 
-    def make(token: str = "", **options: Any) -> HubClient:
-        made.append(HubClient(lambda: token, silent_seconds=3.0, **options))
+    def make(token: str = "", endpoint: str = "") -> HubClient:
+        find_place = (lambda: HubPlace(endpoint, Path())) if endpoint else hub_place
+        made.append(HubClient(lambda: token, find_place, stall_seconds=3.0))
         return made[-1]
 
     yield make

@@ -11,8 +11,8 @@ from keyring.backends.fail import Keyring as NoKeyring
 from keyring.errors import PasswordDeleteError
 
 from app.hub.facts import fetch_facts
+from app.hub.failures import HubError, Reason
 from app.hub.tokens import Token, TokenOrigin, Tokens
-from app.hub.trouble import HubError, Trouble
 from app.system.stop import Stop
 from tests.app.library.hub.conftest import Connect
 from tests.app.library.hub.repositories import tiny
@@ -63,25 +63,25 @@ def gated(hub: Hub) -> Hub:
 @pytest.mark.parametrize(
     ("repo", "token", "trouble", "said"),
     [
-        ("org/gated", "", Trouble.NOT_LOGGED_IN, "accepted its licence, and you are not logged in"),
-        ("org/gated", "made-up", Trouble.NOT_LOGGED_IN, "does not accept the token"),
-        ("org/gated", "stranger", Trouble.LICENCE_NOT_ACCEPTED, "You have not accepted the licence"),
-        ("org/gated", "waiting", Trouble.REFUSED, "awaits a review"),
-        ("org/gated", "rejected", Trouble.REFUSED, "have refused you access"),
-        ("org/gone", "member", Trouble.REFUSED, "does not hand out org/gone"),
-        ("org/private", "stranger", Trouble.NOT_FOUND, "no model org/private"),
-        ("org/nothing", "member", Trouble.NOT_FOUND, "Check the name"),
-        ("org/nothing", "", Trouble.NOT_FOUND, "if it is private, log in first"),
+        ("org/gated", "", Reason.NOT_LOGGED_IN, "accepted its licence, and you are not logged in"),
+        ("org/gated", "made-up", Reason.NOT_LOGGED_IN, "does not accept the token"),
+        ("org/gated", "stranger", Reason.LICENCE_NOT_ACCEPTED, "You have not accepted the licence"),
+        ("org/gated", "waiting", Reason.REFUSED, "awaits a review"),
+        ("org/gated", "rejected", Reason.REFUSED, "have refused you access"),
+        ("org/gone", "member", Reason.REFUSED, "does not hand out org/gone"),
+        ("org/private", "stranger", Reason.NOT_FOUND, "no model org/private"),
+        ("org/nothing", "member", Reason.NOT_FOUND, "Check the name"),
+        ("org/nothing", "", Reason.NOT_FOUND, "if it is private, log in first"),
     ],
 )
 def test_every_refusal_has_its_own_sentence(
-    repo: str, token: str, trouble: Trouble, said: str, gated: Hub, connect: Connect
+    repo: str, token: str, trouble: Reason, said: str, gated: Hub, connect: Connect
 ) -> None:
     client = connect(token)
     with pytest.raises(HubError, match=said) as caught:
         client.require_access(repo, "main", Stop())
-    assert caught.value.trouble is trouble
-    if trouble in (Trouble.LICENCE_NOT_ACCEPTED, Trouble.REFUSED):
+    assert caught.value.reason is trouble
+    if trouble in (Reason.LICENCE_NOT_ACCEPTED, Reason.REFUSED):
         assert caught.value.page == f"{gated.endpoint}/{repo}"
     assert [request.method for request in gated.requests] == ["HEAD"]
     assert not [request for request in gated.requests if request.sent_bytes]

@@ -9,7 +9,7 @@ import pytest
 
 from app.hub.client import HubClient
 from app.hub.facts import fetch_facts, prune_facts, read_facts
-from app.hub.trouble import HubError, Trouble
+from app.hub.failures import HubError, Reason
 from app.system.stop import Stop
 from engine.errors import Cancelled
 from tests.app.library.hub.repositories import REST, safetensors, shapes, sharded, tiny
@@ -149,7 +149,7 @@ def test_a_broken_transfer_leaves_nothing_and_can_be_repeated(
     hub.fail("model-00002-of-00003.safetensors", fault)
     with pytest.raises(HubError) as caught:
         fetch_facts(client, "org/tiny", tmp_path / "cache", stop)
-    assert caught.value.trouble in (Trouble.OFFLINE, Trouble.BUSY)
+    assert caught.value.reason in (Reason.OFFLINE, Reason.BUSY)
     assert list((tmp_path / "cache").rglob("*.*")) == []
     assert fetch_facts(client, "org/tiny", tmp_path / "cache", stop).weight_bytes > 0
 

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from app.hub.client import HubClient
-from app.hub.rows import ModelRow, row_of
-from app.hub.search import SearchPage, SearchQuery, SearchResults, search
-from app.hub.trouble import HubError, Trouble
+from app.hub.failures import HubError, Reason
+from app.hub.search import ModelRow, SearchPage, SearchQuery, SearchResults, row_of, search
 from app.system.stop import Stop
 from engine.errors import Cancelled
 from tests.app.library.hub.conftest import Connect
@@ -104,7 +103,7 @@ def test_a_busy_hub_says_so_at_once(code: int, hub: Hub, client: HubClient, stop
     hub.fail("models", status(code))
     with pytest.raises(HubError, match="busy") as caught:
         search(client, SearchQuery(), stop)
-    assert caught.value.trouble is Trouble.BUSY
+    assert caught.value.reason is Reason.BUSY
 
 
 @pytest.mark.parametrize("content", [b"{}", b"nonsense", b"[" * 100_000, b"[]" * 3_000_000])
@@ -116,7 +115,7 @@ def test_an_answer_that_is_no_list_is_one_sentence(
     monkeypatch.setattr(Catalogue, "answer", lambda *_: Answer(200, content))
     with pytest.raises(HubError) as caught:
         search(client, SearchQuery(), stop)
-    assert caught.value.trouble is Trouble.UNUSABLE
+    assert caught.value.reason is Reason.UNUSABLE
     assert len(caught.value.message) < 200
 
 
@@ -124,12 +123,12 @@ def test_a_hub_that_is_gone_or_silent_is_offline(hub: Hub, client: HubClient, co
     gone = connect(endpoint="http://127.0.0.1:9")
     with pytest.raises(HubError, match="no connection") as caught:
         search(gone, SearchQuery(), stop)
-    assert caught.value.trouble is Trouble.OFFLINE
+    assert caught.value.reason is Reason.OFFLINE
     hub.add("org/tiny", tiny())
     hub.fail("config.json", stall(after=3))
     with pytest.raises(HubError, match="does not answer") as caught:
-        client.file("org/tiny", "main", "config.json", stop, 1 << 20)
-    assert caught.value.trouble is Trouble.OFFLINE
+        client.small_file("org/tiny", "main", "config.json", stop, 1 << 20)
+    assert caught.value.reason is Reason.OFFLINE
 
 
 def test_set_to_be_offline_nothing_is_asked(
@@ -138,7 +137,7 @@ def test_set_to_be_offline_nothing_is_asked(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(HubError, match="HF_HUB_OFFLINE") as caught:
         search(client, SearchQuery(), stop)
-    assert caught.value.trouble is Trouble.OFFLINE
+    assert caught.value.reason is Reason.OFFLINE
     assert hub.requests == []
 
 
@@ -177,4 +176,4 @@ def test_a_proxy_that_does_not_work_is_a_sentence(
     monkeypatch.setenv("HTTP_PROXY", proxy)
     with pytest.raises(HubError) as caught:
         search(connect(endpoint="http://models.invalid"), SearchQuery(), stop)
-    assert caught.value.trouble is Trouble.OFFLINE
+    assert caught.value.reason is Reason.OFFLINE

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.library.local.finding import find_models, hub_cache
-from app.library.local.models import Home, LocalModel
-from app.library.local.prepared import find_prepared
+from app.hub.place import hub_place
+from app.library.local.models import Home, LocalModel, find_models, find_prepared
 from app.library.local.removal import ASIDE, Removals, settle_leftovers
 from app.library.local.verification import Verifying, verify_model, verify_prepared
 from app.system.stop import Stop
@@ -28,7 +27,7 @@ def found(cache: Path, *folders: Path) -> dict[str, LocalModel]:
 
 def test_the_cache_is_where_the_hubs_variables_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "elsewhere"))
-    assert hub_cache() == tmp_path / "elsewhere"
+    assert hub_place().cache == tmp_path / "elsewhere"
 
 
 def test_cached_models_are_found_by_their_id_and_cost_each_blob_once(tmp_path: Path) -> None:
@@ -49,16 +48,16 @@ def test_cached_models_are_found_by_their_id_and_cost_each_blob_once(tmp_path: P
 
 
 def test_folders_of_models_are_searched_and_a_link_in_them_is_not_followed(tmp_path: Path) -> None:
-    shelf = tmp_path / "shelf"
-    write(shelf / "owner" / "one", tiny())
-    write(shelf / "two", sharded())
+    local_models = tmp_path / "shelf"
+    write(local_models / "owner" / "one", tiny())
+    write(local_models / "two", sharded())
     write(tmp_path / "lone", tiny())
-    write(shelf / ".hidden", tiny())
-    write(shelf / "a" / "b" / "c" / "too-deep", tiny())
-    (shelf / "loop").symlink_to(shelf)
-    models = found(tmp_path / "none", shelf, tmp_path / "lone", tmp_path / "missing")
+    write(local_models / ".hidden", tiny())
+    write(local_models / "a" / "b" / "c" / "too-deep", tiny())
+    (local_models / "loop").symlink_to(local_models)
+    models = found(tmp_path / "none", local_models, tmp_path / "lone", tmp_path / "missing")
     assert set(models) == {"one", "two", "lone"}
-    assert models["one"].source == str(shelf / "owner" / "one")
+    assert models["one"].source == str(local_models / "owner" / "one")
     assert models["two"].bytes == sum(map(len, sharded().values()))
     assert not any(model.problem for model in models.values())
 

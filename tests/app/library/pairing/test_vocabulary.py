@@ -10,8 +10,8 @@ import pytest
 
 from app.hub.client import HubClient
 from app.hub.facts import fetch_facts
-from app.hub.trouble import HubError
-from app.library.pairing.vocabulary import VocabularyBook, fingerprint
+from app.hub.failures import HubError
+from app.library.pairing.vocabulary import VocabularyCache, fingerprint
 from app.system.paths import resource
 from app.system.stop import Stop
 from tests.app.library.hub.conftest import client, connect, hub
@@ -64,7 +64,7 @@ def edited(folder: Path, edit: Edit) -> Path:
 def test_what_the_engine_takes_for_the_same_has_the_same_fingerprint(edit: str, tmp_path: Path) -> None:
     from engine.text.tokenizer import Tokenizer
 
-    book = VocabularyBook(tmp_path / "book.json")
+    book = VocabularyCache(tmp_path / "book.json")
     other = edited(tmp_path / "other", EDITS[edit])
     same = Tokenizer.open(EMBEDDED).same_as(Tokenizer.open(other))
     assert (book.of_folder(EMBEDDED) == book.of_folder(other)) == same
@@ -72,7 +72,7 @@ def test_what_the_engine_takes_for_the_same_has_the_same_fingerprint(edit: str, 
 
 
 def test_the_embedded_pair_has_one_vocabulary(tmp_path: Path) -> None:
-    book = VocabularyBook(tmp_path / "book.json")
+    book = VocabularyCache(tmp_path / "book.json")
     assert book.of_folder(EMBEDDED) == book.of_folder(EMBEDDED_DRAFT) != ""
 
 
@@ -114,11 +114,11 @@ def test_a_tokenizer_of_the_hub_is_read_once_for_all_models_that_share_it(
         hub.add(repo, tiny())
     hub.add("org/other", tiny() | {"tokenizer.json": b'{"model": {"vocab": {"x": 0}}}'})
     facts = {repo: fetch_facts(client, repo, tmp_path, Stop()) for repo in ("org/one", "org/two", "org/other")}
-    book = VocabularyBook(tmp_path / "book.json")
+    book = VocabularyCache(tmp_path / "book.json")
     made = {repo: book.of_remote(client, each, Stop()) for repo, each in facts.items()}
     assert made["org/one"] == made["org/two"] != made["org/other"]
     assert len(hub.asked("tokenizer.json")) == 2
-    assert VocabularyBook(tmp_path / "book.json").of_remote(client, facts["org/two"], Stop()) == made["org/one"]
+    assert VocabularyCache(tmp_path / "book.json").of_remote(client, facts["org/two"], Stop()) == made["org/one"]
     assert len(hub.asked("tokenizer.json")) == 2
 
 
@@ -126,7 +126,7 @@ def test_a_damaged_tokenizer_of_the_hub_is_one_sentence(hub: Hub, client: HubCli
     hub.add("org/bad", tiny() | {"tokenizer.json": b"[[["})
     facts = fetch_facts(client, "org/bad", tmp_path, Stop())
     with pytest.raises(HubError, match="its tokenizer cannot be read"):
-        VocabularyBook(tmp_path / "book.json").of_remote(client, facts, Stop())
+        VocabularyCache(tmp_path / "book.json").of_remote(client, facts, Stop())
 
 
 def test_a_model_without_tokenizer_json_has_no_fingerprint(hub: Hub, client: HubClient, tmp_path: Path) -> None:
@@ -134,6 +134,6 @@ def test_a_model_without_tokenizer_json_has_no_fingerprint(hub: Hub, client: Hub
     del files["tokenizer.json"]
     hub.add("org/old", files)
     facts = fetch_facts(client, "org/old", tmp_path, Stop())
-    assert VocabularyBook(tmp_path / "book.json").of_remote(client, facts, Stop()) == ""
+    assert VocabularyCache(tmp_path / "book.json").of_remote(client, facts, Stop()) == ""
     (tmp_path / "book.json").write_text("damaged")
-    assert VocabularyBook(tmp_path / "book.json").of_folder(tmp_path / "nothing") == ""
+    assert VocabularyCache(tmp_path / "book.json").of_folder(tmp_path / "nothing") == ""

@@ -13,17 +13,16 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.downloads.dependencies import Dependencies, RetryPolicy
 from app.downloads.disk import Disk
-from app.downloads.equipment import Equipment
 from app.downloads.progress import Progress, State
 from app.engine.state import EngineState, Phase
-from app.hub.retry import RetryPolicy
 from app.library.download_link import DownloadLink
+from app.library.feature import ModelsFeature
+from app.library.pairing.suggestions import SuggestedModel, Suggestion
 from app.library.picker.dialog import ModelsDialog
 from app.library.picker.page import Page
 from app.library.picker.services import ModelLibrary
-from app.library.room import ModelsRoom
-from app.library.suggestions import SuggestedModel, Suggestion
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.notices import Notice
@@ -95,7 +94,7 @@ def appraised(question: Appraise) -> Appraised:
 class Desk:
     """The dialog, and what a test does with it."""
 
-    def __init__(self, room: ModelsRoom, link: PricingLink, qtbot: QtBot, hub: Hub) -> None:
+    def __init__(self, room: ModelsFeature, link: PricingLink, qtbot: QtBot, hub: Hub) -> None:
         self.room, self.link, self.qtbot, self.hub = room, link, qtbot, hub
         self.asked: list[LoadOptions] = []
         self.notices: list[Notice] = []
@@ -118,7 +117,7 @@ class Desk:
     def open(self, page: Page = Page.DISCOVER) -> ModelsDialog:
         """Show the dialog and wait until it knows what is on this computer."""
         self.room.open(page)
-        self.wait(lambda: self.library.shelf.is_known)
+        self.wait(lambda: self.library.local_models.is_known)
         return self.dialog
 
     def wait(self, condition: Callable[[], bool]) -> None:
@@ -190,13 +189,13 @@ def make_desk(
     qtbot: QtBot, qapp: QApplication, hub: Hub, priced_link: PricingLink, settings: SettingsFile, folders: Folders
 ) -> Iterator[Callable[..., Desk]]:
     """Makes rooms over the same settings and folders, as one session after the other."""
-    rooms: list[ModelsRoom] = []
+    rooms: list[ModelsFeature] = []
 
-    def make(**equipment: Any) -> Desk:
+    def make(**dependencies: Any) -> Desk:
         window = QWidget()
         qtbot.addWidget(window)
-        tools = replace(Equipment(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 0.01)), **equipment)
-        room = ModelsRoom(priced_link, settings, folders, LIGHT, window, tools)
+        tools = replace(Dependencies(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 0.01)), **dependencies)
+        room = ModelsFeature(priced_link, settings, folders, LIGHT, window, tools)
         rooms.append(room)
         room.suggested = (SUGGESTION,)
         priced_link.events_arrived.connect(room.on_events)

@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from app.library.picker.entry import Size
 from app.library.picker.entry_list import ENTRY
-from app.library.picker.filters import Size
 from app.ui.notices import Notice
 from tests.app.library.hub.repositories import tiny
 from tests.app.library.local.folders import cached

@@ -47,7 +47,7 @@ def test_the_right_draft_is_recommended_and_the_others_say_why(desk: Desk, pair:
     assert any("another vocabulary" in line for line in lines[2:])
     model = desk.dialog.details.drafts.drafts
     assert not model.flags(model.index(2)) & Qt.ItemFlag.ItemIsEnabled
-    assert desk.library.chooser.draft == "org/small"
+    assert desk.library.pair_choice.draft == "org/small"
 
 
 def wait_for_words(desk: Desk, words: str) -> None:
@@ -70,7 +70,7 @@ def test_terms_and_drafts_change_the_estimate_at_once(desk: Desk, pair: None) ->
     desk.wait(lambda: "32,768 tokens" in details.tiers.text())
     assert desk.link.priced[-1].draft.endswith(tuple("0123456789abcdef")), "the draft's facts are in the price"
     QTest.keyClick(details.drafts, Qt.Key.Key_Down)
-    assert desk.library.chooser.draft == "none"
+    assert desk.library.pair_choice.draft == "none"
     assert desk.button.startswith("Download (")
 
 
@@ -137,7 +137,7 @@ def test_a_stall_is_shown_as_one(desk: Desk, hub: Hub, pair: None, monkeypatch: 
     monkeypatch.setattr(DownloadList, "still_seconds", 0.3)
     paired(desk)
     hub.fail(f"*org/large*{WEIGHTS}", stall(20_000))
-    desk.library.chooser.choose_draft("none")
+    desk.library.pair_choice.choose_draft("none")
     desk.dialog.details.primary.click()
     desk.dialog.go_to(Page.DOWNLOADS)
     page = desk.dialog.downloads
@@ -149,7 +149,7 @@ def test_a_stall_is_shown_as_one(desk: Desk, hub: Hub, pair: None, monkeypatch: 
 
 def test_a_failure_is_told_in_words_and_tried_again(desk: Desk, hub: Hub, pair: None) -> None:
     paired(desk)
-    desk.library.chooser.choose_draft("none")
+    desk.library.pair_choice.choose_draft("none")
     hub.fail(WEIGHTS, status(404), times=9)
     desk.dialog.details.primary.click()
     desk.dialog.go_to(Page.DOWNLOADS)

@@ -8,10 +8,10 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QAbstractSpinBox, QComboBox, QLineEdit, QTabBar
 
 from app.downloads.progress import Progress, Request, State
-from app.library.indicator import in_short
-from app.library.load_pace import LoadPace
+from app.library.controller import LoadPace
+from app.library.download_link import in_short
+from app.library.feature import DOWNLOAD_NOTICE, PAUSED_NOTICE, READY_NOTICE
 from app.library.picker.page import Page
-from app.library.room import DOWNLOAD_NOTICE, PAUSED_NOTICE, READY_NOTICE
 from engine.protocol.options import LoadOptions
 from tests.app.library.picker.conftest import Desk
 from tests.hub import Hub, slow, status

@@ -7,9 +7,8 @@ from PySide6.QtCore import QTimer
 from PySide6.QtTest import QTest
 
 from app.downloads.progress import Request, State
-from app.hub.rows import ModelRow
-from app.library.picker.entry import found_entry
-from app.library.picker.filters import Filter, Size
+from app.hub.search import ModelRow
+from app.library.picker.entry import Filter, Size, found_entry
 from tests.app.library.picker.conftest import Desk, put_up
 from tests.hub import Hub, slow
 

@@ -1,8 +1,14 @@
-"""How long to wait before the next attempt, and how many attempts are enough."""
+"""What downloads depend on, and how long they wait before the next attempt; tests replace the parts."""
 
 import random
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from app.downloads.control import Control
+from app.downloads.disk import Disk
+from app.hub.place import HubPlace, hub_place, stored_token
+from app.hub.transport import STALL_SECONDS, TokenOf
 
 LONGEST_WISH_SECONDS = 3600.0
 
@@ -28,3 +34,19 @@ class RetryPolicy:
         """The wait after the `failures`-th failure in a row, from 1."""
         longest = min(self.longest_seconds, self.first_seconds * 2.0 ** min(failures - 1, 30))
         return max(longest * (0.5 + 0.5 * self.random()), min(retry_after, LONGEST_WISH_SECONDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """What downloads depend on: the hub and its cache, the token, the disk, retries, and time.
+
+    `find_place` and `token` are asked in the download's own thread, `token` again for every request.
+    """
+
+    find_place: Callable[[], HubPlace] = hub_place
+    token: TokenOf = stored_token
+    disk: Disk = field(default_factory=Disk)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    stall_seconds: float = STALL_SECONDS
+    clock: Callable[[], float] = time.monotonic
+    wait: Callable[[Control, float], None] = Control.wait

@@ -7,25 +7,22 @@ from PySide6.QtCore import QObject, Signal
 
 from app.downloads.progress import Progress
 from app.hub.facts import ModelFacts
-from app.hub.rows import ModelRow
-from app.library.candidates import draft_candidates
-from app.library.draft_finder import DraftFinder, Placed
-from app.library.estimates import Pricing, Terms
-from app.library.estimator import Estimator
-from app.library.facts_controller import FactsController
+from app.hub.search import ModelRow
+from app.library.estimates import Estimator, Pricing, Terms, TermsMemory
+from app.library.hub_queries import FactsController
+from app.library.local.local_models import LocalModels
+from app.library.pairing.draft_finder import DraftFinder, Placed, draft_candidates
 from app.library.pairing.drafts import Candidate, DraftChoice, Origin
+from app.library.pairing.suggestions import Suggestion
 from app.library.picker.entry import Entry
-from app.library.picker.offer import Deed, Missing, Offer, no_offer, offer_for
-from app.library.shelf import Shelf
-from app.library.suggestions import Suggestion
-from app.library.terms_memory import TermsMemory
+from app.library.picker.offer import Missing, Offer, OfferAction, no_offer, offer_for
 from app.system.paths import resource
 from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised
 from engine.protocol.options import EMBEDDED, NO_DRAFT, LoadOptions
 
 
-class Chooser(QObject):
+class PairChoice(QObject):
     """`changed` tells that something is to be shown anew; `drafts_changed` that the list of drafts is another."""
 
     changed = Signal()
@@ -37,7 +34,7 @@ class Chooser(QObject):
         estimator: Estimator,
         facts: FactsController,
         finder: DraftFinder,
-        shelf: Shelf,
+        local_models: LocalModels,
         memory: TermsMemory,
         suggested: tuple[Suggestion, ...],
         parent: QObject | None = None,
@@ -45,7 +42,7 @@ class Chooser(QObject):
         """`estimator` is asked about nothing but this pair."""
         super().__init__(parent)
         self._estimator, self._facts, self._finder = estimator, facts, finder
-        self._shelf, self._memory, self._suggested = shelf, memory, suggested
+        self._local_models, self._memory, self._suggested = local_models, memory, suggested
         self._rows: Iterable[ModelRow] = ()
         self._downloads: tuple[Progress, ...] = ()
         self._draft_was_chosen = False
@@ -57,7 +54,7 @@ class Chooser(QObject):
         facts.failed.connect(lambda repo, _error: self._on_news(repo))
         finder.found.connect(self._on_drafts)
         estimator.priced.connect(lambda _key, _found: self.changed.emit())
-        shelf.changed.connect(lambda _found: self.look_again())
+        local_models.changed.connect(lambda _found: self.look_again())
 
     # ---- what a person does -----------------------------------------------------------------------------------------
 
@@ -132,10 +129,12 @@ class Chooser(QObject):
     @property
     def is_here(self) -> bool:
         """Whether the target is on this computer."""
-        return self.entry is not None and (not self.entry.of_hub or self._shelf.model(self.entry.source) is not None)
+        return self.entry is not None and (
+            not self.entry.of_hub or self._local_models.model(self.entry.source) is not None
+        )
 
     @property
-    def trouble(self) -> CoppiceError | None:
+    def hub_error(self) -> CoppiceError | None:
         """What the hub has against it."""
         if self.entry is None or self.is_here:
             return None
@@ -166,7 +165,7 @@ class Chooser(QObject):
         missing = self.missing
         repos = {each.repo for each in missing}
         download = next((each for each in self._downloads if each.request.repo_id in repos), None)
-        return offer_for(missing, self.price, entry.problem, self.trouble, download, not self.is_here)
+        return offer_for(missing, self.price, entry.problem, self.hub_error, download, not self.is_here)
 
     @property
     def options(self) -> LoadOptions:
@@ -174,7 +173,7 @@ class Chooser(QObject):
         assert self.entry is not None
         made = Pricing("", self.entry.source, self.draft).options(self.terms)
         anyway = self.price is not None and self.price.verdict == "no"
-        return replace(made, cache_dir="", force=anyway or self.offer.deed is Deed.FORCE)
+        return replace(made, cache_dir="", force=anyway or self.offer.action is OfferAction.FORCE)
 
     # ---- behind it --------------------------------------------------------------------------------------------------
 
@@ -198,12 +197,12 @@ class Chooser(QObject):
         assert entry is not None
         target = self._placed(entry)
         candidates = draft_candidates(
-            target.candidate, entry.family, self._shelf.found.models, self._suggested, self._rows
+            target.candidate, entry.family, self._local_models.found.models, self._suggested, self._rows
         )
-        self._finder.look(target, candidates, may_ask_hub and self.trouble is None)
+        self._finder.look(target, candidates, may_ask_hub and self.hub_error is None)
 
     def _placed(self, entry: Entry) -> Placed:
-        here = self._shelf.model(entry.source)
+        here = self._local_models.model(entry.source)
         folder = here.folder if here else resource("models", "demo-target") if entry.source == EMBEDDED else None
         size = entry.bytes or (self.facts.weight_bytes if self.facts else 0)
         candidate = Candidate(entry.source, entry.name, entry.parameters or size // 2, size, "")

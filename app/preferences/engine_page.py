@@ -8,7 +8,7 @@ from app.i18n.translation import tr
 from app.installation.link import RuntimeLink
 from app.installation.runtime.builds import NAMES, Build
 from app.preferences.page import OptionsPage
-from app.preferences.places import PlaceRow
+from app.preferences.pages import PlaceRow
 from app.ui.labels import label
 
 

@@ -1,4 +1,4 @@
-"""The room of models as the window has it: the dialog, made when it is first opened, and downloads that need none."""
+"""Models in the window: the dialog, made when it is first opened, and downloads that need none."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -6,21 +6,18 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
-from app.downloads.equipment import Equipment
-from app.downloads.journal import Journal
+from app.downloads.dependencies import Dependencies
 from app.downloads.progress import Progress, State
-from app.downloads.queue import DownloadQueue
+from app.downloads.queue import DownloadQueue, Journal
 from app.engine.link import EngineLink
 from app.engine.state import EngineState
 from app.hub.tokens import Tokens
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
-from app.library.acquisition import Acquisition
-from app.library.download_link import DownloadLink
-from app.library.indicator import DownloadIndicator
+from app.library.download_link import DownloadIndicator, DownloadLink, PairDownloads
+from app.library.estimates import TermsMemory, last_load
+from app.library.pairing.suggestions import Suggestion
 from app.library.picker.page import Page
-from app.library.suggestions import Suggestion
-from app.library.terms_memory import TermsMemory, last_load
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.notices import Notice, Tone
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
 READY_NOTICE, PAUSED_NOTICE, DOWNLOAD_NOTICE = "model-ready", "downloads-paused", "download-failed"
 
 
-class ModelsRoom(QObject):
+class ModelsFeature(QObject):
     """`load_requested` asks for a pair, `notice_raised` tells of what happened while the dialog was closed."""
 
     load_requested = Signal(LoadOptions)
@@ -49,7 +46,7 @@ class ModelsRoom(QObject):
         folders: Folders,
         colors: Colors,
         window: QWidget,
-        equipment: Equipment | None = None,
+        dependencies: Dependencies | None = None,
     ) -> None:
         super().__init__(window)
         self._link, self._settings, self._folders, self._colors, self._window = link, settings, folders, colors, window
@@ -61,15 +58,15 @@ class ModelsRoom(QObject):
         self._library: ModelLibrary | None = None
         self._dialog: ModelsDialog | None = None
         self.suggested: tuple[Suggestion, ...] | None = None
-        queue = DownloadQueue(Journal(folders.downloads_file), equipment or Equipment(token=self._tokens.secret))
+        queue = DownloadQueue(Journal(folders.downloads_file), dependencies or Dependencies(token=self._tokens.secret))
         self.downloads = DownloadLink(queue, self)
-        self.acquisition = Acquisition(self.downloads, self)
+        self.pair_downloads = PairDownloads(self.downloads, self)
         self.indicator = DownloadIndicator(window)
         self.indicator.clicked.connect(lambda: self.open(Page.DOWNLOADS))
         self.downloads.changed.connect(self.indicator.show_downloads)
         self.downloads.changed.connect(self._offer_to_resume)
         self.downloads.ended.connect(self._on_ended)
-        self.acquisition.ready.connect(self._on_ready)
+        self.pair_downloads.ready.connect(self._on_ready)
 
     @property
     def is_open(self) -> bool:
@@ -84,7 +81,7 @@ class ModelsRoom(QObject):
     def on_preferences_changed(self) -> None:
         """Folders and limits may be others now."""
         if self._library is not None:
-            self._library.shelf.look()
+            self._library.local_models.look()
             self._library.price_again()
 
     @property
@@ -181,7 +178,7 @@ class ModelsRoom(QObject):
 
     def _on_download(self, repos: tuple[str, ...], options: LoadOptions) -> None:
         self._memory.keep(options)
-        self.acquisition.get(repos, options)
+        self.pair_downloads.get(repos, options)
 
     def _on_ready(self, options: LoadOptions) -> None:
         """A pair is complete: it is loaded for whoever waits for it, and offered to whoever does something else."""

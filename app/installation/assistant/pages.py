@@ -1,4 +1,4 @@
-"""The first page: what was found in this computer, and which engine is to be installed, from where."""
+"""The pages of the assistant: which engine is to be installed, how far it is, and what to do first."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
     QLineEdit,
+    QProgressBar,
     QPushButton,
     QRadioButton,
     QVBoxLayout,
@@ -17,10 +18,12 @@ from PySide6.QtWidgets import (
 
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
-from app.installation.assistant.words import cost_text, offer_text
-from app.installation.runtime.builds import UNKNOWN, Offer, Proposal
+from app.installation.assistant.words import cost_text, detail_text, offer_text, stage_text
+from app.installation.runtime.builds import UNKNOWN, BuildOffer, Proposal
 from app.installation.runtime.place import Wanted
+from app.installation.runtime.progress import InstallProgress
 from app.system.plain_text import tip
+from app.ui.buttons import make_room
 from app.ui.labels import label
 
 
@@ -31,7 +34,7 @@ class ProposalPage(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._offers: tuple[Offer, ...] = ()
+        self._offers: tuple[BuildOffer, ...] = ()
         self._chosen_build = ""
         words = tr(
             "Models run in an engine of their own, which is not part of this program because it is large and differs "
@@ -108,7 +111,7 @@ class ProposalPage(QWidget):
             self.local.setChecked(True)
             self.local.setToolTip(tr("Preferences say that the network is not to be used."))
 
-    def _add_choice(self, number: int, offer: Offer, proposal: Proposal) -> None:
+    def _add_choice(self, number: int, offer: BuildOffer, proposal: Proposal) -> None:
         is_best = offer is proposal.best
         button = QRadioButton(offer_text(offer, is_best), self)
         button.setChecked(offer.build.value == self._chosen_build or (is_best and not self._chosen_build))
@@ -154,3 +157,97 @@ class ProposalPage(QWidget):
         if folder:
             self.folder.setText(folder)
             self.folder.setFocus(Qt.FocusReason.OtherFocusReason)
+
+
+_STEPS = 1000
+
+
+class ProgressPage(QWidget):
+    """Shows one `InstallProgress`."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.is_stopping = False
+        self.stage = label("option-title", "", self)
+        self.bar = QProgressBar(self)
+        self.bar.setRange(0, _STEPS)
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName(tr("How much of the engine is installed"))
+        self.detail = label("quiet-text", "", self)
+        self.error = label("error", "", self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(10)
+        words = tr("This window may be closed: the installation goes on behind it.")
+        self.closable = label("quiet-text", words, self)
+        for widget in (self.stage, self.bar, self.detail, self.error, self.closable):
+            column.addWidget(widget)
+        column.addStretch(1)
+
+    def show_progress(self, progress: InstallProgress) -> None:
+        """What is being done, and what went wrong."""
+        is_running = progress.stage.is_running
+        self.is_stopping = self.is_stopping and is_running
+        self.bar.setValue(max(round(progress.fraction * _STEPS), self._kept(progress)))
+        words = tr("Stopping…") if self.is_stopping else stage_text(progress.stage)
+        percent = f" {self.bar.value() * 100 // _STEPS} %" if is_running else ""
+        self.stage.setText(words + percent)
+        self.closable.setVisible(is_running)
+        self.detail.setText(detail_text(progress))
+        words = translated(progress.message, progress.hint)
+        self.error.setText(words)
+        self.error.setVisible(bool(words))
+
+    def show_stopping(self) -> None:
+        """It was asked to stop, and takes away what is half unpacked."""
+        self.is_stopping = True
+        self.stage.setText(tr("Stopping…"))
+
+    def _kept(self, progress: InstallProgress) -> int:
+        """A pause or a failure does not empty the bar: what has arrived is kept."""
+        return 0 if progress.stage.is_running else self.bar.value()
+
+
+class ReadyPage(QWidget):
+    """`try_requested` wants an answer of the embedded model, `models_requested` a model for this computer."""
+
+    try_requested = Signal()
+    models_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.title = label("option-title", tr("The engine is ready."), self)
+        self.try_ = QPushButton(tr("&Try the embedded model now"), self)
+        self.models = QPushButton(tr("&Choose a model for this computer…"), self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(10)
+        column.addWidget(self.title)
+        self._add(
+            column, self.try_, tr("Tiny, already here, often wrong: it shows within seconds how everything works.")
+        )
+        self._add(
+            column,
+            self.models,
+            tr("Coppice proposes models that this computer can run, also ones bigger than its GPU."),
+        )
+        column.addStretch(1)
+        make_room(self.try_, self.models)
+        self.try_.clicked.connect(self.try_requested)
+        self.models.clicked.connect(self.models_requested)
+
+    def show_engine(self, misses_card: bool) -> None:
+        """Say so where the card is not used after all."""
+        words = tr("The engine is ready.")
+        if misses_card:
+            words = tr(
+                "The engine works, but does not find the graphics card: the processor computes. "
+                "Check the card's driver, then repair the engine in Preferences."
+            )
+        self.title.setText(words)
+
+    def _add(self, column: QVBoxLayout, button: QPushButton, about: str) -> None:
+        button.setAccessibleDescription(about)
+        column.addSpacing(8)
+        column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeading)
+        column.addWidget(label("quiet-text", about, self))

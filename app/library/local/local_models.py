@@ -8,10 +8,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.hub.place import hub_place
 from app.i18n.translation import tr
-from app.library.local.finding import find_models, hub_cache
-from app.library.local.models import Home, LocalModel
-from app.library.local.prepared import PreparedCopy, find_prepared
+from app.library.local.models import Home, LocalModel, PreparedCopy, find_models, find_prepared
 from app.library.local.removal import Removals, Removed, settle_leftovers
 from app.library.local.verification import Verifying, verify_model, verify_prepared
 from app.system.stop import Stop
@@ -29,7 +28,7 @@ class Found:
     prepared: tuple[PreparedCopy, ...] = ()
 
 
-class Shelf(QObject):
+class LocalModels(QObject):
     """`key` is whatever the caller calls a model by. Nothing here touches the disk in the window's thread."""
 
     changed = Signal(Found)
@@ -141,7 +140,7 @@ class Shelf(QObject):
 
 
 def _look(cache: Path, folders: Sequence[Path], stop: Stop, first: bool) -> Found:
-    hub = hub_cache()
+    hub = hub_place().cache
     if first:  # what an earlier session had set aside when it was killed
         settle_leftovers(hub)
         settle_leftovers(cache / "prepared")
