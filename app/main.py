@@ -19,9 +19,9 @@ from app.shell.lifecycle.ending import Ending
 from app.shell.lifecycle.instance import Instance
 from app.shell.lifecycle.refusal import refuse, unusable
 from app.shell.thread_faults import ThreadFaults
+from app.system.files import become_private
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder
 from app.system.plain_text import well_formed
-from app.system.private_files import become_private
 from app.ui.theme import application_icon
 from engine import __version__
 from engine.errors import InputError

@@ -18,8 +18,8 @@ from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
 from app.ui.actions import Actions
 from app.ui.notices import Notice, Tone
-from app.ui.save_dialog import ask_where
 from app.ui.theme import Colors
+from app.ui.widgets import ask_where
 
 DELETED_NOTICE = "conversation-deleted"
 SAVING_NOTICE = "conversations-not-saved"

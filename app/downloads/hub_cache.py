@@ -8,8 +8,7 @@ from app.downloads.destination import remove_if_empty
 from app.downloads.disk import Check, is_full
 from app.hub.place import HubPlace
 from app.hub.plan import RemoteFile
-from app.system.files import sync_folder, write_atomically
-from app.system.private_files import make_shared, share
+from app.system.files import make_shared, share, sync_folder, write_atomically
 
 
 class CacheDestination:

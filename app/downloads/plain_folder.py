@@ -5,8 +5,7 @@ from pathlib import Path
 from app.downloads.destination import remove_if_empty
 from app.downloads.disk import Check
 from app.hub.plan import RemoteFile
-from app.system.files import sync_folder
-from app.system.private_files import make_shared, share
+from app.system.files import make_shared, share, sync_folder
 
 _PIECE_BYTES = 4 << 20
 

@@ -13,8 +13,8 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from app.hub.token_trust import token_for, withheld
 from app.hub.trouble import HubError, Trouble, in_trouble, offline, refusal, unusable
-from app.system.hostile_json import parse_json
-from app.system.stop import Stop
+from app.system.background import Stop
+from app.system.json_text import parse_json
 from engine import __version__
 
 if TYPE_CHECKING:

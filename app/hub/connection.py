@@ -12,7 +12,7 @@ from urllib.parse import quote
 from app.hub.failures import Passing, UnsuitableError
 from app.hub.responses import failure, proxy_refusal
 from app.hub.token_trust import token_for, withheld
-from app.system.hostile_json import parse_json
+from app.system.json_text import parse_json
 from engine.errors import InputError
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who goes online needs it

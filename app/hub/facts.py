@@ -14,9 +14,8 @@ from app.hub.listing import INDEX, SINGLE, TOKENIZER_FILES, Listing, is_file_nam
 from app.hub.remote_model import RemoteModel
 from app.hub.trouble import unusable
 from app.system import json_text as json
-from app.system.background import pool
-from app.system.hostile_json import count, parse_object, text
-from app.system.stop import Stop
+from app.system.background import Stop, pool
+from app.system.json_text import count, parse_object, text
 
 FACTS = "facts.json"
 _KIND, _FORMAT = "coppice model facts", 1

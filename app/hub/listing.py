@@ -7,8 +7,8 @@ from typing import Any
 from app.hub.client import REPO, HubClient
 from app.hub.rows import ModelRow, row_of
 from app.hub.trouble import unusable
-from app.system.hostile_json import count
-from app.system.stop import Stop
+from app.system.background import Stop
+from app.system.json_text import count
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 TOKENIZER_FILES = (

@@ -6,8 +6,8 @@ from typing import Any
 from app.hub.client import HubClient, Part
 from app.hub.listing import Listing
 from app.hub.trouble import offline, unusable
-from app.system.hostile_json import parse_object
-from app.system.stop import Stop
+from app.system.background import Stop
+from app.system.json_text import parse_object
 
 _MOST_TABLE_BYTES = 32 << 20
 _FIRST_BYTES = 1 << 17  # holds most tables; the rest of a longer one is asked for

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.hub.client import REPO
-from app.system.hostile_json import count, text
+from app.system.json_text import count, text
 
 _BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16, "I8": 8, "U8": 8, "BOOL": 8}
 _OTHER_FORMATS = ("gguf", "gptq", "awq", "exl2", "mlx", "onnx", "bitsandbytes", "fp8")

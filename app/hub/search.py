@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from app.hub.client import HubClient
 from app.hub.rows import ModelRow, row_of
 from app.hub.trouble import unusable
-from app.system.stop import Stop
+from app.system.background import Stop
 
 _MOST_BYTES = 32 << 20
 _EXPAND = (

@@ -13,7 +13,7 @@ from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.library.pairing.drafts import Candidate, DraftChoice, choose_drafts
 from app.library.pairing.vocabulary import VocabularyBook
-from app.system.stop import Stop
+from app.system.background import Stop
 from app.ui.jobs import Job, Jobs
 
 

@@ -14,7 +14,7 @@ from app.library.local.models import Home, LocalModel
 from app.library.local.prepared import PreparedCopy, find_prepared
 from app.library.local.removal import Removals, Removed, settle_leftovers
 from app.library.local.verification import Verifying, verify_model, verify_prepared
-from app.system.stop import Stop
+from app.system.background import Stop
 from app.ui.jobs import Job, Jobs
 from engine.errors import CoppiceError
 

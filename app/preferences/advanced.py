@@ -8,7 +8,7 @@ from app.preferences.page import OptionsPage
 from app.preferences.places import PlaceRow
 from app.settings.preferences import ADVANCED
 from app.system.paths import Folders
-from app.ui.labels import label
+from app.ui.widgets import label
 
 
 class AdvancedPage(OptionsPage):

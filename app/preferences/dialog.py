@@ -20,7 +20,7 @@ from app.i18n.translation import tr
 from app.preferences.page import OptionsPage
 from app.preferences.values import changes
 from app.settings.store import SettingsFile
-from app.ui.labels import label
+from app.ui.widgets import label
 
 _SIZE = (860, 620)
 _LIST_WIDTH = 210

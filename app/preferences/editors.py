@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLineEdit, QSpi
 
 from app.i18n.translation import tr
 from app.settings.kinds import Choice, Decimal, Name, Switch, Text, Whole
-from app.ui.number_fields import DecimalField, give_room
+from app.ui.widgets import DecimalField, give_room
 
 _NUMBER_WIDTH, _CHOICE_WIDTH = 130, 180
 

@@ -9,7 +9,7 @@ from app.i18n.translation import tr
 from app.preferences.row import OptionRow
 from app.preferences.values import default_of, options_on, value_of
 from app.settings.store import Settings
-from app.ui.labels import label
+from app.ui.widgets import label
 
 
 class OptionsPage(QScrollArea):

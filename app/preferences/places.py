@@ -7,7 +7,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QWidget
 
 from app.i18n.translation import tr
-from app.ui.labels import label
+from app.ui.widgets import label
 
 
 class PlaceRow(QWidget):

@@ -20,7 +20,7 @@ from app.preferences.editors import (
 from app.preferences.folder_editors import FolderEditor, FoldersEditor
 from app.settings.kinds import Choice, Decimal, Folder, Folders, Name, Option, Switch, Text, Whole
 from app.settings.store import Settings
-from app.ui.labels import label
+from app.ui.widgets import label
 
 
 class OptionRow(QWidget):

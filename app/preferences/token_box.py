@@ -6,7 +6,7 @@ from PySide6.QtCore import SignalInstance
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
-from app.ui.labels import label
+from app.ui.widgets import label
 
 
 class TokenDesk(Protocol):

@@ -16,8 +16,8 @@ from PySide6.QtWidgets import (
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.ui.sealed_browser import SealedBrowser
 from app.ui.theme import application_icon
+from app.ui.widgets import SealedBrowser
 
 _SHORTCUTS_WIDTH, _SHORTCUTS_HEIGHT = 460, 620
 

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from engine.errors import Cancelled
+
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -93,3 +95,24 @@ def _run(work: Callable[[], object], on_error: Callable[[BaseException], object]
         attempt(work, on_error)
     except BaseException as error:  # noqa: BLE001  # `on_error` failed too
         report(error)
+
+
+class Stop:
+    """Once made, it stands."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+
+    @property
+    def asked(self) -> bool:
+        """Whether to stop."""
+        return self._asked.is_set()
+
+    def ask(self) -> None:
+        """Make the request; from any thread, at any time."""
+        self._asked.set()
+
+    def check(self) -> None:
+        """Raise `Cancelled` if it was made."""
+        if self._asked.is_set():
+            raise Cancelled

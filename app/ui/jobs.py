@@ -8,8 +8,7 @@ from queue import SimpleQueue
 from PySide6.QtCore import QObject, Signal
 
 from app.i18n.translation import tr
-from app.system.background import attempt, report, start
-from app.system.stop import Stop
+from app.system.background import Stop, attempt, report, start
 from engine.errors import Cancelled, CoppiceError
 
 _log = logging.getLogger(__name__)

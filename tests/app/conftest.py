@@ -19,8 +19,8 @@ from app.engine.process import EngineProgram
 from app.i18n.translation import install
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
+from app.system.files import _Umask
 from app.system.paths import Folders, folders_below
-from app.system.private_files import _Umask
 from app.ui.theme import Theme
 from engine.protocol.options import LoadOptions
 from tests.app.fake_link import FakeLink

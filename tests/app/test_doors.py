@@ -40,7 +40,7 @@ from app.settings.store import GenerationSettings, Settings, SettingsFile
 from app.shell.building import wanted_pair
 from app.shell.lifecycle.updates import parse_release
 from app.system import json_text
-from app.system.hostile_json import parse_json
+from app.system.json_text import parse_json
 from app.system.paths import ROOT, Folders
 from app.system.plain_text import well_formed, well_formed_values
 from app.tree.rounds.recording import read_recording, write_recording

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from app.system import files, private_files
+from app.system import files
 from app.system.files import Replacement, write_atomically, write_chosen
 
-APP = Path(files.__file__).parent
+APP = Path(files.__file__).parents[1]
 WRITERS = [write_atomically, write_chosen]
 
 
@@ -79,7 +79,7 @@ def test_own_files_are_private_and_chosen_ones_are_as_the_person_has_them(
     def mode(path: Path) -> int:
         return stat.S_IMODE(path.stat().st_mode)
 
-    monkeypatch.setattr(private_files._Umask, "own", 0o027)  # as `become_private` finds it
+    monkeypatch.setattr(files._Umask, "own", 0o027)  # as `become_private` finds it
     write_atomically(tmp_path / "private", b"")
     write_chosen(tmp_path / "chosen", b"")
     (tmp_path / "shared").touch(0o666)
@@ -113,13 +113,13 @@ def test_a_file_that_another_program_holds_for_a_moment_is_replaced_on_windows(
 
 # Each with the reason why a half-written file does no harm there.
 IN_PLACE = {
-    "chat/drawing_program.py": "a pipe to the window",
-    "files.py": "it is how the others are written",
-    "library/hub/facts.py": "a temporary folder that is renamed when it is whole",
-    "lifecycle/crash.py": "a report has a name of its own, and the fault handler needs an open file",
-    "runtime/child.py": "what a program prints while it runs",
-    "runtime/wheels.py": "a copy in the folder of an installation, which is checked, and removed if it did not end",
-    "tree/recording.py": "written by tests only",
+    "chat/typesetting/drawing_program.py": "a pipe to the window",
+    "system/files.py": "it is how the others are written",
+    "hub/facts.py": "a temporary folder that is renamed when it is whole",
+    "shell/lifecycle/crash.py": "a report has a name of its own, and the fault handler needs an open file",
+    "engine/process.py": "what a program prints while it runs",
+    "installation/runtime/wheels.py": "a copy in the folder of an installation, which is checked, and removed if it did not end",
+    "tree/rounds/recording.py": "written by tests only",
 }
 _WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|os\.replace\(|open\((\w+, )?["'][wx]|fdopen\(.*["'][wx]b["']""")
 
@@ -132,4 +132,4 @@ def test_no_other_place_writes_a_whole_file() -> None:
 
 def test_only_one_place_asks_where_to_save() -> None:
     asking = [path.name for path in APP.rglob("*.py") if "getSaveFileName" in path.read_text(encoding="utf-8")]
-    assert asking == ["save_dialog.py"]
+    assert asking == ["widgets.py"]

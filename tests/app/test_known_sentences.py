@@ -24,7 +24,7 @@ NOTE = (
 NOTE += " of one; so one token per pass."
 
 
-WITHOUT_A_WINDOW = ["app/downloads", "app/runtime", "app/library/hub", "app/lifecycle", "app/system/hostile_json.py"]
+WITHOUT_A_WINDOW = ["app/downloads", "app/runtime", "app/library/hub", "app/lifecycle", "app/system/json_text.py"]
 ON_A_TERMINAL = (
     "engine/cli/",
     "engine/speculation/trees/acceptance_vector.py",

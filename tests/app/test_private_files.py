@@ -16,9 +16,8 @@ from app.downloads.hub_cache import CacheDestination
 from app.downloads.plain_folder import FolderDestination
 from app.hub.place import HubPlace
 from app.hub.plan import RemoteFile
-from app.system.files import write_chosen
+from app.system.files import become_private, tighten, write_chosen
 from app.system.paths import ROOT, folders_below
-from app.system.private_files import become_private, tighten
 from tests.app.test_application import PATIENCE_MS, engine_python
 
 __all__ = ["engine_python"]  # a fixture

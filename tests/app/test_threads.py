@@ -46,7 +46,7 @@ NAMED = {"start": 0, "lasting": 0, "pool": 1, "Task": 0, "Jobs": 1}
 @cache
 def modules() -> dict[str, ast.Module]:
     """Those that have any of these names; to parse the others takes seconds."""
-    wanted = re.compile(rf"\b({'|'.join(MADE_BY_HAND | set(NAMED) - {'start'})}|app\.background)\b")
+    wanted = re.compile(rf"\b({'|'.join(MADE_BY_HAND | set(NAMED) - {'start'})}|app\.system\.background)\b")
     texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "app").rglob("*.py"))}
     return {path.relative_to(ROOT).as_posix(): ast.parse(text) for path, text in texts.items() if wanted.search(text)}
 

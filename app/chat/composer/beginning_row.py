@@ -5,8 +5,8 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QToolButton, QWidget
 
 from app.i18n.translation import tr
-from app.ui.labels import label
 from app.ui.theme import Colors, reading_font
+from app.ui.widgets import label
 
 
 class BeginningRow(QWidget):

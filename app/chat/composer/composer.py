@@ -14,7 +14,7 @@ from app.chat.generation.speculation_state import SpeculationState
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.theme import Colors, icon
-from app.ui.tool import quiet_tool
+from app.ui.widgets import quiet_tool
 
 _BUTTON_SIZE = 34
 

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.settings.store import DROP, RANDOM_SEED, STOP, SUMMARISE, GenerationSettings
-from app.ui.number_fields import DecimalField, give_room
+from app.ui.widgets import DecimalField, give_room
 from engine.errors import InputError
 from engine.protocol.options import METHODS
 

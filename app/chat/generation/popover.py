@@ -10,7 +10,7 @@ from app.chat.generation.presets import Presets
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.settings.store import GenerationSettings
-from app.ui.labels import label
+from app.ui.widgets import label
 from engine.errors import InputError
 
 _WIDTH, _MARGIN = 360, 18

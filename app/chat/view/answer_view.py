@@ -23,7 +23,7 @@ from app.chat.view.version_switch import VersionSwitch
 from app.i18n.translation import tr
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
-from app.ui.tool import quiet_tool
+from app.ui.widgets import quiet_tool
 
 
 class AnswerView(QWidget):

@@ -17,9 +17,8 @@ from app.chat.view.message_editor import MessageEditor, can_be_edited
 from app.chat.view.version_switch import VersionSwitch
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.ui.labels import label
 from app.ui.theme import icon
-from app.ui.tool import quiet_tool
+from app.ui.widgets import label, quiet_tool
 
 if TYPE_CHECKING:
     from app.chat.text.plain_text_view import PlainTextView

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 from app.i18n.known_sentences import translated
 from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
-from app.ui.labels import label
 from app.ui.theme import Colors
+from app.ui.widgets import label
 from engine.protocol.messages import Seconds, Statistics
 
 _BAR = QSize(260, 10)

@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 from app.chat.history.conversation import Version
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.ui.labels import label
 from app.ui.theme import Colors, icon
+from app.ui.widgets import label
 
 _TOOL_SIZE = 22
 

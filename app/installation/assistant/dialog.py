@@ -12,8 +12,7 @@ from app.installation.assistant.proposal_page import ProposalPage
 from app.installation.assistant.ready_page import ReadyPage
 from app.installation.link import RuntimeLink
 from app.installation.runtime.progress import Progress, Stage
-from app.ui.buttons import make_room
-from app.ui.labels import label
+from app.ui.widgets import label, make_room
 
 _SIZE = (620, 520)
 

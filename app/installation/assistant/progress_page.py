@@ -6,7 +6,7 @@ from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.installation.assistant.words import detail_text, stage_text
 from app.installation.runtime.progress import Progress
-from app.ui.labels import label
+from app.ui.widgets import label
 
 _STEPS = 1000
 

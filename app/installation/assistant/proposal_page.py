@@ -20,7 +20,7 @@ from app.installation.assistant.words import cost_text, offer_text, said
 from app.installation.runtime.builds import UNKNOWN, Offer, Proposal
 from app.installation.runtime.place import Wanted
 from app.system.plain_text import tip
-from app.ui.labels import label
+from app.ui.widgets import label
 
 
 class ProposalPage(QWidget):

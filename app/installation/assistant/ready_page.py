@@ -4,8 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
-from app.ui.buttons import make_room
-from app.ui.labels import label
+from app.ui.widgets import label, make_room
 
 
 class ReadyPage(QWidget):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from app.library.local.models import Home, LocalModel, read_model
-from app.system.stop import Stop
+from app.system.background import Stop
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.hub.listing import INDEX, SINGLE, is_file_name
 from app.i18n.translation import tr
-from app.system.hostile_json import parse_object, text
+from app.system.json_text import parse_object, text
 
 _MOST_BYTES = 64 << 20
 _NOT_OPENED = (".bin", ".pt", ".pth", ".ckpt", ".gguf", ".h5")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.system.hostile_json import count, parse_object, text
+from app.system.json_text import count, parse_object, text
 
 _MANIFEST, _KIND = "manifest.json", "coppice prepared layers"
 _MOST_BYTES = 16 << 20

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.library.local.models import Home, LocalModel
 from app.library.local.prepared import PreparedCopy
-from app.system.stop import Stop
+from app.system.background import Stop
 
 _PIECE_BYTES = 4 << 20
 _SHA256, _GIT = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")

@@ -8,7 +8,7 @@ from app.hub.trouble import HubError, Trouble
 from app.i18n.known_sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.ui.labels import label
+from app.ui.widgets import label
 from engine.errors import CoppiceError
 
 _TITLES = {

@@ -16,8 +16,8 @@ from app.library.picker.offer import Deed
 from app.library.picker.terms_form import TermsForm
 from app.library.picker.verdict import Tone, Verdict, asking, priced
 from app.system.plain_text import tip
-from app.ui.labels import label
 from app.ui.theme import Colors
+from app.ui.widgets import label
 from engine.protocol.messages import Appraised
 from engine.protocol.options import LoadOptions
 

@@ -24,9 +24,9 @@ from app.library.picker.filters import Filter, Size
 from app.library.search_controller import SearchController, SearchPhase, SearchState
 from app.library.shelf import Shelf
 from app.library.suggestions import Suggestion
-from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
+from app.ui.widgets import label
 
 DEBOUNCE_MS = 300
 TROUBLE = "search"

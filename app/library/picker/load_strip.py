@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
 from app.engine.state import EngineState, Phase, describe_pair
 from app.i18n.translation import tr
-from app.ui.labels import label
+from app.ui.widgets import label
 
 
 class LoadStrip(QWidget):

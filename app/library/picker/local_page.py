@@ -28,9 +28,9 @@ from app.library.picker.entry_view import EntryView
 from app.library.picker.filters import Filter
 from app.library.shelf import Shelf
 from app.settings.store import SettingsFile
-from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
+from app.ui.widgets import label
 from engine.errors import CoppiceError
 
 UNDO, DAMAGED, STOP, SAID = "undo", "damaged", "verifying", "said"

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QListView, QVBoxLayout,
 from app.i18n.translation import tr
 from app.shell.command_palette.entries import Entry, found
 from app.shell.command_palette.rows import HitDelegate, HitModel
-from app.ui.labels import label
 from app.ui.theme import Colors
+from app.ui.widgets import label
 
 _WIDTH, _MOST_ROWS, _TOP = 620, 11, 72
 _TO_LIST = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)

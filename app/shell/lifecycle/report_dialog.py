@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLa
 
 from app.i18n.translation import tr
 from app.system.plain_text import unsteered
-from app.ui.labels import label
+from app.ui.widgets import label
 
 _SIZE = (760, 520)
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from app.telemetry.charts.axis import HEADROOM, SpanAxis, ValueAxis, Words, paint_axis
 from app.telemetry.charts.palette import Palette
-from app.ui.staying_tips import keep_tips
+from app.ui.widgets import keep_tips
 
 _SMALLER = 0.85
 

@@ -19,7 +19,7 @@ from app.tree.picture.palette import Palette
 from app.tree.picture.picture import Picture, Way
 from app.tree.picture.way_to_show import WayToShow
 from app.tree.rounds.snapshot import Snapshot, same_node
-from app.ui.staying_tips import keep_tips
+from app.ui.widgets import keep_tips
 from engine.protocol.watching import Inspected
 
 CHIPS, ICICLE = "chips", "icicle"

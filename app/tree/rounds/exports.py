@@ -19,7 +19,7 @@ from app.tree.rounds.recording import read_recording
 from app.tree.rounds.saving import Saving
 from app.tree.rounds.snapshot import Snapshot
 from app.tree.rounds.spill import FileSpill
-from app.ui.save_dialog import ask_where
+from app.ui.widgets import ask_where
 from engine.errors import InputError
 from engine.protocol.messages import Round
 

@@ -9,7 +9,7 @@ import pytest
 from app.chat.archive import exchange
 from app.chat.archive.exchange import ExchangeError, as_json, as_markdown, from_json, read_conversations
 from app.chat.history.conversation import Conversation, Ending
-from app.system import hostile_json
+from app.system import json_text
 
 
 def conversation() -> Conversation:
@@ -137,7 +137,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(json, "loads", counting)
     monkeypatch.setattr(exchange, "_LARGEST_CHAT_BYTES", 1 << 20)
-    monkeypatch.setattr(hostile_json, "_BRACKET_SLACK_BYTES", 1 << 10)
+    monkeypatch.setattr(json_text, "_BRACKET_SLACK_BYTES", 1 << 10)
     return sizes
 
 

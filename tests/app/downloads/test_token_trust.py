@@ -7,7 +7,7 @@ from app.hub.connection import Connection
 from app.hub.failures import Reason, RefusalError
 from app.hub.token_trust import may_carry_token, token_for, withheld
 from app.hub.trouble import HubError
-from app.system.stop import Stop
+from app.system.background import Stop
 from tests.hub import Hub
 
 TRUSTED = (

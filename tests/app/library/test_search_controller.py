@@ -14,7 +14,7 @@ from app.hub.search import SearchQuery
 from app.library.facts_controller import FactsController
 from app.library.local.finding import find_models
 from app.library.search_controller import SearchController, SearchPhase
-from app.system.stop import Stop
+from app.system.background import Stop
 from app.ui.jobs import Jobs
 from engine.errors import CoppiceError
 from tests.app.library.hub.conftest import client, connect, hub

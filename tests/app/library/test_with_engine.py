@@ -14,7 +14,7 @@ from app.hub.client import HubClient
 from app.hub.facts import fetch_facts
 from app.library.estimates import Pricing, Terms, in_words
 from app.library.estimator import Estimator
-from app.system.stop import Stop
+from app.system.background import Stop
 from engine.protocol.messages import Appraised
 from tests.app.library.hub.conftest import client, connect, hub
 from tests.app.library.hub.repositories import sharded

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.hub.client import HubClient
-from app.system.stop import Stop
+from app.system.background import Stop
 from tests.hub import Hub
 from tests.hub.fixture import hub
 

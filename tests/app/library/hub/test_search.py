@@ -8,7 +8,7 @@ from app.hub.client import HubClient
 from app.hub.rows import ModelRow, row_of
 from app.hub.search import SearchPage, SearchQuery, SearchResults, search
 from app.hub.trouble import HubError, Trouble
-from app.system.stop import Stop
+from app.system.background import Stop
 from engine.errors import Cancelled
 from tests.app.library.hub.conftest import Connect
 from tests.app.library.hub.repositories import tiny
