@@ -14,7 +14,7 @@ from app.chat.view.conversation_view import ConversationView
 from app.engine.link import EngineLink
 from app.i18n.translation import tr
 from app.settings.store import SettingsFile
-from app.telemetry.room import TelemetryRoom
+from app.telemetry.dock import TelemetryDock
 from app.tree.message import EMPTY, message_label
 from engine.protocol.messages import Event, Loaded
 
@@ -152,7 +152,7 @@ def connect_rounds(panel: "TreePanel", rounds: RoundKeeper, chat: ChatController
     panel.branch_wanted.connect(branch)
 
 
-def connect_figures(telemetry: TelemetryRoom, rounds: RoundKeeper) -> None:
+def connect_figures(telemetry: TelemetryDock, rounds: RoundKeeper) -> None:
     """Draw the figures of a stored conversation's rounds."""
     rounds.listed.connect(telemetry.on_listed)
     rounds.figures_brought.connect(telemetry.on_brought)

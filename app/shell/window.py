@@ -24,7 +24,7 @@ from app.shell.status_area import StatusArea
 from app.shell.tree_wiring import TreeRoom, connect_figures
 from app.shell.window_tools import WindowTools
 from app.system.paths import Folders
-from app.telemetry.room import TelemetryRoom
+from app.telemetry.dock import TelemetryDock
 from app.ui.actions import Actions
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors, Theme, application_icon, icon
@@ -65,7 +65,7 @@ class MainWindow(QMainWindow):
         self.chat_panel = ChatPanel(theme.colors, self.notices, self)
         self.afterwards = Afterwards(self)
         self.tree = TreeRoom(self)
-        self.telemetry = TelemetryRoom(link, theme.colors, self, self.afterwards.do)
+        self.telemetry = TelemetryDock(link, theme.colors, self, self.afterwards.do)
         self.status_area = StatusArea(self)
         self.models = ModelsRoom(link, settings, folders, theme.colors, self)
         self.steering = Steering(link, self.chat, self.chat_panel, settings, self)

@@ -117,8 +117,9 @@ IN_PLACE = {
     "system/files.py": "it is how the others are written",
     "hub/facts.py": "a temporary folder that is renamed when it is whole",
     "shell/lifecycle/crash.py": "a report has a name of its own, and the fault handler needs an open file",
-    "engine/process.py": "what a program prints while it runs",
-    "installation/runtime/wheels.py": "a copy in the folder of an installation, which is checked, and removed if it did not end",
+    "engine/process.py": "what the engine prints while it runs",
+    "installation/runtime/child.py": "what a program prints while it runs",
+    "installation/runtime/wheels.py": "a copy in an installation's folder, checked, and removed if it did not end",
     "tree/rounds/recording.py": "written by tests only",
 }
 _WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|os\.replace\(|open\((\w+, )?["'][wx]|fdopen\(.*["'][wx]b["']""")

@@ -5,7 +5,7 @@ from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QGraphicsView
 from pytestqt.qtbot import QtBot
 
-from app.telemetry.charts.depth_chart import DepthChart
+from app.telemetry.charts.acceptance_charts import DepthChart
 from app.tree.picture.canvas import TreeCanvas
 from app.tree.picture.palette import DARK
 

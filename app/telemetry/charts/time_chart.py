@@ -7,13 +7,12 @@ from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
-from app.telemetry.charts.axis import Words, time_step
-from app.telemetry.charts.chart import Chart
+from app.telemetry.charts.chart import Chart, Words, time_step
 from app.telemetry.charts.legend import Entry
 from app.telemetry.charts.palette import Palette
 from app.telemetry.charts.scope import Scope
-from app.telemetry.history import Rows
-from app.telemetry.numbers import clock
+from app.telemetry.figures.history import Rows
+from app.telemetry.figures.numbers import clock
 
 _ZOOM_STEP = 1.25
 _WHEEL_NOTCH = 120  # eighths of a degree

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QPointF
 from pytestqt.qtbot import QtBot
 
-from app.telemetry.charts.memory_picture import MemoryPicture, describe
+from app.telemetry.charts.memory_picture import MemoryPicture, bars_of, describe
 from app.telemetry.charts.palette import palette_of
-from app.telemetry.tiers import bars_of
 from app.ui.theme import LIGHT
 from tests.app.telemetry.rounds import GIB, loaded
 

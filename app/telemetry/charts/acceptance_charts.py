@@ -1,4 +1,4 @@
-"""Whether the draft is as often right as it says, with how many nodes say so."""
+"""Bars and dots of acceptance: by the draft's probability, and by depth."""
 
 import numpy as np
 import pyqtgraph as pg
@@ -8,15 +8,13 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.telemetry.acceptance import BUCKETS, EDGES, Acceptance, bucket_of
-from app.telemetry.charts.axis import round_step
-from app.telemetry.charts.chart import Chart
+from app.telemetry.charts.chart import Chart, round_step, tell, whole_step
 from app.telemetry.charts.legend import Entry, Mark
 from app.telemetry.charts.palette import Palette
-from app.telemetry.charts.tip import tell
-from app.telemetry.numbers import percent
+from app.telemetry.figures.acceptance import BUCKETS, EDGES, FEW_ROUNDS, Acceptance, bucket_of
+from app.telemetry.figures.numbers import count, percent
 
-_WIDTH = 1 / BUCKETS
+_BUCKET_WIDTH = 1 / BUCKETS
 _PALE = 90  # of 255: the bars stand behind
 
 
@@ -26,7 +24,7 @@ class CalibrationChart(Chart):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(percent, percent, round_step, parent)
         self._acceptance = Acceptance()
-        self._bars = pg.BarGraphItem(x=[], height=[], width=_WIDTH)
+        self._bars = pg.BarGraphItem(x=[], height=[], width=_BUCKET_WIDTH)
         self._ideal = pg.PlotCurveItem([0, 1], [0, 1])
         self._curve = pg.PlotCurveItem()
         self._dots = pg.ScatterPlotItem(size=8)
@@ -60,7 +58,7 @@ class CalibrationChart(Chart):
         self._curve.setData(said, was)
         self._dots.setData(said, was)
         heights = acceptance.tried / max(1, int(acceptance.tried.max()))
-        self._bars.setOpts(x=EDGES[:-1] + _WIDTH / 2, height=heights, width=_WIDTH * 0.9)
+        self._bars.setOpts(x=EDGES[:-1] + _BUCKET_WIDTH / 2, height=heights, width=_BUCKET_WIDTH * 0.9)
         self.show_range((0.0, 1.0), 1.0)
         return True
 
@@ -87,6 +85,71 @@ class CalibrationChart(Chart):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Tell the counts of the group that is pointed at."""
         tell(self, event, self.words_at)
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
+        """Tell no more."""
+        super().leaveEvent(event)
+        QToolTip.hideText()
+
+
+_BAR_WIDTH = 0.8
+_FEWEST = 8  # depths in view, so that two bars are not two walls
+
+
+class DepthChart(Chart):
+    """One bar per depth."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(percent, count, whole_step, parent)
+        self._acceptance = Acceptance()
+        self._bars = pg.BarGraphItem(x=[], height=[], width=_BAR_WIDTH)
+        self._doubtful = pg.BarGraphItem(x=[], height=[], width=_BAR_WIDTH)
+        self._mark = Mark("", "#000000")
+        for bars in (self._bars, self._doubtful):
+            self.addItem(bars, ignoreBounds=True)
+        self.setMouseTracking(True)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Change the colours."""
+        super().set_palette(palette)
+        self._mark = Mark(tr("accepted at depth 1"), palette.compute, brush=Qt.BrushStyle.SolidPattern)
+        self._bars.setOpts(brush=QColor(palette.compute), pen=pg.mkPen(None))
+        self._doubtful.setOpts(brush=QColor(palette.card), pen=pg.mkPen(QColor(palette.compute), width=1))
+
+    def show_acceptance(self, acceptance: Acceptance) -> bool:
+        """Draw these counts; False if there are none."""
+        self._acceptance = acceptance
+        if not acceptance.deepest:
+            return False
+        deepest = acceptance.deepest
+        depths, rates = np.arange(1, deepest + 1), acceptance.rate_by_depth()
+        is_sure = acceptance.reached[:deepest] >= FEW_ROUNDS
+        self._bars.setOpts(x=depths[is_sure], height=rates[is_sure], width=_BAR_WIDTH)
+        self._doubtful.setOpts(x=depths[~is_sure], height=rates[~is_sure], width=_BAR_WIDTH)
+        self.show_range((0.4, max(deepest, _FEWEST) + 0.6), 1.0)
+        return True
+
+    def entries(self, _row: int) -> tuple[Entry, ...]:
+        """The first depth, which all others hang on."""
+        rates = self._acceptance.rate_by_depth()
+        return (Entry(self._mark, percent(rates[0]) if len(rates) else "", "100 %"),)
+
+    def words_at(self, depth: int) -> str:
+        """The counts of one depth; empty where there are none."""
+        if not 1 <= depth <= self._acceptance.deepest:
+            return ""
+        reached, accepted = self._acceptance.reached[depth - 1], self._acceptance.accepted[depth - 1]
+        words = tr("Depth {depth}: {accepted} of {reached} rounds went on ({share})")
+        return words.format(
+            depth=depth,
+            accepted=f"{Number(accepted):,}",
+            reached=f"{Number(reached):,}",
+            share=percent(accepted / reached) if reached else tr("never reached"),
+        )
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Tell the counts of the bar that is pointed at."""
+        tell(self, event, lambda across: self.words_at(round(across)))
 
     def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
         """Tell no more."""

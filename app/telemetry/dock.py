@@ -1,4 +1,4 @@
-"""The telemetry as the window knows it: takes what the engine says, and shows it."""
+"""Connects telemetry to the engine's events, and makes its panel when it is first looked at."""
 
 import logging
 from collections.abc import Callable
@@ -18,9 +18,8 @@ from engine.protocol.messages import ChatMessage, Event, Loaded, Prefilled, Read
 from engine.protocol.options import GenerateOptions
 
 if TYPE_CHECKING:
-    from app.telemetry.history import History
+    from app.telemetry.figures.history import History, Restoring
     from app.telemetry.panel import TelemetryPanel
-    from app.telemetry.restoring import Restoring
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +32,7 @@ class _Place(QWidget):
         return QSize(900, 310)
 
 
-class TelemetryRoom(QObject):
+class TelemetryDock(QObject):
     """Follows the conversation's own requests; what a comparison measures stays out of the charts."""
 
     figures_wanted = Signal(list)
@@ -64,14 +63,14 @@ class TelemetryRoom(QObject):
     @cached_property
     def history(self) -> "History":
         """The rounds' figures; made with the first of them, since numpy comes along."""
-        from app.telemetry.history import History  # noqa: PLC0415
+        from app.telemetry.figures.history import History  # noqa: PLC0415
 
         return History()
 
     @cached_property
     def restoring(self) -> "Restoring":
         """Brings back the figures of kept rounds; made when there are some, or somebody looks."""
-        from app.telemetry.restoring import Restoring  # noqa: PLC0415
+        from app.telemetry.figures.history import Restoring  # noqa: PLC0415
 
         made = Restoring(self.history, self)
         made.restored.connect(self._on_restored)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.telemetry.history import Rows
+from app.telemetry.figures.history import Rows
 
 MEAN_OF = 20  # rounds
 
