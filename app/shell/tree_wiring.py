@@ -15,7 +15,7 @@ from app.engine.link import EngineLink
 from app.i18n.translation import tr
 from app.settings.store import SettingsFile
 from app.telemetry.dock import TelemetryDock
-from app.tree.message import EMPTY, message_label
+from app.tree.widgets import EMPTY, message_label
 from engine.protocol.messages import Event, Loaded
 
 if TYPE_CHECKING:

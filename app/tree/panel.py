@@ -6,23 +6,18 @@ from PySide6.QtWidgets import QStackedLayout, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.tree.advice import Advice
-from app.tree.caption import figures
-from app.tree.header import Header
-from app.tree.layer_strip import LayerStrip
-from app.tree.lesson_bar import LessonBar
-from app.tree.live import Live
-from app.tree.message import EMPTY, message_label
+from app.tree.bars import Advice, RecordingBar, Timeline
+from app.tree.explainer import ExplainerBar
+from app.tree.header import Header, figures
+from app.tree.live import LayerStrip, Live
 from app.tree.panel_keys import bind_keys
 from app.tree.picture.branching import Branching
 from app.tree.picture.canvas import CHIPS, WAYS, TreeCanvas
 from app.tree.picture.palette import DARK, LIGHT
-from app.tree.recording_bar import RecordingBar
 from app.tree.rounds.exports import Exports
 from app.tree.rounds.player import Player
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, snapshot
-from app.tree.timeline import Timeline
-from app.tree.tinting import tint
+from app.tree.widgets import EMPTY, message_label, tint
 from app.ui.throttle import Throttle
 from engine.protocol.messages import Event, Finished, Ready, Round
 from engine.protocol.watching import Inspect, Inspected, Watch
@@ -71,7 +66,7 @@ class TreePanel(QWidget):
         self.branching = Branching(self._canvas)
         self._strip = LayerStrip(DARK if dark else LIGHT, self)
         self._live = Live(self._strip, self._requests, self)
-        self._lesson = LessonBar(self)
+        self._explainer = ExplainerBar(self)
         self._timeline = Timeline(self.player, self)
         self.exports = Exports(self.player, self)
         self._pages = QStackedLayout()
@@ -91,7 +86,7 @@ class TreePanel(QWidget):
     def on_events(self, events: list[Event]) -> None:
         """Take what tells of trees."""
         for event in events:
-            self._live.take(event, self.player.follows_newest and self.isVisible() and not self._lesson.is_running)
+            self._live.take(event, self.player.follows_newest and self.isVisible() and not self._explainer.is_running)
             match event:
                 case Round() if event.id in self._requests:
                     self.show_round(event)
@@ -114,7 +109,7 @@ class TreePanel(QWidget):
         self._requests.clear()
         self.exports.stop()
         self._live.end()
-        self._lesson.end()
+        self._explainer.end()
         self.player.clear()
         self._throttle.flush()
 
@@ -138,7 +133,7 @@ class TreePanel(QWidget):
 
     def glance_at(self, request: int, index: int) -> None:
         """Show the round of a request for as long as somebody points at it; an index below 0: at none any more."""
-        self.player.glance(self.player.find(request, index) if index >= 0 and not self._lesson.is_running else None)
+        self.player.glance(self.player.find(request, index) if index >= 0 and not self._explainer.is_running else None)
 
     def show_in_answer(self) -> None:
         """Have what the round that is shown gave to the answer brought into view."""
@@ -186,7 +181,7 @@ class TreePanel(QWidget):
         column.addWidget(self._recording)
         column.addLayout(self._pages, 1)
         column.addWidget(self._strip)
-        column.addWidget(self._lesson)
+        column.addWidget(self._explainer)
         column.addWidget(self._timeline)
 
     def _connect(self) -> None:
@@ -209,8 +204,8 @@ class TreePanel(QWidget):
         canvas.asked.connect(self._on_asked)
         self.player.moved.connect(self._throttle.request)
         self._live.grown.connect(self._show_tree)
-        self._lesson.shown.connect(self._show_tree)
-        self._lesson.ended.connect(self._on_lesson_ended)
+        self._explainer.shown.connect(self._show_tree)
+        self._explainer.ended.connect(self._on_explanation_ended)
         self._advice.budget_wanted.connect(self.budget_wanted)
         self.branching.wanted.connect(self._on_branch_wanted)
 
@@ -219,7 +214,7 @@ class TreePanel(QWidget):
         if self._shown:
             self.player.pause()
             self._live.end_growth()
-            self._lesson.begin(self._shown[1])
+            self._explainer.begin(self._shown[1])
 
     def _watch(self) -> None:
         self.command_wanted.emit(Watch(verdicts=True, drafts=True, layers=True) if self.isVisible() else Watch())
@@ -245,7 +240,7 @@ class TreePanel(QWidget):
         if self._shown and (self._shown[0].id, self._shown[0].index) == (told.id, told.index):
             self._canvas.tell(told)
 
-    def _on_lesson_ended(self) -> None:
+    def _on_explanation_ended(self) -> None:
         self._shown = None
         self._throttle.request()
 
@@ -256,7 +251,7 @@ class TreePanel(QWidget):
         self._recording.setVisible(self.player.is_recording)
         if self.player.shown_place < 0:
             self._show_message(tr(EMPTY))
-        elif self.isVisible() and not self._lesson.is_running:
+        elif self.isVisible() and not self._explainer.is_running:
             self._show()
 
     def _show(self) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.tree.keys import bind
 from app.tree.picture.canvas import CHIPS, ICICLE, ZOOM_STEP, TreeCanvas
 from app.tree.picture.picture import Way
+from app.tree.widgets import bind
 
 if TYPE_CHECKING:
     from app.tree.panel import TreePanel

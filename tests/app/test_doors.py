@@ -64,7 +64,7 @@ SAFE_WITHOUT = {
     "app/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/engine/round_packing.py": "JSON",
     "app/settings/store.py": "JSON",
     "app/shell/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
-    "app/tree/rounds/recording.py": "JSON", "app/tree/rounds/saving.py": "lines of recordings, which are JSON",
+    "app/tree/rounds/recording.py": "lines of recordings, which are JSON",
     "app/downloads/hub_cache.py": "a commit, from JSON",
     "app/chat/text/text_length.py": "what cannot be encoded is ignored, and the result is a length",
     "app/chat/typesetting/formula_image.py": "a picture made of an answer, whose text is well-formed",

@@ -18,8 +18,8 @@ from app.shell import afterwards
 from app.shell.afterwards import LATER, Afterwards
 from app.shell.window import MainWindow
 from app.system.paths import Folders
-from app.tree.layer_strip import LayerStrip
-from app.tree.message import EMPTY
+from app.tree.live import LayerStrip
+from app.tree.widgets import EMPTY
 from app.ui.theme import Theme
 from engine.protocol.options import LoadOptions
 from engine.protocol.watching import Passing

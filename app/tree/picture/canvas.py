@@ -1,5 +1,7 @@
 """The picture of one tree inside a view that zooms, pans and follows."""
 
+from typing import Protocol
+
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
@@ -7,20 +9,40 @@ from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.tree.picture.brink import Brink
 from app.tree.picture.chips import ChipsItem
-from app.tree.picture.chips_picture import ChipsPicture
-from app.tree.picture.grid import Box, Point, Size, confine, reveal
+from app.tree.picture.chips_layout import ChipsPicture
+from app.tree.picture.explanation import Inspection
 from app.tree.picture.icicle import IcicleItem
-from app.tree.picture.inspection import Inspection
+from app.tree.picture.left_edge import LeftClip, Marker, marker, paint_marker
 from app.tree.picture.lettering import Lettering
-from app.tree.picture.marker import Marker, marker, paint_marker
 from app.tree.picture.palette import Palette
-from app.tree.picture.picture import Picture, Way
-from app.tree.picture.way_to_show import WayToShow
+from app.tree.picture.picture import Box, Picture, Point, Size, Way, confine, reveal
 from app.tree.rounds.snapshot import Snapshot, same_node
 from app.ui.widgets import keep_tips
 from engine.protocol.watching import Inspected
+
+
+class TreeItem(Protocol):
+    """One item of a graphics scene that lays a tree out and paints it, in logical pixels from its top left corner."""
+
+    def compose(self, tree: Snapshot, letters: Lettering, view: Size, zoom: float) -> Picture:
+        """Lay a tree out and show it."""
+
+    def clear(self) -> None:
+        """Show nothing."""
+
+    def set_clip(self, clip: LeftClip | None) -> None:
+        """Leave out what stands at the left edge of the view; with None it is cut there."""
+
+    def set_mark(self, place: QRectF | None) -> None:
+        """Draw a line around a node, given in the coordinates of the picture."""
+
+    def set_palette(self, palette: Palette) -> None:
+        """Change the colours."""
+
+    def setVisible(self, visible: bool) -> None:  # noqa: N802  # Qt's own
+        """Show or hide the item."""
+
 
 CHIPS, ICICLE = "chips", "icicle"
 WAYS = (CHIPS, ICICLE)  # to show a tree
@@ -57,7 +79,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._palette = palette
         self._marker: Marker | None = None
         self._letters = Lettering(self.font())
-        self._ways: dict[str, WayToShow] = {
+        self._ways: dict[str, TreeItem] = {
             CHIPS: ChipsItem(palette, self._letters),
             ICICLE: IcicleItem(palette, self._letters),
         }
@@ -213,9 +235,9 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._origin = Point(round(origin.x), round(origin.y))  # on whole pixels letters stay crisp
         self._box.setRange(QRectF(*self._origin, self.width(), self.height()), padding=0)
         self._marker = marker(self._picture, self._origin, self._letters) if self._picture else None
-        self._way.set_brink(self._brink() if self._following else None)
+        self._way.set_clip(self._clip() if self._following else None)
 
-    def _brink(self) -> Brink | None:
+    def _clip(self) -> LeftClip | None:
         """A hand that drags pushes chips over the edge; where the view goes by itself it shows them whole or not."""
         picture, origin = self._picture, self._origin
         if not isinstance(picture, ChipsPicture) or not origin.x:
@@ -224,7 +246,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         path_left = origin.x + (picture.lead if self._marker else 0)
         patch = self._marker.patch.translated(*origin) if self._marker else QRectF()
         inner = QRectF(patch.x() / scale, patch.y() / scale, patch.width() / scale, patch.height() / scale)
-        return Brink(origin.x / scale, path_left / scale, inner)
+        return LeftClip(origin.x / scale, path_left / scale, inner)
 
     def drawForeground(self, painter: QPainter, _rect: QRectF | QRect) -> None:  # noqa: N802
         """The sign at the left edge, in the coordinates of the view."""

@@ -7,14 +7,12 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.tree.picture.brink import Brink
-from app.tree.picture.drawing import BONUS, STYLES, node_styles
-from app.tree.picture.grid import MARGIN, Size
-from app.tree.picture.icicle_picture import IciclePicture, compose_icicle
-from app.tree.picture.inks import BOLD_STYLES, PATH_STYLES, ink, mark, outline
+from app.tree.picture.icicle_layout import IciclePicture, compose_icicle
+from app.tree.picture.left_edge import LeftClip
 from app.tree.picture.lettering import Lettering
 from app.tree.picture.palette import Palette
-from app.tree.picture.picture import BONUS_NODE
+from app.tree.picture.picture import BONUS_NODE, MARGIN, Size
+from app.tree.picture.styles import BOLD_STYLES, BONUS, PATH_STYLES, STYLES, ink, mark, node_styles, outline
 from app.tree.rounds.snapshot import Snapshot
 
 _INDENT = 5.0  # logical pixels from the edge of a band to its text
@@ -57,7 +55,7 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         self._picture = None
         self.update()
 
-    def set_brink(self, brink: Brink | None) -> None:
+    def set_clip(self, clip: LeftClip | None) -> None:
         """Bands may be cut at the edge: their columns tell where they go on."""
 
     def set_mark(self, place: QRectF | None) -> None:

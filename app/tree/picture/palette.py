@@ -19,7 +19,7 @@ class Ink:
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """`ramp` and `rejected` hold drafted nodes from likely to unlikely, one ink per step of `STEPS`: those that are not
+    """`ramp` and `rejected` hold drafted nodes from likely to unlikely, one ink per step of `styles.STEPS`: those that are not
     decided yet, and those that were not accepted. `ahead`: guesses for the time after the target's pass. `tiers`: the
     places where layers are kept, of `device`, `ram` and `ssd`.
     """
@@ -35,12 +35,6 @@ class Palette:
     ahead: Ink
     tiers: Mapping[str, str]
 
-
-STEPS = (0.5, 0.2, 0.05, 0.01, 0.0)
-"""The least path probability of each step of the ramp."""
-
-EDGE_WIDTHS = (2.6, 2.1, 1.6, 1.2, 0.9)
-"""Logical pixels, one per step of the ramp."""
 
 DARK = Palette(
     background="#14171c",

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.tree.rounds.history import History
-from app.tree.rounds.spill import Key
+from app.tree.rounds.history import History, Key
 from engine.protocol.messages import Round
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0)

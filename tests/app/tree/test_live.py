@@ -10,12 +10,12 @@ from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.tree.layer_strip import LayerStrip, cell_edges
+from app.tree.live import LayerStrip, cell_edges
 from app.tree.panel import TreePanel
-from app.tree.picture.drawing import AHEAD, ROOT, node_styles
 from app.tree.picture.growth import Growth
-from app.tree.picture.palette import DARK, LIGHT, STEPS
+from app.tree.picture.palette import DARK, LIGHT
 from app.tree.picture.picture import BONUS_NODE, Way
+from app.tree.picture.styles import AHEAD, ROOT, STEPS, node_styles
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, partial, same_node, snapshot, unverified
 from engine.protocol.messages import Finished, Loaded, Round, Seconds
 from engine.protocol.residence import Residence

@@ -7,9 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 
-from app.tree.picture.drawing import ACCEPTED, AHEAD, BONUS, REJECTED
-from app.tree.picture.inks import BOLD_STYLES, edge, outline
-from app.tree.picture.palette import DARK, EDGE_WIDTHS, LIGHT, STEPS, Palette
+from app.tree.picture.palette import DARK, LIGHT, Palette
+from app.tree.picture.styles import ACCEPTED, AHEAD, BOLD_STYLES, BONUS, EDGE_WIDTHS, REJECTED, STEPS, edge, outline
 
 PALETTES = pytest.mark.parametrize("palette", [DARK, LIGHT], ids=["dark", "light"])
 

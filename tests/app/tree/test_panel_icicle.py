@@ -6,7 +6,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.tree.panel import TreePanel
-from app.tree.picture.icicle_picture import IciclePicture
+from app.tree.picture.icicle_layout import IciclePicture
 from app.tree.picture.palette import DARK, LIGHT
 from tests.app.tree.panels import button, canvas, caption, colours, image, show, shown, wheel
 from tests.app.tree.trees import random_round, round_of

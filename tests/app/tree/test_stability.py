@@ -6,10 +6,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.picture.bands import stack
-from app.tree.picture.chips_picture import ChipsPicture, compose_chips
-from app.tree.picture.grid import Size, Type
-from app.tree.picture.layout import Layout, Room, arrange
+from app.tree.picture.chips_layout import ChipsPicture, Layout, Room, arrange, compose_chips
+from app.tree.picture.icicle_layout import stack
+from app.tree.picture.picture import Size, Type
 from app.tree.rounds.snapshot import Snapshot, snapshot
 from tests.app.tree.trees import round_of
 from tests.campaigns.extent import choose

@@ -11,10 +11,9 @@ from pytestqt.qtbot import QtBot
 
 from app.tree.panel import TreePanel
 from app.tree.picture.canvas import TreeCanvas
-from app.tree.picture.chips_picture import ChipsPicture as Picture
-from app.tree.picture.grid import Point
+from app.tree.picture.chips_layout import ChipsPicture as Picture
 from app.tree.picture.palette import DARK, LIGHT, Palette
-from app.tree.picture.picture import BONUS_NODE
+from app.tree.picture.picture import BONUS_NODE, Point
 from app.tree.rounds.snapshot import snapshot
 from engine.protocol.messages import Round
 from tests.app.tree.trees import TEXTS, round_of

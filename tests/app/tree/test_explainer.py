@@ -6,8 +6,8 @@ from hypothesis import given
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.tree.advice import LARGER_BUDGET, Advice
-from app.tree.lesson import lesson
+from app.tree.bars import LARGER_BUDGET, Advice
+from app.tree.explainer import explain_steps
 from app.tree.picture.growth import Growth, stages, waves
 from app.tree.rounds.snapshot import Snapshot, partial, snapshot
 from tests.app.tree.test_layout import trees
@@ -48,7 +48,7 @@ def test_growth_is_shown_step_by_step_and_stops_when_it_is_verified(qtbot: QtBot
 @given(trees())
 def test_every_lesson_goes_from_the_root_to_the_whole_round(tree: Snapshot) -> None:
     tree = replace(tree, has_bonus=True)
-    steps = lesson(tree)
+    steps = explain_steps(tree)
     assert steps[0].tree.drafted == 0
     assert steps[-1].tree is tree
     sizes = [step.tree.drafted for step in steps]
@@ -61,7 +61,7 @@ def test_every_lesson_goes_from_the_root_to_the_whole_round(tree: Snapshot) -> N
 def test_sentences_name_the_tokens() -> None:
     pieces = ("The", " cat", " dog", " sat")
     made = round_of([1, 2, 3, 4], [-1, 0, 0, 1], [0, -0.1, -2, -0.5], (0, 1), pieces=pieces, bonus_piece=" ran")
-    said = " ".join(step.sentence for step in lesson(snapshot(made)))
+    said = " ".join(step.sentence for step in explain_steps(snapshot(made)))
     expected = (
         "ends with ‘The’",
         "guesses ‘·cat’",
@@ -72,7 +72,7 @@ def test_sentences_name_the_tokens() -> None:
     )
     for words in expected:
         assert words in said
-    plain = " ".join(step.sentence for step in lesson(snapshot(random_round(0))))
+    plain = " ".join(step.sentence for step in explain_steps(snapshot(random_round(0))))
     assert "Nothing was guessed" in plain
     assert "one token in one pass" in plain
 

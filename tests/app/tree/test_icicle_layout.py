@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.picture.bands import THINNEST, Bands, stack
-from app.tree.picture.grid import Point, Size, Type
-from app.tree.picture.icicle_picture import IciclePicture, compose_icicle
-from app.tree.picture.picture import BONUS_NODE, Way
+from app.tree.picture.icicle_layout import THINNEST, Bands, IciclePicture, compose_icicle, stack
+from app.tree.picture.picture import BONUS_NODE, Point, Size, Type, Way
 from app.tree.rounds.snapshot import Snapshot, partial, snapshot
 from tests.app.tree.test_layout import trees
 from tests.app.tree.trees import random_round, round_of

@@ -1,10 +1,28 @@
-"""Which colours and lines a style has, in every way to show a tree."""
+"""The styles of nodes, by what became of them and how likely they are: colours and pens for every way to show a tree."""
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPen
 
-from app.tree.picture.drawing import ACCEPTED, AHEAD, BONUS, REJECTED, ROOT
-from app.tree.picture.palette import EDGE_WIDTHS, Ink, Palette
+from app.tree.picture.palette import Ink, Palette
+from app.tree.rounds.snapshot import Snapshot
+
+STEPS = (0.5, 0.2, 0.05, 0.01, 0.0)
+"""The least path probability of each step of the ramp."""
+
+EDGE_WIDTHS = (2.6, 2.1, 1.6, 1.2, 0.9)
+"""Logical pixels, one per step of the ramp."""
+
+ROOT, ACCEPTED, BONUS, AHEAD = range(len(STEPS), len(STEPS) + 4)
+"""Styles beside the steps of the ramp, which are those of guesses that are not decided yet."""
+
+REJECTED = AHEAD + 1
+"""The first of the styles of guesses that were not accepted, a step each."""
+
+STYLES = (AHEAD, *reversed(range(REJECTED, REJECTED + len(STEPS))), *reversed(range(len(STEPS))), ROOT, ACCEPTED, BONUS)
+"""All, in the order of painting: the unlikely first, the path last."""
+
 
 _OUTLINES = {ROOT: 1.0, ACCEPTED: 1.6, BONUS: 1.6, AHEAD: 1.0}  # logical pixels
 _UNDECIDED = 1.0  # around guesses; what was rejected has no outline
@@ -17,6 +35,19 @@ PATH_STYLES = frozenset(_PATH_EDGES)
 """Root, accepted and bonus: what is never left out."""
 
 BOLD_STYLES = frozenset((ACCEPTED, BONUS))
+
+
+def node_styles(tree: Snapshot) -> NDArray[np.intp]:
+    """Per node: what became of it; where it was not accepted, or is not decided yet, the step of its probability."""
+    least = -np.log(STEPS[:-1])
+    steps = np.searchsorted(least, -tree.log_probs)
+    if tree.has_bonus:
+        steps += REJECTED
+    elif tree.checking:
+        steps[tree.checking :] = AHEAD
+    steps[list(tree.accepted)] = ACCEPTED
+    steps[0] = ROOT
+    return steps
 
 
 def ink(palette: Palette, style: int) -> Ink:

@@ -1,11 +1,12 @@
-"""What a node is and what became of it, in words: the text of its tooltip."""
+"""Tooltips of nodes: what is known of them, and what has yet to be asked of the target."""
 
 import math
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.tree.rounds.pieces import visible
+from app.tree.picture.picture import BONUS_NODE, Picture
 from app.tree.rounds.snapshot import Snapshot
+from app.tree.rounds.text import visible
 from engine.protocol.watching import Inspected
 
 _BAR = 12  # blocks for certainty
@@ -104,3 +105,39 @@ def _ordinal(number: int) -> str:
 def _card(head: str, fate: str, facts: list[tuple[str, str]], choices: str) -> str:
     rows = [f"{name}: {value}" for name, value in facts]
     return "\n".join([head, fate, "", *rows, *([choices] if choices else [])])
+
+
+class Inspection:
+    """Of one tree: texts about its nodes, with the target's alternatives once they were told."""
+
+    def __init__(self, tree: Snapshot | None = None) -> None:
+        self._tree = tree
+        self._asked: set[int] = set()
+        self._told: dict[int, Inspected] = {}
+
+    def explain(self, picture: Picture, node: int) -> str:
+        """Rich text about a node or the bonus token."""
+        tree = picture.tree
+        alternatives = self._told.get(_before(tree, node)) if tree.has_bonus else None
+        if node == BONUS_NODE:
+            return explain_bonus(tree, alternatives)
+        return explain_node(tree, node, picture.folded(node), alternatives)
+
+    def question(self, node: int) -> int | None:
+        """The node behind which the target's alternatives to this one are; None if that cannot be asked, or was."""
+        tree = self._tree
+        if tree is None or not tree.has_bonus or tree.ranks is None or node == 0:
+            return None
+        before = _before(tree, node)
+        if before in self._asked:
+            return None
+        self._asked.add(before)
+        return before
+
+    def tell(self, alternatives: Inspected) -> None:
+        """The target's answer."""
+        self._told[alternatives.node] = alternatives
+
+
+def _before(tree: Snapshot, node: int) -> int:
+    return tree.tip if node == BONUS_NODE else int(tree.parents[node])

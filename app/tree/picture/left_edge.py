@@ -1,4 +1,4 @@
-"""The sign at the left edge of the view that the accepted path begins farther left."""
+"""The left edge of a view that follows the path: chips are whole there or left out, and a sign tells how many are."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,26 @@ from PySide6.QtGui import QColor, QPainter
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.tree.picture.grid import MARGIN, Point
 from app.tree.picture.lettering import Lettering
 from app.tree.picture.palette import Palette
-from app.tree.picture.picture import Picture
+from app.tree.picture.picture import MARGIN, Picture, Point
+from app.tree.picture.styles import PATH_STYLES
+
+
+@dataclass(frozen=True, slots=True)
+class LeftClip:
+    """Where chips are left out rather than cut: those that begin left of `left`, those of the accepted path that begin
+    left of `path_left`, and those that touch `patch`; all in the units of the drawing.
+    """
+
+    left: float
+    path_left: float
+    patch: QRectF
+
+    def takes(self, style: int, chip: QRectF) -> bool:
+        """Whether a chip is left out."""
+        left = self.path_left if style in PATH_STYLES else self.left
+        return chip.x() < left or chip.intersects(self.patch)
 
 
 @dataclass(frozen=True, slots=True)

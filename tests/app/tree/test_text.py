@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.rounds.pieces import visible
+from app.tree.rounds.text import visible
 
 
 @pytest.mark.parametrize(
