@@ -16,6 +16,7 @@ from app.i18n.translation import tr
 from app.settings.store import SettingsFile
 from app.telemetry.dock import TelemetryDock
 from app.tree.widgets import EMPTY, message_label
+from app.ui.colors import Colors
 from engine.protocol.messages import Event, Loaded
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class TreeRoom(QObject):
         self._panel: TreePanel | None = None
         self._connect: Callable[[TreePanel], None] = lambda _panel: None
         self._loaded: list[Event] = []  # the pair, for a panel that is made after it was loaded
-        self._dark: bool | None = None
+        self._colors: Colors | None = None
         self.dock = QDockWidget(tr("Speculation tree"), window)
         self.dock.setObjectName("tree")
         self.dock.setWidget(message_label(tr(EMPTY)))
@@ -45,9 +46,7 @@ class TreeRoom(QObject):
         if self._panel is None:
             from app.tree.panel import TreePanel  # noqa: PLC0415
 
-            self._panel = TreePanel(self._window)
-            if self._dark is not None:
-                self._panel.set_theme(self._dark)
+            self._panel = TreePanel(self._window, self._colors)
             self._connect(self._panel)
             self._panel.on_events(self._loaded)
             words = self.dock.widget()
@@ -100,11 +99,11 @@ class TreeRoom(QObject):
         """Look at the round of a request."""
         self.panel.show_round_of(request, index)
 
-    def set_theme(self, dark: bool) -> None:
-        """Change between dark and light colours."""
-        self._dark = dark
+    def set_theme(self, colors: Colors) -> None:
+        """Change the colours."""
+        self._colors = colors
         if self._panel is not None:
-            self._panel.set_theme(dark)
+            self._panel.set_theme(colors)
 
 
 def connect_tree(panel: "TreePanel", link: EngineLink, chat: ChatController, settings: SettingsFile) -> None:

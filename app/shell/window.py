@@ -265,7 +265,7 @@ class MainWindow(QMainWindow):
     def _set_theme(self, colors: Colors) -> None:
         self.chat_panel.set_theme(colors)
         self.conversations.panel.set_theme(colors)
-        self.tree.set_theme(colors.is_dark)
+        self.tree.set_theme(colors)
         self.telemetry.set_theme(colors)
         self.models.set_theme(colors)
         for action, name in self.actions_.with_icons():

@@ -14,7 +14,6 @@ from app.telemetry.charts.acceptance_charts import CalibrationChart, DepthChart
 from app.telemetry.charts.legend import Entry, Legend
 from app.telemetry.charts.line_chart import BandwidthChart, LineChart, Series
 from app.telemetry.charts.memory_picture import MemoryPicture
-from app.telemetry.charts.palette import Palette
 from app.telemetry.charts.scope import Scope
 from app.telemetry.charts.stack_chart import StackChart
 from app.telemetry.figures.acceptance import FEW_ROUNDS
@@ -27,6 +26,7 @@ from app.telemetry.figures.curves import (
     tokens_per_second,
 )
 from app.telemetry.figures.numbers import count
+from app.ui.colors import Colors
 
 NOT_MEASURED = mark("Nothing was measured yet.")
 """In the place of every chart over time before the first round."""
@@ -132,7 +132,7 @@ _PICTURE_HEIGHT = 118
 
 
 class Card(QFrame):
-    """Holds the picture of one figure, a widget with `set_palette`; without anything to draw it says so in words."""
+    """Holds the picture of one figure, a widget with `set_colors`; without anything to draw it says so in words."""
 
     def __init__(self, figure: Figure, picture: Any, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -153,12 +153,12 @@ class Card(QFrame):
         """What the legend says now, or why there is nothing to see."""
         return self._words.text() if self._pages.currentWidget() is self._words else self._legend.text
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        self._colors = (palette.text, palette.muted)
-        self._background = QColor(palette.card)
+        self._colors = (colors.text, colors.muted)
+        self._background = QColor(colors.surface)
         self.update()
-        self.picture.set_palette(palette)
+        self.picture.set_colors(colors)
 
     def show_picture(self, entries: tuple[Entry, ...]) -> None:
         """Show the picture, and these values."""

@@ -12,7 +12,6 @@ from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.telemetry.cards import MEASURED, NOT_MEASURED, Card, build_cards
 from app.telemetry.charts.memory_picture import MemoryPicture
-from app.telemetry.charts.palette import palette_of
 from app.telemetry.charts.scope import Scope
 from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.comparison import Comparison
@@ -125,13 +124,12 @@ class TelemetryPanel(QWidget):
 
     def set_theme(self, colors: Colors) -> None:
         """Change the colours."""
-        palette = palette_of(colors)
         own = QPalette(self.palette())
-        own.setColor(QPalette.ColorRole.Window, QColor(palette.background))
-        own.setColor(QPalette.ColorRole.WindowText, QColor(palette.text))
+        own.setColor(QPalette.ColorRole.Window, QColor(colors.window))
+        own.setColor(QPalette.ColorRole.WindowText, QColor(colors.text))
         self.setPalette(own)
         for card in self.cards:
-            card.set_palette(palette)
+            card.set_colors(colors)
         self._throttle.request()
 
     def sizeHint(self) -> QSize:  # noqa: N802

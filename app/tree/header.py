@@ -1,4 +1,4 @@
-"""The lines above the tree: figures of the round, each defined in its tooltip, and buttons for what can be done with it."""
+"""The lines above the tree: figures of the round, each defined in its tooltip, and the buttons of the panel."""
 
 from dataclasses import dataclass
 

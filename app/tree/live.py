@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.tree.picture.growth import Growth
-from app.tree.picture.palette import Palette
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, unverified
+from app.ui.colors import TreeColors
 from engine.protocol.messages import Event, Failed, Finished, Loaded, Round
 from engine.protocol.watching import Drafted, Passing
 
@@ -30,9 +30,9 @@ def cell_edges(count: int, width: int) -> list[int]:
 class LayerStrip(QWidget):
     """A cell a layer, filled by where it is kept. Hidden, but for passes that are slow enough to be followed."""
 
-    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+    def __init__(self, colors: TreeColors, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._palette = palette
+        self._colors = colors
         self._tiers: tuple[str, ...] = ()
         self._is_shared = True  # the device computes in RAM
         self._passing: Passing | None = None
@@ -58,9 +58,9 @@ class LayerStrip(QWidget):
         loading = tr("loading {layer} from {place}").format(layer=coming[0] + 1, place=self._place(coming[0]))
         return f"{now} · {loading}"
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
-        self._palette = palette
+        self._colors = colors
         self.update()
 
     def set_layers(self, pair: Loaded) -> None:
@@ -98,7 +98,7 @@ class LayerStrip(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         metrics = QFontMetrics(self.font())
-        painter.setPen(QColor(self._palette.text))
+        painter.setPen(QColor(self._colors.text))
         room = self.width() - 2 * _MARGIN
         text = metrics.elidedText(self.words, Qt.TextElideMode.ElideRight, room)
         painter.drawText(QPointF(_MARGIN, 2 + metrics.ascent()), text)
@@ -115,7 +115,7 @@ class LayerStrip(QWidget):
         self._paint_computed(painter, cells[passing.layer], passing.waits and passing.layer in passing.arriving)
 
     def _paint_cell(self, painter: QPainter, tier: str, cell: QRectF) -> None:
-        colour = QColor(self._palette.tiers.get(tier, self._palette.muted))
+        colour = QColor(self._colors.tiers.get(tier, self._colors.muted))
         gap = 0.5 if cell.width() < _LEAST_GAP else 1.5
         painter.setPen(QPen(colour, 1.0))
         painter.setBrush(QBrush(colour, _HATCHED.get(tier, Qt.BrushStyle.NoBrush)))
@@ -123,7 +123,7 @@ class LayerStrip(QWidget):
 
     def _paint_computed(self, painter: QPainter, cell: QRectF, waits: bool) -> None:
         """A triangle that points down at the layer: hollow as long as it is waited for."""
-        ink = QColor(self._palette.text)
+        ink = QColor(self._colors.text)
         painter.setPen(QPen(ink, 2.0))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(cell.adjusted(0, 0, -1, 0))
@@ -133,7 +133,7 @@ class LayerStrip(QWidget):
 
     def _paint_arriving(self, painter: QPainter, cell: QRectF) -> None:
         """A triangle that points up, and a dashed line."""
-        ink = QColor(self._palette.bonus.line)
+        ink = QColor(self._colors.bonus.line)
         painter.setPen(QPen(ink, 1.8, Qt.PenStyle.DotLine))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(cell.adjusted(0, 0, -1, 0))
@@ -203,9 +203,9 @@ class Live(QObject):
             case Finished() | Failed() if event.id in self._requests:
                 self.end()
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
-        self._strip.set_palette(palette)
+        self._strip.set_colors(colors)
 
     def end_growth(self) -> None:
         """Show no more of the tree that grows."""

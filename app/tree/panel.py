@@ -10,14 +10,14 @@ from app.tree.bars import Advice, RecordingBar, Timeline
 from app.tree.explainer import ExplainerBar
 from app.tree.header import Header, figures
 from app.tree.live import LayerStrip, Live
-from app.tree.panel_keys import bind_keys
 from app.tree.picture.branching import Branching
-from app.tree.picture.canvas import CHIPS, WAYS, TreeCanvas
-from app.tree.picture.palette import DARK, LIGHT
+from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
+from app.tree.picture.picture import Way
 from app.tree.rounds.exports import Exports
 from app.tree.rounds.player import Player
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, snapshot
-from app.tree.widgets import EMPTY, message_label, tint
+from app.tree.widgets import EMPTY, bind, message_label, tint
+from app.ui.colors import DARK, LIGHT, Colors
 from app.ui.throttle import Throttle
 from engine.protocol.messages import Event, Finished, Ready, Round
 from engine.protocol.watching import Inspect, Inspected, Watch
@@ -48,10 +48,12 @@ class TreePanel(QWidget):
     answer_wanted = Signal(int, int)
     """A person wants to read what a round gave: its request and its index."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, colors: Colors | None = None) -> None:
+        """Without `colors` they are those that fit the application's palette."""
         super().__init__(parent)
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time and tokens run so, in every language
-        dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
+        is_dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
+        colors = colors or (DARK if is_dark else LIGHT)
         self._round: Round | None = None  # the newest
         self._shown: tuple[Round, Snapshot] | None = None
         self._told = (-1, -1)  # with `round_shown`
@@ -62,9 +64,9 @@ class TreePanel(QWidget):
         self._advice = Advice(self)
         self._recording = RecordingBar(self)
         self._message = message_label(tr(EMPTY), self)
-        self._canvas = TreeCanvas(DARK if dark else LIGHT, self)
+        self._canvas = TreeCanvas(colors.tree, self)
         self.branching = Branching(self._canvas)
-        self._strip = LayerStrip(DARK if dark else LIGHT, self)
+        self._strip = LayerStrip(colors.tree, self)
         self._live = Live(self._strip, self._requests, self)
         self._explainer = ExplainerBar(self)
         self._timeline = Timeline(self.player, self)
@@ -72,8 +74,8 @@ class TreePanel(QWidget):
         self._pages = QStackedLayout()
         self._lay_out()
         self._connect()
-        bind_keys(self, canvas=self._canvas)
-        self.set_theme(dark)
+        self._bind_keys()
+        self.set_theme(colors)
         self.set_way(CHIPS)
         self._refresh()
 
@@ -148,12 +150,11 @@ class TreePanel(QWidget):
         """Say something to be read once."""
         self._header.caption.show_news(words)
 
-    def set_theme(self, dark: bool) -> None:
-        """Change between dark and light colours."""
-        colours = DARK if dark else LIGHT
-        tint(self, colours)
-        self._canvas.set_palette(colours)
-        self._live.set_palette(colours)
+    def set_theme(self, colors: Colors) -> None:
+        """Change the colours."""
+        tint(self, colors.tree)
+        self._canvas.set_colors(colors.tree)
+        self._live.set_colors(colors.tree)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Catch up with the rounds that came while the panel was out of sight."""
@@ -208,6 +209,34 @@ class TreePanel(QWidget):
         self._explainer.ended.connect(self._on_explanation_ended)
         self._advice.budget_wanted.connect(self.budget_wanted)
         self.branching.wanted.connect(self._on_branch_wanted)
+
+    def _bind_keys(self) -> None:
+        """Those that buttons and sliders use too hold only while the tree itself has the focus."""
+        player, canvas = self.player, self._canvas
+        in_panel = {
+            "1": lambda: self.choose_way(CHIPS),
+            "2": lambda: self.choose_way(ICICLE),
+            "F": canvas.fit,
+            "+": lambda: canvas.zoom_by(ZOOM_STEP),
+            "-": lambda: canvas.zoom_by(1 / ZOOM_STEP),
+            ",": lambda: player.step(-1),
+            ".": lambda: player.step(1),
+            "L": player.go_live,
+            "E": self.explain,
+            "A": self.show_in_answer,
+        }
+        in_tree = {
+            "Home": canvas.show_root,
+            "End": canvas.show_bonus,
+            "Left": lambda: canvas.pick(Way.PARENT),
+            "Right": lambda: canvas.pick(Way.CHILD),
+            "Up": lambda: canvas.pick(Way.UP),
+            "Down": lambda: canvas.pick(Way.DOWN),
+            "Space": player.toggle,
+            "Return": self.branching.offer_picked,
+        }
+        bind(in_panel, self)
+        bind(in_tree, canvas)
 
     def explain(self) -> None:
         """Tell the round that is looked at step by step."""

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
-from app.tree.picture.palette import Palette
+from app.ui.colors import TreeColors
 
 EMPTY = mark("The speculation tree appears here while an answer is written.")
 
@@ -45,13 +45,13 @@ def bind(keys: Mapping[str, Callable[[], object]], widget: QWidget) -> None:
         shortcut.activated.connect(work)
 
 
-def tint(widget: QWidget, colours: Palette) -> None:
+def tint(widget: QWidget, colors: TreeColors) -> None:
     """Change the colours of a widget and of what is in it."""
     palette = QPalette(widget.palette())
     for role in (QPalette.ColorRole.Window, QPalette.ColorRole.Button):
-        palette.setColor(role, QColor(colours.background))
+        palette.setColor(role, QColor(colors.background))
     for role in (QPalette.ColorRole.WindowText, QPalette.ColorRole.ButtonText):
-        palette.setColor(role, QColor(colours.text))
+        palette.setColor(role, QColor(colors.text))
     widget.setPalette(palette)
 
 

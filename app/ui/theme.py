@@ -1,6 +1,6 @@
 """Colours, fonts and icons, light and dark, following the system while the window is open."""
 
-from dataclasses import asdict
+from dataclasses import fields
 from functools import cache
 
 from PySide6.QtCore import QByteArray, QObject, QSize, Qt, Signal
@@ -126,8 +126,9 @@ def _style_sheet(colors: Colors) -> str:
     sheet = sheet.replace("@icons", resource("icons").as_posix()).replace(
         "@scheme", "dark" if colors.is_dark else "light"
     )
-    for name, value in sorted(asdict(colors).items(), key=lambda item: -len(item[0])):
-        sheet = sheet.replace(f"@{name}", str(value))
+    named = {each.name: value for each in fields(colors) if isinstance(value := getattr(colors, each.name), str)}
+    for name, value in sorted(named.items(), key=lambda item: -len(item[0])):
+        sheet = sheet.replace(f"@{name}", value)
     return sheet
 
 

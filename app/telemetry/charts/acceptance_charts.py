@@ -10,9 +10,9 @@ from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.telemetry.charts.chart import Chart, round_step, tell, whole_step
 from app.telemetry.charts.legend import Entry, Mark
-from app.telemetry.charts.palette import Palette
 from app.telemetry.figures.acceptance import BUCKETS, EDGES, FEW_ROUNDS, Acceptance, bucket_of
 from app.telemetry.figures.numbers import count, percent
+from app.ui.colors import Colors
 
 _BUCKET_WIDTH = 1 / BUCKETS
 _PALE = 90  # of 255: the bars stand behind
@@ -33,20 +33,20 @@ class CalibrationChart(Chart):
             self.addItem(item, ignoreBounds=True)
         self.setMouseTracking(True)
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        super().set_palette(palette)
-        bars = QColor(palette.pale)
+        super().set_colors(colors)
+        bars = QColor(colors.charts.pale)
         bars.setAlpha(_PALE)
         self._bars.setOpts(brush=bars, pen=pg.mkPen(None))
-        self._ideal.setPen(pg.mkPen(QColor(palette.muted), width=1, style=Qt.PenStyle.DashLine))
-        self._curve.setPen(pg.mkPen(QColor(palette.strong), width=1.5))
-        self._dots.setBrush(QColor(palette.strong))
-        self._dots.setPen(pg.mkPen(QColor(palette.card), width=1))
+        self._ideal.setPen(pg.mkPen(QColor(colors.muted), width=1, style=Qt.PenStyle.DashLine))
+        self._curve.setPen(pg.mkPen(QColor(colors.charts.strong), width=1.5))
+        self._dots.setBrush(QColor(colors.charts.strong))
+        self._dots.setPen(pg.mkPen(QColor(colors.surface), width=1))
         self._marks = (
-            Mark(tr("accepted"), palette.strong),
-            Mark(tr("as sure as right"), palette.muted, 1, Qt.PenStyle.DashLine),
-            Mark(tr("nodes"), palette.pale, brush=Qt.BrushStyle.SolidPattern),
+            Mark(tr("accepted"), colors.charts.strong),
+            Mark(tr("as sure as right"), colors.muted, 1, Qt.PenStyle.DashLine),
+            Mark(tr("nodes"), colors.charts.pale, brush=Qt.BrushStyle.SolidPattern),
         )
 
     def show_acceptance(self, acceptance: Acceptance) -> bool:
@@ -109,12 +109,12 @@ class DepthChart(Chart):
             self.addItem(bars, ignoreBounds=True)
         self.setMouseTracking(True)
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        super().set_palette(palette)
-        self._mark = Mark(tr("accepted at depth 1"), palette.compute, brush=Qt.BrushStyle.SolidPattern)
-        self._bars.setOpts(brush=QColor(palette.compute), pen=pg.mkPen(None))
-        self._doubtful.setOpts(brush=QColor(palette.card), pen=pg.mkPen(QColor(palette.compute), width=1))
+        super().set_colors(colors)
+        self._mark = Mark(tr("accepted at depth 1"), colors.charts.compute, brush=Qt.BrushStyle.SolidPattern)
+        self._bars.setOpts(brush=QColor(colors.charts.compute), pen=pg.mkPen(None))
+        self._doubtful.setOpts(brush=QColor(colors.surface), pen=pg.mkPen(QColor(colors.charts.compute), width=1))
 
     def show_acceptance(self, acceptance: Acceptance) -> bool:
         """Draw these counts; False if there are none."""

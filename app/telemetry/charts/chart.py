@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFont, QMouseEvent
 from PySide6.QtWidgets import QFrame, QToolTip, QWidget
 
 from app.system.plain_text import tip
-from app.telemetry.charts.palette import Palette
+from app.ui.colors import Colors
 from app.ui.widgets import keep_tips
 
 Words = Callable[[float], str]
@@ -92,10 +92,10 @@ def _round_up(value: float, steps: tuple[int, ...]) -> float:
     return next((step * power for step in steps if value <= step * power * (1 + 1e-9)), 10 * power)
 
 
-def paint_axis(axis: Any, palette: Palette, font: QFont) -> None:
+def paint_axis(axis: Any, colors: Colors, font: QFont) -> None:
     """Colours and letters of an axis."""
-    axis.setTextPen(QColor(palette.muted))
-    axis.setPen(QColor(palette.grid))
+    axis.setTextPen(QColor(colors.muted))
+    axis.setPen(QColor(colors.border))
     axis.setTickFont(font)
 
 
@@ -129,14 +129,14 @@ class Chart(pg.PlotWidget):  # type: ignore[misc]
         self.setMinimumWidth(160)
         keep_tips(self.viewport())
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        self.setBackground(palette.card)
+        self.setBackground(colors.surface)
         font = QFont(self.font())
         font.setPointSizeF(font.pointSizeF() * _SMALLER)
         for axis in self._axes:
-            paint_axis(axis, palette, font)
-        self._tick_lines.setPen(pg.mkPen(QColor(palette.grid), width=1))
+            paint_axis(axis, colors, font)
+        self._tick_lines.setPen(pg.mkPen(QColor(colors.border), width=1))
 
     def show_range(self, across: tuple[float, float], top: float) -> QRectF:
         """Bring this into view; returns all that is."""

@@ -15,12 +15,12 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.telemetry.charts.chart import Words, round_top
 from app.telemetry.charts.legend import Entry, Mark
-from app.telemetry.charts.palette import Palette
 from app.telemetry.charts.scope import Scope, in_span, keep_extremes
 from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.figures.curves import Curve, bytes_per_second, mean_bytes_per_second
 from app.telemetry.figures.history import Rows
 from app.telemetry.figures.numbers import rate
+from app.ui.colors import Colors
 from engine.protocol.messages import Loaded
 
 
@@ -71,7 +71,7 @@ class LineItem(pg.GraphicsObject):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line: its name, what it shows, the name of its colour in the palette, and its pen."""
+    """One line: its name, what it shows, the name of its colour in the colors, and its pen."""
 
     name: str
     curve: Curve
@@ -99,11 +99,11 @@ class LineChart(TimeChart):
         for line in self._lines:
             self.addItem(line, ignoreBounds=True)
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        super().set_palette(palette)
+        super().set_colors(colors)
         self._marks = tuple(
-            Mark(tr(each.name), getattr(palette, each.color), each.width, each.line) for each in self._series
+            Mark(tr(each.name), getattr(colors.charts, each.color), each.width, each.line) for each in self._series
         )
         for line, drawn_as in zip(self._lines, self._marks, strict=True):
             line.set_mark(drawn_as)
@@ -151,11 +151,11 @@ class BandwidthChart(LineChart):
         self._level.setVisible(self.least_top > 0)
         self._level.setPos(self.least_top)
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        super().set_palette(palette)
-        self._limit = Mark(tr("ceiling"), palette.limit, _CEILING_WIDTH, Qt.PenStyle.DashLine)
-        self._level.setPen(pg.mkPen(QColor(palette.limit), width=_CEILING_WIDTH, style=Qt.PenStyle.DashLine))
+        super().set_colors(colors)
+        self._limit = Mark(tr("ceiling"), colors.charts.limit, _CEILING_WIDTH, Qt.PenStyle.DashLine)
+        self._level.setPen(pg.mkPen(QColor(colors.charts.limit), width=_CEILING_WIDTH, style=Qt.PenStyle.DashLine))
 
     def show_rows(self, rows: Rows) -> bool:
         """Draw those of at least one round that are in view; False if nothing streamed in any."""

@@ -12,8 +12,8 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.telemetry.charts.legend import Entry, Mark
-from app.telemetry.charts.palette import Palette
 from app.telemetry.figures.numbers import size
+from app.ui.colors import Colors
 from engine.protocol.messages import Loaded
 
 Kind = Literal["device", "ram", "ssd", "other", "free"]
@@ -102,7 +102,7 @@ class MemoryPicture(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._bars: tuple[Bar, ...] = ()
-        self._palette: Palette | None = None
+        self._colors: Colors | None = None
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
@@ -111,9 +111,9 @@ class MemoryPicture(QWidget):
         """All of it in words."""
         return "; ".join(f"{bar.name}: {_words(bar)}" for bar in self._bars)
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        self._palette = palette
+        self._colors = colors
         self.update()
 
     def show_pair(self, pair: Loaded) -> None:
@@ -125,15 +125,15 @@ class MemoryPicture(QWidget):
 
     def entries(self, _row: int) -> tuple[Entry, ...]:
         """What the colours are."""
-        if self._palette is None:
+        if self._colors is None:
             return ()
         kinds = {cell.kind for bar in self._bars for cell in bar.cells}
         solid, hatched = Qt.BrushStyle.SolidPattern, Qt.BrushStyle.BDiagPattern
         marks = (
-            ("device", Mark(tr("computed where it is"), self._palette.device, brush=solid)),
-            ("ram", Mark(tr("kept in RAM"), self._palette.ram, brush=solid)),
-            ("ssd", Mark(tr("kept on SSD"), self._palette.ssd, brush=solid)),
-            ("other", Mark(tr("other"), self._palette.muted, brush=hatched)),
+            ("device", Mark(tr("computed where it is"), self._colors.charts.device, brush=solid)),
+            ("ram", Mark(tr("kept in RAM"), self._colors.charts.ram, brush=solid)),
+            ("ssd", Mark(tr("kept on SSD"), self._colors.charts.ssd, brush=solid)),
+            ("other", Mark(tr("other"), self._colors.muted, brush=hatched)),
         )
         return tuple(Entry(mark, "", "") for kind, mark in marks if kind in kinds)
 
@@ -156,31 +156,31 @@ class MemoryPicture(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
         """Captions, cells, outlines."""
-        if self._palette is None:
+        if self._colors is None:
             return
         painter = QPainter(self)
         ascent = self.fontMetrics().ascent()
         for number, bar in enumerate(self._bars):
             top = number * self._pitch
-            painter.setPen(QColor(self._palette.text))
+            painter.setPen(QColor(self._colors.text))
             painter.drawText(QPointF(0, top + ascent), bar.name)
-            painter.setPen(QColor(self._palette.muted))
+            painter.setPen(QColor(self._colors.muted))
             painter.drawText(QPointF(self.fontMetrics().horizontalAdvance(f"{bar.name}  "), top + ascent), _words(bar))
             for cell in bar.cells:
-                self._paint_cell(painter, self._room(number, cell), cell, self._palette)
-            painter.setPen(QPen(QColor(self._palette.grid), 1))
+                self._paint_cell(painter, self._room(number, cell), cell, self._colors)
+            painter.setPen(QPen(QColor(self._colors.border), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self._room(number, Cell("free", 0, 1)))
 
-    def _paint_cell(self, painter: QPainter, room: QRectF, cell: Cell, palette: Palette) -> None:
+    def _paint_cell(self, painter: QPainter, room: QRectF, cell: Cell, colors: Colors) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
         if cell.kind == "free":
             return
         if cell.kind == "other":
-            painter.setBrush(QBrush(QColor(palette.muted), Qt.BrushStyle.BDiagPattern))
+            painter.setBrush(QBrush(QColor(colors.muted), Qt.BrushStyle.BDiagPattern))
             painter.drawRect(room)
             return
-        painter.setBrush(QColor(getattr(palette, cell.kind)))
+        painter.setBrush(QColor(getattr(colors.charts, cell.kind)))
         painter.drawRect(room.adjusted(0, 0, -1 if room.width() > _LEAST_GAP_WIDTH else 0, 0))
 
     @property

@@ -13,11 +13,11 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.telemetry.charts.chart import round_top
 from app.telemetry.charts.legend import Entry, Mark
-from app.telemetry.charts.palette import Palette
 from app.telemetry.charts.scope import Scope, in_span, keep_greatest
 from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.figures.history import PARTS, ROW, Rows
 from app.telemetry.figures.numbers import milliseconds
+from app.ui.colors import Colors
 
 _TINT = 70  # of 255
 _TILE = 8  # pixels, the period of Qt's patterns
@@ -123,14 +123,14 @@ class StackChart(TimeChart):
         self._marks: tuple[Mark, ...] = ()
         self.addItem(self._item, ignoreBounds=True)
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        super().set_palette(palette)
+        super().set_colors(colors)
         self._marks = tuple(
-            Mark(tr(name), getattr(palette, part), brush=_BRUSHES.get(name, Qt.BrushStyle.SolidPattern))
+            Mark(tr(name), getattr(colors.charts, part), brush=_BRUSHES.get(name, Qt.BrushStyle.SolidPattern))
             for name, part in zip(_NAMES, PARTS, strict=True)
         )
-        self._item.set_marks(tuple(self._marks[part] for part in _ORDER), palette.card)
+        self._item.set_marks(tuple(self._marks[part] for part in _ORDER), colors.surface)
 
     def show_rows(self, rows: Rows) -> bool:
         """Draw those of at least one round that are in view."""

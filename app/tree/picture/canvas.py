@@ -15,9 +15,9 @@ from app.tree.picture.explanation import Inspection
 from app.tree.picture.icicle import IcicleItem
 from app.tree.picture.left_edge import LeftClip, Marker, marker, paint_marker
 from app.tree.picture.lettering import Lettering
-from app.tree.picture.palette import Palette
 from app.tree.picture.picture import Box, Picture, Point, Size, Way, confine, reveal
 from app.tree.rounds.snapshot import Snapshot, same_node
+from app.ui.colors import TreeColors
 from app.ui.widgets import keep_tips
 from engine.protocol.watching import Inspected
 
@@ -37,7 +37,7 @@ class TreeItem(Protocol):
     def set_mark(self, place: QRectF | None) -> None:
         """Draw a line around a node, given in the coordinates of the picture."""
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
 
     def setVisible(self, visible: bool) -> None:  # noqa: N802  # Qt's own
@@ -64,8 +64,8 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     asked = Signal(int)
     """Somebody looks at what the target thinks behind this node."""
 
-    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
-        super().__init__(parent, background=palette.background)
+    def __init__(self, colors: TreeColors, parent: QWidget | None = None) -> None:
+        super().__init__(parent, background=colors.background)
         self._tree: Snapshot | None = None
         self._picture: Picture | None = None
         self._zoom = 1.0
@@ -76,12 +76,12 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._inspection = Inspection()
         self._picked: int | None = None  # the node that is looked at
         self._by_keys = False  # and how: a pointer that rests somewhere must not take it over
-        self._palette = palette
+        self._colors = colors
         self._marker: Marker | None = None
         self._letters = Lettering(self.font())
         self._ways: dict[str, TreeItem] = {
-            CHIPS: ChipsItem(palette, self._letters),
-            ICICLE: IcicleItem(palette, self._letters),
+            CHIPS: ChipsItem(colors, self._letters),
+            ICICLE: IcicleItem(colors, self._letters),
         }
         self._way = self._ways[CHIPS]
         self._box = pg.ViewBox(enableMouse=False, enableMenu=False, invertY=True, defaultPadding=0)
@@ -113,12 +113,12 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._move_to(self._followed() if self._following else self._confined(self._origin))
         self._refresh_tooltip()
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
-        self._palette = palette
-        self.setBackground(palette.background)
+        self._colors = colors
+        self.setBackground(colors.background)
         for way in self._ways.values():
-            way.set_palette(palette)
+            way.set_colors(colors)
 
     def set_way(self, name: str) -> None:
         """Show the tree as `CHIPS` or as `ICICLE`, as a whole."""
@@ -253,7 +253,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         if self._marker:
             painter.save()
             painter.resetTransform()
-            paint_marker(painter, self._marker, self._palette, self._letters)
+            paint_marker(painter, self._marker, self._colors, self._letters)
             painter.restore()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802

@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from app.tree.picture.chips_layout import ChipsPicture, compose_chips
 from app.tree.picture.left_edge import LeftClip
 from app.tree.picture.lettering import Label, Lettering
-from app.tree.picture.palette import Palette
 from app.tree.picture.picture import Box, Size
 from app.tree.picture.styles import ACCEPTED, BOLD_STYLES, BONUS, STYLES, edge, ink, mark, node_styles, outline
 from app.tree.rounds.snapshot import Snapshot
+from app.ui.colors import TreeColors
 
 _ABOVE_EDGE = 2  # logical pixels between the middle of a row and the foot of a count
 
@@ -125,9 +125,9 @@ _CORNER = 4.0
 class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
     """Paints one drawing, in logical pixels from its top left corner."""
 
-    def __init__(self, palette: Palette, letters: Lettering) -> None:
+    def __init__(self, colors: TreeColors, letters: Lettering) -> None:
         super().__init__()
-        self._palette = palette
+        self._colors = colors
         self._letters = letters
         self._fitted: ChipsPicture | None = None  # what is shown, unless it is zoomed
         self._drawing: Drawing | None = None
@@ -160,9 +160,9 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         self._mark = place
         self.update()
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
-        self._palette = palette
+        self._colors = colors
         self.update()
 
     def boundingRect(self) -> QRectF:  # noqa: N802
@@ -184,7 +184,7 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
                 self._paint_left_out(painter, style, [chip for chip in in_view if clip.takes(style, chip.rect)])
                 in_view = [chip for chip in in_view if not clip.takes(style, chip.rect)]
             self._paint_chips(painter, style, in_view)
-        painter.setPen(QColor(self._palette.muted))
+        painter.setPen(QColor(self._colors.muted))
         painter.setFont(self._letters.small)
         for count in self._drawing.counts:
             if clip is None or count.start.x() >= clip.left:
@@ -202,19 +202,19 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
     def _paint_edges(self, painter: QPainter, drawing: Drawing) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for style, path in drawing.edges:
-            painter.setPen(edge(self._palette, style))
+            painter.setPen(edge(self._colors, style))
             painter.drawPath(path)
 
     def _paint_left_out(self, painter: QPainter, style: int, chips: list[Chip]) -> None:
         """A line in place of every chip, so that what hangs behind it hangs on something."""
-        painter.setPen(edge(self._palette, style))
+        painter.setPen(edge(self._colors, style))
         for chip in chips:
             y = chip.rect.center().y()
             painter.drawLine(QLineF(chip.rect.left(), y, chip.rect.right(), y))
 
     def _paint_chips(self, painter: QPainter, style: int, chips: list[Chip]) -> None:
-        colours = ink(self._palette, style)
-        painter.setPen(outline(self._palette, style))
+        colours = ink(self._colors, style)
+        painter.setPen(outline(self._colors, style))
         painter.setBrush(QColor(colours.fill))
         for chip in chips:
             painter.drawRoundedRect(chip.rect, _CORNER, _CORNER)
@@ -224,7 +224,7 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
             painter.drawText(chip.start, chip.text)
 
     def _paint_mark(self, painter: QPainter, place: QRectF, scale: float) -> None:
-        painter.setPen(mark(self._palette))
+        painter.setPen(mark(self._colors))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         unscaled = QRectF(place.x() / scale, place.y() / scale, place.width() / scale, place.height() / scale)
         painter.drawRoundedRect(unscaled.adjusted(-2, -2, 2, 2), _CORNER + 2, _CORNER + 2)

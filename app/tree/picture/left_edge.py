@@ -8,9 +8,9 @@ from PySide6.QtGui import QColor, QPainter
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.tree.picture.lettering import Lettering
-from app.tree.picture.palette import Palette
 from app.tree.picture.picture import MARGIN, Picture, Point
 from app.tree.picture.styles import PATH_STYLES
+from app.ui.colors import TreeColors
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ def marker(picture: Picture, origin: Point, letters: Lettering) -> Marker | None
     return Marker(hidden, patch, text, QPointF(MARGIN, round(y + chip.height / 2 + letters.small_baseline)))
 
 
-def paint_marker(painter: QPainter, sign: Marker, palette: Palette, letters: Lettering) -> None:
+def paint_marker(painter: QPainter, sign: Marker, colors: TreeColors, letters: Lettering) -> None:
     """Paint in the coordinates of the view."""
     painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-    painter.fillRect(sign.patch, QColor(palette.background))
-    painter.setPen(QColor(palette.muted))
+    painter.fillRect(sign.patch, QColor(colors.background))
+    painter.setPen(QColor(colors.muted))
     painter.setFont(letters.small)
     painter.drawText(sign.start, sign.text)

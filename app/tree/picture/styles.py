@@ -1,12 +1,12 @@
-"""The styles of nodes, by what became of them and how likely they are: colours and pens for every way to show a tree."""
+"""The styles of nodes, by what became of them and how likely they are: their colours and pens."""
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPen
 
-from app.tree.picture.palette import Ink, Palette
 from app.tree.rounds.snapshot import Snapshot
+from app.ui.colors import Ink, TreeColors
 
 STEPS = (0.5, 0.2, 0.05, 0.01, 0.0)
 """The least path probability of each step of the ramp."""
@@ -50,15 +50,15 @@ def node_styles(tree: Snapshot) -> NDArray[np.intp]:
     return steps
 
 
-def ink(palette: Palette, style: int) -> Ink:
+def ink(colors: TreeColors, style: int) -> Ink:
     """The colours of a style."""
     if style >= REJECTED:
-        return palette.rejected[style - REJECTED]
-    others = {ROOT: palette.root, ACCEPTED: palette.accepted, BONUS: palette.bonus, AHEAD: palette.ahead}
-    return others.get(style) or palette.ramp[style]
+        return colors.rejected[style - REJECTED]
+    others = {ROOT: colors.root, ACCEPTED: colors.accepted, BONUS: colors.bonus, AHEAD: colors.ahead}
+    return others.get(style) or colors.ramp[style]
 
 
-def edge(palette: Palette, style: int) -> QPen:
+def edge(colors: TreeColors, style: int) -> QPen:
     """The line that leads to a chip."""
     if style in PATH_STYLES:
         width = _PATH_EDGES[style]
@@ -66,21 +66,21 @@ def edge(palette: Palette, style: int) -> QPen:
         width = EDGE_WIDTHS[style - REJECTED] * _THINNER
     else:
         width = EDGE_WIDTHS[-1] if style == AHEAD else EDGE_WIDTHS[style]
-    pen = QPen(QColor(ink(palette, style).line), width)
+    pen = QPen(QColor(ink(colors, style).line), width)
     if style == AHEAD:
         pen.setStyle(Qt.PenStyle.DotLine)
     return pen
 
 
-def outline(palette: Palette, style: int) -> QPen:
+def outline(colors: TreeColors, style: int) -> QPen:
     """The line around a chip: the bonus token's is dashed, that of guesses for later dotted; none of a rejected one."""
     if style >= REJECTED:
         return QPen(Qt.PenStyle.NoPen)
-    pen = QPen(QColor(ink(palette, style).line), _OUTLINES.get(style, _UNDECIDED))
+    pen = QPen(QColor(ink(colors, style).line), _OUTLINES.get(style, _UNDECIDED))
     pen.setStyle(_LINES.get(style, Qt.PenStyle.SolidLine))
     return pen
 
 
-def mark(palette: Palette) -> QPen:
+def mark(colors: TreeColors) -> QPen:
     """The line around the chip that is being looked at."""
-    return QPen(QColor(palette.text), _MARK)
+    return QPen(QColor(colors.text), _MARK)

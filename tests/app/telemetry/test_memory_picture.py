@@ -9,7 +9,6 @@ from PySide6.QtCore import QPointF
 from pytestqt.qtbot import QtBot
 
 from app.telemetry.charts.memory_picture import MemoryPicture, bars_of, describe
-from app.telemetry.charts.palette import palette_of
 from app.ui.theme import LIGHT
 from tests.app.telemetry.rounds import GIB, loaded
 
@@ -44,7 +43,7 @@ def test_bars_of_a_gpu_and_of_none() -> None:
 def test_pointing_at_a_cell_tells_its_layer(qtbot: QtBot) -> None:
     picture = MemoryPicture()
     qtbot.addWidget(picture)
-    picture.set_palette(palette_of(LIGHT))
+    picture.set_colors(LIGHT)
     picture.resize(400, 200)
     picture.show_pair(loaded())
     cell = picture.cell_at(QPointF(3, picture.fontMetrics().lineSpacing() + 10))

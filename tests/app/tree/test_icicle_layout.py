@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.tree.picture.icicle_layout import THINNEST, Bands, IciclePicture, compose_icicle, stack
 from app.tree.picture.picture import BONUS_NODE, Point, Size, Type, Way
 from app.tree.rounds.snapshot import Snapshot, partial, snapshot
-from tests.app.tree.test_layout import trees
+from tests.app.tree.test_chips_layout import trees
 from tests.app.tree.trees import random_round, round_of
 
 LEAST = 20.0

@@ -12,9 +12,9 @@ from pytestqt.qtbot import QtBot
 from app.tree.panel import TreePanel
 from app.tree.picture.canvas import TreeCanvas
 from app.tree.picture.chips_layout import ChipsPicture as Picture
-from app.tree.picture.palette import DARK, LIGHT, Palette
 from app.tree.picture.picture import BONUS_NODE, Point
 from app.tree.rounds.snapshot import snapshot
+from app.ui.colors import DARK, LIGHT, Colors
 from engine.protocol.messages import Round
 from tests.app.tree.trees import TEXTS, round_of
 
@@ -89,7 +89,7 @@ def test_view_hardly_wider_than_the_bonus_token_has_no_room_for_the_sign(qtbot: 
     newest = snapshot(long_path(14, bonus=TEXTS.index(" internationalisation")))
     frame = QWidget()
     qtbot.addWidget(frame)
-    view = TreeCanvas(DARK, frame)
+    view = TreeCanvas(DARK.tree, frame)
     view.resize(300, 200)
     view.show_tree(newest)
     assert "to the left" in said(view)
@@ -103,11 +103,14 @@ def test_view_hardly_wider_than_the_bonus_token_has_no_room_for_the_sign(qtbot: 
     assert view.origin.x <= picture.chip(BONUS_NODE).x <= view.origin.x + 120
 
 
-@pytest.mark.parametrize("palette", [DARK, LIGHT], ids=["dark", "light"])
-def test_no_chip_is_cut_at_the_edge_while_following(qtbot: QtBot, panel: TreePanel, palette: Palette) -> None:
-    panel.set_theme(palette is DARK)
+@pytest.mark.parametrize("colors", [DARK, LIGHT], ids=["dark", "light"])
+def test_no_chip_is_cut_at_the_edge_while_following(qtbot: QtBot, panel: TreePanel, colors: Colors) -> None:
+    panel.set_theme(colors)
     view, picture = show(qtbot, panel, long_path(14))
-    fills = {ink.fill for ink in (palette.root, palette.accepted, palette.bonus, *palette.ramp, *palette.rejected)}
+    fills = {
+        ink.fill
+        for ink in (colors.tree.root, colors.tree.accepted, colors.tree.bonus, *colors.tree.ramp, *colors.tree.rejected)
+    }
     boxes = [picture.chip(node) for node in picture.layout.places]
     assert any(box.x < view.origin.x < box.x + box.width for box in boxes)
     assert not fills & edge_colours(view, range(1))
@@ -116,7 +119,7 @@ def test_no_chip_is_cut_at_the_edge_while_following(qtbot: QtBot, panel: TreePan
 
 
 def test_sign_hides_the_chips_below_it(qtbot: QtBot, panel: TreePanel) -> None:
-    panel.set_theme(True)
+    panel.set_theme(DARK)
     view, picture = show(qtbot, panel, long_path(14, rejected=0))
     view.set_following(False)
     QTest.mousePress(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(200, 300))
@@ -126,7 +129,7 @@ def test_sign_hides_the_chips_below_it(qtbot: QtBot, panel: TreePanel) -> None:
         assert found is not None
         assert f"begins {picture.hidden(view.origin)} tokens" in found[0]
         seen = edge_colours(view, range(found[1].right() - 1))
-        assert not {DARK.accepted.fill, DARK.accepted.line, DARK.root.fill} & seen
+        assert not {DARK.tree.accepted.fill, DARK.tree.accepted.line, DARK.tree.root.fill} & seen
     QTest.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(285, 300))
 
 
