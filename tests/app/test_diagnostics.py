@@ -8,8 +8,8 @@ from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.state import EngineState, Phase
 from app.settings.store import GenerationSettings, Settings
+from app.shell.crash import hide_secrets
 from app.shell.diagnostics import diagnostics
-from app.shell.log_excerpt import hide_secrets
 from app.system.paths import Folders
 from tests.app.fake_engine import loaded
 

@@ -37,8 +37,8 @@ from app.engine.round_packing import pack, unpack
 from app.hub.connection import Connection
 from app.installation.runtime.index import parse_page
 from app.settings.store import GenerationSettings, Settings, SettingsFile
-from app.shell.building import wanted_pair
-from app.shell.lifecycle.updates import parse_release
+from app.shell.updates import parse_release
+from app.shell.wiring import wanted_pair
 from app.system import json_text
 from app.system.json_text import parse_json
 from app.system.paths import ROOT, Folders
@@ -63,7 +63,7 @@ SAFE_WITHOUT = {
     "app/downloads/journal.py": "JSON",
     "app/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/engine/round_packing.py": "JSON",
     "app/settings/store.py": "JSON",
-    "app/shell/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
+    "app/shell/instance.py": "JSON and a hash of a name that `main` has checked",
     "app/tree/rounds/recording.py": "lines of recordings, which are JSON",
     "app/downloads/hub_cache.py": "a commit, from JSON",
     "app/chat/text/text_length.py": "what cannot be encoded is ignored, and the result is a length",
@@ -72,11 +72,10 @@ SAFE_WITHOUT = {
     "app/chat/archive/clean_end.py": "numbers as JSON",
     "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",
-    "app/shell/lifecycle/socket_place.py": "a hash of a name that `main` has checked",
     "app/tree/rounds/exports.py": "the ending of a picture's name",
     "app/chat/sidebar/model.py": "numbers",
     "app/chat/text/plain_text_view.py": "with halves, to count them",
-    "app/shell/lifecycle/crash.py": "lines read from files with errors replaced",
+    "app/shell/crash.py": "lines read from files with errors replaced",
 }  # fmt: skip
 """Where text is encoded or written, and why no half can be in it."""
 

@@ -116,7 +116,7 @@ IN_PLACE = {
     "chat/typesetting/drawing_program.py": "a pipe to the window",
     "system/files.py": "it is how the others are written",
     "hub/facts.py": "a temporary folder that is renamed when it is whole",
-    "shell/lifecycle/crash.py": "a report has a name of its own, and the fault handler needs an open file",
+    "shell/crash.py": "a report has a name of its own, and the fault handler needs an open file",
     "engine/process.py": "what the engine prints while it runs",
     "installation/runtime/child.py": "what a program prints while it runs",
     "installation/runtime/wheels.py": "a copy in an installation's folder, checked, and removed if it did not end",

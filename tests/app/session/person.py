@@ -12,6 +12,7 @@ from app.chat.view.version_switch import VersionSwitch
 from app.engine.link import EngineLink
 from app.settings.store import GenerationSettings, SettingsFile
 from app.shell.window import MainWindow
+from app.shell.wiring import connected_window
 from app.system.paths import Folders
 from app.ui.theme import Theme
 from engine.protocol.messages import ChatMessage
@@ -77,6 +78,6 @@ class Session:
 
 def opened(folders: Folders, link: EngineLink, theme: Theme) -> MainWindow:
     """A window on the session's data folder."""
-    window = MainWindow(link, SettingsFile(folders.settings_file), folders, theme, LoadOptions())
+    window = connected_window(link, SettingsFile(folders.settings_file), folders, theme, LoadOptions())
     window.show()
     return window

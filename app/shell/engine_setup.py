@@ -1,4 +1,4 @@
-"""Brings the window and its engine's runtime together: the first start, what goes on behind the window, and the end."""
+"""Offers the installation of the engine in the window: at the first start, while it goes on, and when it failed."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,7 +9,6 @@ from app.chat.view.welcome import EXAMPLES
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.installation.link import RuntimeLink
-from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.progress import Progress, Stage
 from app.shell.window import ENGINE_NOTICE, MainWindow
 from app.ui.notices import Notice, Tone
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 RUNTIME_NOTICE = "engine-runtime"
 
 
-class RuntimeRoom(QObject):
+class EngineSetup(QObject):
     """Only there where Coppice provisions its engine; from a checkout with torch nothing of this exists."""
 
     def __init__(self, window: MainWindow, link: RuntimeLink) -> None:
@@ -36,7 +35,6 @@ class RuntimeRoom(QObject):
         window.library.state_changed.connect(self._on_state)
         window.tools.closing.connect(self.close)
         window.tools.add_runtime(link, self.open_assistant)
-        window.tools.notice_actions[RUNTIME_NOTICE] = self.open_assistant
 
     @cached_property
     def assistant(self) -> "EngineAssistant":
@@ -73,7 +71,7 @@ class RuntimeRoom(QObject):
         self._link.close()
 
     def _tell(self, words: str, action: str, hint: str = "", tone: Tone = Tone.HINT) -> None:
-        self._window.notices.add(Notice(RUNTIME_NOTICE, words, hint, action=action, tone=tone))
+        self._window.notices.add(Notice(RUNTIME_NOTICE, words, hint, action, tone, on_action=self.open_assistant))
 
     def _on_changed(self, progress: Progress) -> None:
         """One bar for the whole installation: it changes when it has begun and when it is over, not with every byte."""
@@ -123,10 +121,3 @@ class RuntimeRoom(QObject):
         if self._question and state.phase is Phase.READY and pair is not None and pair.target.source == EMBEDDED:
             question, self._question = self._question, ""
             self._window.chat.ask(question)
-
-
-def connect_runtime(window: MainWindow, manager: RuntimeManager | None) -> None:
-    """Where there is a runtime to look after, somebody does as soon as the window is on the screen."""
-    if manager is not None:
-        room = RuntimeRoom(window, RuntimeLink(manager, window))
-        window.afterwards.do(room.begin)

@@ -1,4 +1,4 @@
-"""What helps in every part of the window: the command palette, Preferences, diagnostics, and the way between panes."""
+"""What serves every part of the window: the command palette, Preferences, diagnostics, and the way between panes."""
 
 import logging
 import os
@@ -19,10 +19,8 @@ from app.library.room import ModelsRoom
 from app.settings.network import Network
 from app.settings.preferences import Preferences
 from app.settings.store import SettingsFile
-from app.shell.command_palette.entries import Entry, used
-from app.shell.command_palette.palette import CommandPalette
-from app.shell.panes import Panes
-from app.shell.shortcut_guard import ShortcutGuard
+from app.shell.command_palette import CommandPalette, Entry, used
+from app.shell.keyboard import Panes, ShortcutGuard
 from app.system.passwords import Passwords
 from app.system.paths import Folders
 from app.ui.actions import Actions, plain
@@ -60,7 +58,6 @@ class WindowTools(QObject):
         self._desk: TokenDesk | None = None
         self._runtime: RuntimeLink | None = None
         self._open_assistant: Callable[[bool], None] | None = None
-        self.notice_actions: dict[str, Callable[[], None]] = {}
         self._preferences: PreferencesDialog | None = None
         self.palette = CommandPalette(theme.colors, window)
         self.palette.chosen.connect(self._on_chosen)
@@ -169,12 +166,12 @@ class WindowTools(QObject):
     # ---- help -------------------------------------------------------------------------------------------------------
 
     def _show_shortcuts(self, actions: Actions) -> None:
-        from app.shell.help import ShortcutsDialog  # noqa: PLC0415
+        from app.shell.dialogs import ShortcutsDialog  # noqa: PLC0415
 
         ShortcutsDialog(actions.listed, self._window).open()
 
     def _show_about(self) -> None:
-        from app.shell.help import about_box  # noqa: PLC0415
+        from app.shell.dialogs import about_box  # noqa: PLC0415
 
         about_box(__version__, self._window).open()
 

@@ -1,4 +1,4 @@
-"""Brings the window together with later starts of the program, a crash's report, and news of versions."""
+"""Tells in the window of a crash and of newer versions, and brings it to the front at a later start."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,13 +7,13 @@ from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 
 from app.i18n.translation import tr
-from app.shell.lifecycle.instance import Instance
+from app.shell.instance import Instance
 from app.shell.window import MainWindow
 from app.ui.notices import Notice, Tone
 from engine import __version__
 
 if TYPE_CHECKING:
-    from app.shell.lifecycle.updates import Release
+    from app.shell.updates import Release
 
 CRASH_NOTICE = "crash-report"
 NEWS_NOTICE = "newer-version"
@@ -29,8 +29,6 @@ class Lifecycle(QObject):
         self._window = window
         self._report: Path | None = None
         self._page = ""
-        window.tools.notice_actions[CRASH_NOTICE] = self.show_report
-        window.tools.notice_actions[NEWS_NOTICE] = self.open_page
         instance.asked.connect(self.on_asked)
 
     def on_asked(self, file: str) -> None:
@@ -52,19 +50,21 @@ class Lifecycle(QObject):
         """Offer the report of the crash that ended the program last time."""
         self._report = report
         words = tr("Coppice crashed the last time. Your chats are there; a report was written.")
-        self._window.notices.add(Notice(CRASH_NOTICE, words, action=tr("Show report…"), tone=Tone.HINT))
+        self._window.notices.add(
+            Notice(CRASH_NOTICE, words, action=tr("Show report…"), tone=Tone.HINT, on_action=self.show_report)
+        )
 
     def show_report(self) -> None:
         """Open it."""
         if self._report is not None:
-            from app.shell.lifecycle.report_dialog import ReportDialog  # noqa: PLC0415  # few programs crash
+            from app.shell.dialogs import ReportDialog  # noqa: PLC0415  # few programs crash
 
             ReportDialog(self._report, self._window).open()
         self._window.notices.dismiss(CRASH_NOTICE)
 
     def ask_for_news(self, address: str) -> None:
         """Find out, beside the window, whether there is a newer version. What goes wrong is only logged."""
-        from app.shell.lifecycle.updates import newest_release  # noqa: PLC0415
+        from app.shell.updates import newest_release  # noqa: PLC0415
         from app.ui.jobs import Jobs  # noqa: PLC0415  # for who wants to know; the window opens without
 
         jobs = Jobs(1, "news", self)
@@ -78,7 +78,7 @@ class Lifecycle(QObject):
         self._window.notices.dismiss(NEWS_NOTICE)
 
     def _on_news(self, release: "Release") -> None:
-        from app.shell.lifecycle.updates import is_newer  # noqa: PLC0415
+        from app.shell.updates import is_newer  # noqa: PLC0415
 
         if is_newer(release.version, __version__):
             self._tell_of(release)
@@ -87,4 +87,6 @@ class Lifecycle(QObject):
     def _tell_of(self, release: "Release") -> None:
         self._page = release.page
         words = tr("Coppice {version} is there; this is {own}.").format(version=release.version, own=__version__)
-        self._window.notices.add(Notice(NEWS_NOTICE, words, release.notes, action=tr("Open its page"), tone=Tone.HINT))
+        self._window.notices.add(
+            Notice(NEWS_NOTICE, words, release.notes, tr("Open its page"), Tone.HINT, on_action=self.open_page)
+        )

@@ -1,4 +1,4 @@
-"""What nobody sees in the first picture of a window is done after it: modules are read, and made use of."""
+"""Imports heavy modules after the first paint of the window, then runs what was deferred."""
 
 import logging
 from collections import deque
@@ -25,7 +25,7 @@ LATER = (
 _LONGEST_MS = 2000  # after which a window that is not painted, such as a minimised one, goes on all the same
 
 
-class Afterwards(QObject):
+class DeferredWork(QObject):
     """Begins with the first paint of a window. Modules are read in a thread, then each work has a turn of its own."""
 
     def __init__(self, window: QWidget, modules: Sequence[str] = LATER) -> None:
