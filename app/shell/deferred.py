@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QWidget
 
 from app.i18n.known_sentences import prepare
-from app.installation.link import Task
+from app.ui.jobs import Task
 
 _log = logging.getLogger(__name__)
 

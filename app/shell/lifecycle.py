@@ -9,6 +9,7 @@ from PySide6.QtGui import QDesktopServices
 from app.i18n.translation import tr
 from app.shell.instance import Instance
 from app.shell.window import MainWindow
+from app.ui.jobs import Jobs
 from app.ui.notices import Notice, Tone
 from engine import __version__
 
@@ -65,7 +66,6 @@ class Lifecycle(QObject):
     def ask_for_news(self, address: str) -> None:
         """Find out, beside the window, whether there is a newer version. What goes wrong is only logged."""
         from app.shell.updates import newest_release  # noqa: PLC0415
-        from app.ui.jobs import Jobs  # noqa: PLC0415  # for who wants to know; the window opens without
 
         jobs = Jobs(1, "news", self)
         self._window.tools.closing.connect(jobs.close)

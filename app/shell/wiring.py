@@ -218,7 +218,7 @@ class Wiring(QObject):
         window, do = self._window, self._window.actions_
         do.new_chat.triggered.connect(window.chat.start_new_chat)
         do.search_chats.triggered.connect(self._on_search_chats)
-        do.chats.triggered.connect(lambda shown: window.chats_dock.setVisible(shown))
+        do.chats.triggered.connect(self._on_chats_triggered)
         window.chats_dock.toggleViewAction().toggled.connect(do.chats.setChecked)
         do.models.triggered.connect(window.open_models)
         do.restart_engine.triggered.connect(window.library.restart)
@@ -226,7 +226,7 @@ class Wiring(QObject):
         do.stop.triggered.connect(window.chat.stop)
         do.regenerate.triggered.connect(window.chat.regenerate)
         do.write.triggered.connect(lambda _checked: window.chat_panel.setFocus())
-        do.tree.triggered.connect(lambda shown: window.tree_dock.setVisible(shown))
+        do.tree.triggered.connect(self._on_tree_triggered)
         window.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
         do.generation.triggered.connect(window.open_generation)
         do.full_screen.toggled.connect(self._on_full_screen)
@@ -262,6 +262,12 @@ class Wiring(QObject):
         window = self._window
         window.actions_.stop.setEnabled(answering)
         window.actions_.regenerate.setEnabled(not answering and not window.chat.conversation.is_empty)
+
+    def _on_chats_triggered(self, shown: bool) -> None:
+        self._window.chats_dock.setVisible(shown)
+
+    def _on_tree_triggered(self, shown: bool) -> None:
+        self._window.tree_dock.setVisible(shown)
 
     def _on_search_chats(self) -> None:
         search = self._window.conversations.panel.search

@@ -29,7 +29,7 @@ from tests.app.runtime.conftest import workshop
 from tests.app.thread_proofs import PROOFS, Case, Panic
 
 BACKGROUND = "app/system/background.py"
-BY_PARAMETER = {"app/ui/jobs.py", "app/installation/link.py", "app/system/background.py"}
+BY_PARAMETER = {"app/ui/jobs.py", "app/system/background.py"}
 """Where the name of a thread is that of a parameter, which those who call it give as a literal."""
 
 MADE_BY_HAND = {
