@@ -96,16 +96,16 @@ def monospace_family() -> str:
 def icon(name: str, color: str) -> QIcon:
     """A shipped line icon, drawn in `color`."""
     svg = resource("icons", f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", color)
-    return _drawn(svg.encode(), _ICON_SIZES)
+    return _rendered(svg.encode(), _ICON_SIZES)
 
 
 def application_icon() -> QIcon:
     """The icon of the application, at every size a desktop asks for."""
-    small = _drawn(resource("icons", "coppice-small.svg").read_bytes(), _SMALL_APP_ICON_SIZES)
-    return _drawn(resource("icons", "coppice.svg").read_bytes(), _APP_ICON_SIZES, small)
+    small = _rendered(resource("icons", "coppice-small.svg").read_bytes(), _SMALL_APP_ICON_SIZES)
+    return _rendered(resource("icons", "coppice.svg").read_bytes(), _APP_ICON_SIZES, small)
 
 
-def _drawn(svg: bytes, sizes: tuple[int, ...], onto: QIcon | None = None) -> QIcon:
+def _rendered(svg: bytes, sizes: tuple[int, ...], onto: QIcon | None = None) -> QIcon:
     renderer = QSvgRenderer(QByteArray(svg))
     icon = onto or QIcon()
     for size in sizes:

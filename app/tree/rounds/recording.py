@@ -113,7 +113,7 @@ def _checked(line: Any, place: int) -> Round:
         seconds=_seconds(line.get("seconds")),
         method=str(line.get("method", "")),
         budget=int(line.get("budget", 0)),
-        verdicts=_verdicts(line),
+        verdicts=_target_scores(line),
     )
     snapshot(read)
     return read
@@ -126,7 +126,7 @@ def _seconds(spent: Any) -> Seconds:
     return Seconds(decode=float(spent or 0))
 
 
-def _verdicts(line: dict[str, Any]) -> Verdicts | None:
+def _target_scores(line: dict[str, Any]) -> Verdicts | None:
     if not line.get("ranks"):
         return None
     return Verdicts(_floats(line["target_log_probs"]), array("i", line["ranks"]).tobytes())

@@ -89,7 +89,7 @@ def snapshot(of: Round) -> Snapshot:
         bonus=of.bonus,
         bonus_piece=of.bonus_piece,
         new_tokens=of.new_tokens,
-        **_verdicts(of.verdicts, len(tokens) + 1),
+        **_target_scores(of.verdicts, len(tokens) + 1),
     )
 
 
@@ -136,7 +136,7 @@ def same_node(old: Snapshot | None, node: int | None, new: Snapshot | None) -> i
     return place if place >= 0 or new.has_bonus else None
 
 
-def _verdicts(given: Verdicts | None, count: int) -> dict[str, Any]:
+def _target_scores(given: Verdicts | None, count: int) -> dict[str, Any]:
     if given is None:
         return {}
     log_probs = _array(given.log_probs, np.dtype("<f4"), "target's probabilities")
