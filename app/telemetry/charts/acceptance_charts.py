@@ -1,5 +1,7 @@
 """Bars and dots of acceptance: by the draft's probability, and by depth."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, Qt
@@ -8,7 +10,8 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.telemetry.charts.chart import Chart, round_step, tell, whole_step
+from app.system.plain_text import tip
+from app.telemetry.charts.chart import Chart, Words, round_step, whole_step
 from app.telemetry.charts.legend import Entry, Mark
 from app.telemetry.figures.acceptance import BUCKETS, EDGES, FEW_ROUNDS, Acceptance, bucket_of
 from app.telemetry.figures.numbers import count, percent
@@ -18,12 +21,34 @@ _BUCKET_WIDTH = 1 / BUCKETS
 _PALE = 90  # of 255: the bars stand behind
 
 
-class CalibrationChart(Chart):
+class _AcceptanceChart(Chart):
+    """A chart of counts, which tells those that are pointed at."""
+
+    def __init__(self, across: Words, step: Callable[[float], float], parent: QWidget | None) -> None:
+        super().__init__(percent, across, step, parent)
+        self._acceptance = Acceptance()
+        self.setMouseTracking(True)
+
+    def words_at(self, across: float) -> str:
+        """The counts at a place on the lower axis; empty where there are none."""
+        raise NotImplementedError
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Tell the counts under the mouse."""
+        place = self.getViewBox().mapSceneToView(self.mapToScene(event.position().toPoint()))
+        QToolTip.showText(event.globalPosition().toPoint(), tip(self.words_at(float(place.x()))), self)
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
+        """Tell no more."""
+        super().leaveEvent(event)
+        QToolTip.hideText()
+
+
+class CalibrationChart(_AcceptanceChart):
     """Dots over bars, and the line of a draft that is never wrong about itself."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(percent, percent, round_step, parent)
-        self._acceptance = Acceptance()
+        super().__init__(percent, round_step, parent)
         self._bars = pg.BarGraphItem(x=[], height=[], width=_BUCKET_WIDTH)
         self._ideal = pg.PlotCurveItem([0, 1], [0, 1])
         self._curve = pg.PlotCurveItem()
@@ -31,7 +56,6 @@ class CalibrationChart(Chart):
         self._marks: tuple[Mark, ...] = ()
         for item in (self._bars, self._ideal, self._curve, self._dots):
             self.addItem(item, ignoreBounds=True)
-        self.setMouseTracking(True)
 
     def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
@@ -67,11 +91,11 @@ class CalibrationChart(Chart):
         total = f"{Number(int(self._acceptance.tried.sum())):,}"
         return tuple(Entry(mark, total if mark is self._marks[-1] else "", "") for mark in self._marks)
 
-    def words_at(self, probability: float) -> str:
+    def words_at(self, across: float) -> str:
         """The counts of the group that a probability belongs to; empty outside of 0 to 1."""
-        if not 0 <= probability <= 1:
+        if not 0 <= across <= 1:
             return ""
-        bucket = int(bucket_of(np.array([probability]))[0])
+        bucket = int(bucket_of(np.array([across]))[0])
         tried, taken = self._acceptance.tried[bucket], self._acceptance.taken[bucket]
         words = tr("Draft probability {low} to {high}: {taken} of {tried} nodes accepted")
         told = words.format(
@@ -82,32 +106,21 @@ class CalibrationChart(Chart):
         )
         return f"{told}, {percent(taken / tried)}" if tried else told
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
-        """Tell the counts of the group that is pointed at."""
-        tell(self, event, self.words_at)
-
-    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
-        """Tell no more."""
-        super().leaveEvent(event)
-        QToolTip.hideText()
-
 
 _BAR_WIDTH = 0.8
 _FEWEST = 8  # depths in view, so that two bars are not two walls
 
 
-class DepthChart(Chart):
+class DepthChart(_AcceptanceChart):
     """One bar per depth."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(percent, count, whole_step, parent)
-        self._acceptance = Acceptance()
+        super().__init__(count, whole_step, parent)
         self._bars = pg.BarGraphItem(x=[], height=[], width=_BAR_WIDTH)
         self._doubtful = pg.BarGraphItem(x=[], height=[], width=_BAR_WIDTH)
         self._mark = Mark("", "#000000")
         for bars in (self._bars, self._doubtful):
             self.addItem(bars, ignoreBounds=True)
-        self.setMouseTracking(True)
 
     def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
@@ -134,8 +147,9 @@ class DepthChart(Chart):
         rates = self._acceptance.rate_by_depth()
         return (Entry(self._mark, percent(rates[0]) if len(rates) else "", "100 %"),)
 
-    def words_at(self, depth: int) -> str:
-        """The counts of one depth; empty where there are none."""
+    def words_at(self, across: float) -> str:
+        """The counts of the nearest depth; empty where there are none."""
+        depth = round(across)
         if not 1 <= depth <= self._acceptance.deepest:
             return ""
         reached, accepted = self._acceptance.reached[depth - 1], self._acceptance.accepted[depth - 1]
@@ -146,12 +160,3 @@ class DepthChart(Chart):
             reached=f"{Number(reached):,}",
             share=percent(accepted / reached) if reached else tr("never reached"),
         )
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
-        """Tell the counts of the bar that is pointed at."""
-        tell(self, event, lambda across: self.words_at(round(across)))
-
-    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
-        """Tell no more."""
-        super().leaveEvent(event)
-        QToolTip.hideText()

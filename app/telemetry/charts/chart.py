@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QFont, QMouseEvent
-from PySide6.QtWidgets import QFrame, QToolTip, QWidget
+from PySide6.QtGui import QColor, QFont
+from PySide6.QtWidgets import QFrame, QWidget
 
-from app.system.plain_text import tip
 from app.ui.colors import Colors
 from app.ui.widgets import keep_tips
 
@@ -147,9 +146,3 @@ class Chart(pg.PlotWidget):  # type: ignore[misc]
         self.getViewBox().setRange(xRange=across, yRange=(0.0, top * HEADROOM), padding=0, disableAutoRange=True)
         self._room = QRectF(across[0], 0.0, across[1] - across[0], top * HEADROOM)
         return self._room
-
-
-def tell(chart: Chart, event: QMouseEvent, words_at: Callable[[float], str]) -> None:
-    """Show `words_at` of the horizontal value under the mouse; nothing where they are empty."""
-    place = chart.getViewBox().mapSceneToView(chart.mapToScene(event.position().toPoint()))
-    QToolTip.showText(event.globalPosition().toPoint(), tip(words_at(float(place.x()))), chart)
