@@ -41,7 +41,7 @@ class Switch(Option):
     """On or off."""
 
     def allows(self, value: object) -> bool:
-        """Either."""
+        """On or off."""
         return isinstance(value, bool)
 
 

@@ -72,7 +72,7 @@ class Ending(QObject):
         self._again.timeout.connect(self.asked)
 
     def release(self) -> None:
-        """Leave signals to whoever had them before."""
+        """Restore the handlers of before."""
         for each, handler in self._former.items():
             signal.signal(each, handler)
         self._former.clear()
@@ -83,7 +83,7 @@ class Ending(QObject):
         self._writer.close()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        """Once more, this one does what the system means by it: nobody has to wait for a window that hangs.
+        """Once more, this one does what the system means by it: a window that hangs can be ended.
 
         Not so SIGHUP: a terminal that is closed can send it twice, a session that ends sends it right behind SIGTERM.
         """
@@ -143,7 +143,7 @@ _INTERVAL_MS = 500
 
 
 class Garbage(QObject):
-    """Python collects in whichever thread has just allocated enough, and with it widgets and timers that nobody needs.
+    """Python collects in any thread that has just allocated enough, and with it widgets and timers no longer in use.
 
     Qt wants those to end in the thread where they live: a program with threads that allocate would crash now and then.
     """

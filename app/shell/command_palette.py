@@ -146,7 +146,7 @@ class HitModel(QAbstractListModel):
         self.hits: Sequence[Hit] = ()
 
     def show_hits(self, hits: Sequence[Hit]) -> None:
-        """Others now."""
+        """Replace the hits."""
         self.beginResetModel()
         self.hits = hits
         self.endResetModel()
@@ -156,7 +156,7 @@ class HitModel(QAbstractListModel):
         return 0 if parent.isValid() else len(self.hits)
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """The name, and everything there is for who cannot see it."""
+        """The name; for screen readers the place and the shortcut too."""
         entry = self.hits[index.row()].entry
         if role == Qt.ItemDataRole.DisplayRole:
             return entry.name

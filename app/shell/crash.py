@@ -184,7 +184,7 @@ def refuse(application: QApplication, error: CoppiceError) -> int:
 
 
 def needs_box() -> bool:
-    """Whether a packaged program was started by a double click: then nobody reads what it prints."""
+    """Whether a packaged program was started by a double click: then what it prints is not read."""
     return is_frozen() and not (sys.stderr is not None and sys.stderr.isatty())
 
 

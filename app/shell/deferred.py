@@ -72,5 +72,5 @@ def _read(modules: Sequence[str]) -> None:
     for name in modules:
         try:
             import_module(name)
-        except Exception:  # noqa: BLE001  # who needs it meets the same error, and says what it is for
+        except Exception:  # noqa: BLE001  # the first use raises the same error, where it can be told
             _log.exception("%s could not be read ahead", name)

@@ -39,7 +39,7 @@ def socket_names(data: Path) -> Iterator[str]:
 
 
 def is_private(folder: Path) -> bool:
-    """Whether it is a folder of this user that nobody else can enter; a link to one is none."""
+    """Whether it is a folder of this user that no other user can enter; a link to one is none."""
     try:
         about = folder.lstat()
     except OSError:
@@ -66,7 +66,7 @@ def _peer_uid(descriptor: int) -> int | None:
                 found = other.getsockopt(_MAC_LOCAL, _MAC_PEER_CREDENTIALS, _MAC_BYTES)
                 return int(struct.unpack_from("II", found)[1])
     except OSError:
-        return -1  # nobody's
+        return -1  # of no user
     return None
 
 
@@ -109,7 +109,7 @@ class Instance(QObject):
         self._server.newConnection.connect(self._on_connection)
 
     def claim(self) -> bool:
-        """Take the folder; False if a living program has it. A folder that no lock can be made in is nobody's."""
+        """Take the folder; False if a living program has it. A folder that no lock can be made in counts as free."""
         if not self._lock.tryLock(0) and self._lock.error() is QLockFile.LockError.LockFailedError:
             return False
         if not any(self._listens(name) for name in socket_names(self._data)):

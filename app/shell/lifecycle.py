@@ -56,7 +56,7 @@ class Lifecycle(QObject):
         )
 
     def show_report(self) -> None:
-        """Open it."""
+        """Open the report of the crash."""
         if self._report is not None:
             from app.shell.dialogs import ReportDialog  # noqa: PLC0415  # few programs crash
 

@@ -46,7 +46,7 @@ def share(path: Path) -> None:
     """Give a file or folder that is not the application's own the permissions that the person's umask means for it.
 
     For exports and for the hub's cache, which other tools and other users read. A file system that has no permissions,
-    or a file of somebody else, stays as it is.
+    or a file of another user, stays as it is.
     """
     if _Umask.own is None:
         return
@@ -67,7 +67,7 @@ def make_shared(folder: Path) -> None:
 def tighten(folder: Path) -> None:
     """Take permissions of group and others from a folder of the application and everything below it.
 
-    The folder itself comes first: from then on nobody else can reach what lies below. A folder below that is private
+    The folder itself comes first: from then on no other user can reach what lies below. A folder below that is private
     already has been seen to by an earlier start. Links are left alone: what they lead to may not be the application's.
     """
     if os.name != "posix" or not _keep_from_others(folder):
@@ -223,7 +223,7 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's
+    except OSError:  # another user's
         pass
     return True
 

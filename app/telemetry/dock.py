@@ -69,7 +69,7 @@ class TelemetryDock(QObject):
 
     @cached_property
     def restoring(self) -> "Restoring":
-        """Brings back the figures of kept rounds; made when there are some, or somebody looks."""
+        """Brings back the figures of kept rounds; made when there are some, or the charts are shown."""
         from app.telemetry.figures.history import Restoring  # noqa: PLC0415
 
         made = Restoring(self.history, self)

@@ -134,7 +134,7 @@ class TreePanel(QWidget):
             self.player.seek(place)
 
     def glance_at(self, request: int, index: int) -> None:
-        """Show the round of a request for as long as somebody points at it; an index below 0: at none any more."""
+        """Show the round of a request while it is pointed at in the answer; an index below 0: no longer."""
         self.player.glance(self.player.find(request, index) if index >= 0 and not self._explainer.is_running else None)
 
     def show_in_answer(self) -> None:
@@ -163,7 +163,7 @@ class TreePanel(QWidget):
         self._throttle.request()
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
-        """What nobody sees is not asked for."""
+        """Ask the engine for nothing while the panel is hidden."""
         super().hideEvent(event)
         self._live.end()
         self.command_wanted.emit(Watch())
@@ -261,7 +261,9 @@ class TreePanel(QWidget):
             self.branch_wanted.emit(self._shown[0].id, self._shown[0].index, text)
 
     def _on_asked(self, node: int) -> None:
-        if self._shown and self._shown[0].id > 0 and not self.player.is_recording:  # else nobody knows more of it
+        if (
+            self._shown and self._shown[0].id > 0 and not self.player.is_recording
+        ):  # else the engine knows no more of it
             of = self._shown[0]
             self.command_wanted.emit(Inspect(of.id, of.index, node))
 

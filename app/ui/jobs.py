@@ -65,7 +65,7 @@ class Job(QObject):
         try:
             self._ended.emit(result, error)
         except RuntimeError:
-            _log.debug("Nobody waits for the result any more")  # the window is gone
+            _log.debug("The result is not waited for any more")  # the window is gone
 
     def _follow(self, steps: Iterator[object]) -> object:
         """The last step; each is announced on the way."""

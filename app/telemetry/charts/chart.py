@@ -107,7 +107,7 @@ _SMALLER = 0.85
 
 
 class Chart(pg.PlotWidget):  # type: ignore[misc]
-    """Values upwards from 0. Nothing moves by the mouse alone: who wants that says how."""
+    """Values upwards from 0. The mouse moves nothing by default; charts that want that handle it."""
 
     def __init__(
         self, values: Words, across: Words, step: Callable[[float], float], parent: QWidget | None = None

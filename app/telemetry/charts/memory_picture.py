@@ -21,7 +21,7 @@ Kind = Literal["device", "ram", "ssd", "other", "free"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A stretch of a bar, from `start` to `end` of 1. `layers`: which ones; `nbytes` is 0 where nobody knows."""
+    """A stretch of a bar, from `start` to `end` of 1. `layers`: which ones; `nbytes` is 0 where it is unknown."""
 
     kind: Kind
     start: float

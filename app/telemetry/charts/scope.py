@@ -101,7 +101,7 @@ class Scope(QObject):
 
     @property
     def is_pointed(self) -> bool:
-        """Whether somebody points at a round."""
+        """Whether a round is pointed at."""
         return self._pointed is not None
 
     def take(self, rows: Rows, first: int) -> None:

@@ -121,7 +121,7 @@ def count_acceptance(shape: Shape, path: NDArray[np.int32]) -> Acceptance:
     """Count one round: its tree, and the accepted path, root first."""
     on_path = np.zeros(len(shape.parents), bool)
     on_path[path] = True
-    tried = np.flatnonzero(on_path[shape.parents[1:]]) + 1  # the root itself is nobody's guess
+    tried = np.flatnonzero(on_path[shape.parents[1:]]) + 1  # the root itself was not guessed
     taken = tried[on_path[tried]]
     levels = np.minimum(shape.depths[tried], DEPTHS) - 1
     reached = np.bincount(np.unique(levels), minlength=DEPTHS)

@@ -126,7 +126,7 @@ _PAUSE_MS = 6  # between two of them
 
 
 class Restoring(QObject):
-    """Reads nothing as long as nobody looks. How long questions were read is not kept, so rounds follow each other."""
+    """Reads nothing while the charts are hidden. Times of reading questions are not kept."""
 
     wanted = Signal(list)
     """Keys of rounds that are to be brought."""
@@ -162,7 +162,7 @@ class Restoring(QObject):
         self._ask()
 
     def set_wanted(self, is_wanted: bool) -> None:
-        """Whether somebody looks at the figures."""
+        """Whether the charts are shown."""
         self._is_wanted = is_wanted
         self._ask()
 

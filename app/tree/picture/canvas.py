@@ -62,7 +62,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     """The picture was laid out anew: another tree, size or zoom."""
 
     asked = Signal(int)
-    """Somebody looks at what the target thinks behind this node."""
+    """The target's alternatives behind this node are looked at."""
 
     def __init__(self, colors: TreeColors, parent: QWidget | None = None) -> None:
         super().__init__(parent, background=colors.background)

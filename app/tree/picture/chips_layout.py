@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Extent:
     """What a picture has room for; the gap behind a fork, and the link between a node and its only child."""
 
     rows: int
@@ -58,15 +58,15 @@ class Layout:
     width: float
 
 
-def arrange(tree: Snapshot, widths: Sequence[float], bonus_width: float, room: Room) -> Layout:
+def arrange(tree: Snapshot, widths: Sequence[float], bonus_width: float, extent: Extent) -> Layout:
     """Lay a tree out; `widths` [nodes] are those of the tokens.
 
-    The accepted path and the bonus token are always shown; where they need more than the room's width, so much is used.
+    The accepted path and the bonus token are always shown; where they need more width, so much is used.
     """
-    starts = _Starts(tree, widths, room)
+    starts = _Starts(tree, widths, extent)
     bonus_left = starts.behind(tree.tip)
     path_end = bonus_left + bonus_width if tree.has_bonus else starts.lefts[tree.tip] + widths[tree.tip]
-    children = _keep(tree, starts, room.rows, max(room.width, path_end))
+    children = _keep(tree, starts, extent.rows, max(extent.width, path_end))
     lefts = starts.lefts
     rows = _rows(tree.tip if tree.has_bonus else None, children)
     places = {node: Place(rows[node], lefts[node], widths[node]) for node in sorted(children)}
@@ -82,11 +82,11 @@ def arrange(tree: Snapshot, widths: Sequence[float], bonus_width: float, room: R
 class _Starts:
     """Left ends of the nodes placed so far, to begin with those of the accepted path."""
 
-    def __init__(self, tree: Snapshot, widths: Sequence[float], room: Room) -> None:
+    def __init__(self, tree: Snapshot, widths: Sequence[float], extent: Extent) -> None:
         children = np.bincount(tree.parents[1:], minlength=len(widths))
-        gaps = np.where(children > 1, room.gap, room.link)
+        gaps = np.where(children > 1, extent.gap, extent.link)
         if tree.has_bonus:
-            gaps[tree.tip] = room.gap
+            gaps[tree.tip] = extent.gap
         self._advance: list[float] = (np.asarray(widths, np.float64) + gaps).tolist()
         self._widths = widths
         self.lefts = {0: 0.0}
@@ -107,7 +107,7 @@ class _Starts:
 
 
 def _keep(tree: Snapshot, starts: _Starts, max_rows: int, max_width: float) -> dict[int, list[int]]:
-    """Place nodes until the room is used up; the shown nodes with their shown children, most likely first.
+    """Place nodes until the extent is used up; the shown nodes with their shown children, most likely first.
 
     The accepted path comes first, then nodes by path probability. A node's first child continues its row; each further
     one opens a row and is left out when no row is free. Where the bonus token continues the row, every child opens one.
@@ -187,11 +187,11 @@ class Grid:
         return int((y - MARGIN) // self.row)
 
 
-def room(view: Size, zoom: float, text: Type) -> Room:
+def extent(view: Size, zoom: float, text: Type) -> Extent:
     """What is legible in a picture `zoom` times the size of the view, with a gap behind the last chips."""
     rows = (view.height * zoom - 2 * MARGIN) // text.least_row
     width = view.width * zoom - 2 * MARGIN - text.gap
-    return Room(rows=max(1, int(rows)), width=width, gap=text.gap, link=text.link)
+    return Extent(rows=max(1, int(rows)), width=width, gap=text.gap, link=text.link)
 
 
 def measure(layout: Layout, view: Size, zoom: float, text: Type, held: Grid | None = None) -> Grid:
@@ -277,7 +277,7 @@ def compose_chips(
     `before`: what this one takes the place of. While a tree grows, and once it is verified, its rows stand no farther
     apart than they did; it begins with the distance that the round before has come to.
     """
-    layout = arrange(tree, widths, bonus_width, room(view, zoom, text))
+    layout = arrange(tree, widths, bonus_width, extent(view, zoom, text))
     natural = measure(layout, view, zoom, text)
     held = _held(before, tree, view) if before else None
     grid = measure(layout, view, zoom, text, held) if held else natural

@@ -74,7 +74,7 @@ MEMORY_BYTES = 96 << 20
 class History:
     """Rounds in the order they came, of which at most `memory_bytes` are in memory.
 
-    What memory gives up goes to `spill`. Without one, somebody else has kept it: such a round is `missing` until it is
+    What memory gives up goes to `spill`. Without one, it is kept elsewhere: such a round is `missing` until it is
     brought, or until it is known to be lost.
     """
 
@@ -105,7 +105,7 @@ class History:
         self._hold(key, pack(newest))
 
     def put_before(self, keys: Sequence[Key]) -> int:
-        """There are rounds that somebody else has kept, before all that came; returns how many are new here."""
+        """Put rounds that are kept elsewhere before all that came; returns how many are new here."""
         older = [each for each in keys if each not in self._places]
         self._keys[:0] = older
         self._places = {key: place for place, key in enumerate(self._keys)}

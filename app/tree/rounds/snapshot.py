@@ -25,7 +25,7 @@ class Snapshot:
     As long as the target has not verified it all, `has_bonus` is False and `accepted` ends where it has got to; so many
     of its first nodes as `checking` says are being verified, 0 while the draft is still at work on these.
     `target_log_probs` and `ranks` [nodes + 1] are what the target thinks of every node behind its parent, and last of
-    the bonus token; None where nobody asked for them.
+    the bonus token; None where they were not asked for.
     """
 
     number: int

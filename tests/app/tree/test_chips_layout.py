@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.picture.chips_layout import Layout, Place, Room, arrange
+from app.tree.picture.chips_layout import Extent, Layout, Place, arrange
 from app.tree.rounds.snapshot import Snapshot, snapshot
 from engine.protocol.messages import Round
 from tests.app.tree.trees import random_round, round_of
@@ -31,12 +31,12 @@ def trees(draw: st.DrawFn) -> Snapshot:
 
 
 @st.composite
-def layouts(draw: st.DrawFn) -> tuple[Snapshot, Layout, Room]:
+def layouts(draw: st.DrawFn) -> tuple[Snapshot, Layout, Extent]:
     """A tree laid out in any room."""
     tree = draw(trees())
-    room = Room(draw(st.integers(1, 30)), draw(st.floats(0, 600)), GAP, LINK)
+    extent = Extent(draw(st.integers(1, 30)), draw(st.floats(0, 600)), GAP, LINK)
     widths = draw(st.lists(st.integers(5, 80), min_size=tree.drafted + 1, max_size=tree.drafted + 1))
-    return tree, arrange(tree, widths, draw(st.integers(5, 80)), room), room
+    return tree, arrange(tree, widths, draw(st.integers(5, 80)), extent), extent
 
 
 def every_place(layout: Layout) -> list[Place]:
@@ -45,7 +45,7 @@ def every_place(layout: Layout) -> list[Place]:
 
 @settings(deadline=None)
 @given(layouts())
-def test_chips_of_a_row_never_touch(case: tuple[Snapshot, Layout, Room]) -> None:
+def test_chips_of_a_row_never_touch(case: tuple[Snapshot, Layout, Extent]) -> None:
     _, layout, _ = case
     for one, other in combinations(every_place(layout), 2):
         assert one.row != other.row or one.right + LINK <= other.left or other.right + LINK <= one.left
@@ -53,7 +53,7 @@ def test_chips_of_a_row_never_touch(case: tuple[Snapshot, Layout, Room]) -> None
 
 @settings(deadline=None)
 @given(layouts())
-def test_children_stand_right_behind_their_parent_and_never_above_it(case: tuple[Snapshot, Layout, Room]) -> None:
+def test_children_stand_right_behind_their_parent_and_never_above_it(case: tuple[Snapshot, Layout, Extent]) -> None:
     tree, layout, _ = case
     for node, place in layout.places.items():
         if node:
@@ -72,14 +72,14 @@ def test_children_stand_right_behind_their_parent_and_never_above_it(case: tuple
 
 @settings(deadline=None)
 @given(layouts())
-def test_accepted_path_is_always_shown(case: tuple[Snapshot, Layout, Room]) -> None:
+def test_accepted_path_is_always_shown(case: tuple[Snapshot, Layout, Extent]) -> None:
     tree, layout, _ = case
     assert set(tree.accepted) <= set(layout.places)
 
 
 @settings(deadline=None)
 @given(layouts())
-def test_folded_counts_add_up_to_the_tree(case: tuple[Snapshot, Layout, Room]) -> None:
+def test_folded_counts_add_up_to_the_tree(case: tuple[Snapshot, Layout, Extent]) -> None:
     tree, layout, _ = case
     assert len(layout.places) + sum(layout.folded.values()) == tree.drafted + 1
     assert set(layout.folded) <= set(layout.places)
@@ -89,7 +89,7 @@ def test_folded_counts_add_up_to_the_tree(case: tuple[Snapshot, Layout, Room]) -
 @settings(deadline=None)
 @given(layouts())
 def test_shown_children_are_the_likeliest_ones_and_the_best_stands_on_its_parents_row(
-    case: tuple[Snapshot, Layout, Room],
+    case: tuple[Snapshot, Layout, Extent],
 ) -> None:
     tree, layout, _ = case
     for node, place in layout.places.items():
@@ -106,17 +106,17 @@ def test_shown_children_are_the_likeliest_ones_and_the_best_stands_on_its_parent
 
 @settings(deadline=None)
 @given(layouts())
-def test_picture_stays_within_its_room_unless_the_path_needs_more(case: tuple[Snapshot, Layout, Room]) -> None:
-    tree, layout, room = case
-    assert layout.rows == 1 + max(place.row for place in every_place(layout)) <= room.rows
+def test_picture_stays_within_its_room_unless_the_path_needs_more(case: tuple[Snapshot, Layout, Extent]) -> None:
+    tree, layout, extent = case
+    assert layout.rows == 1 + max(place.row for place in every_place(layout)) <= extent.rows
     assert {place.row for place in every_place(layout)} == set(range(layout.rows))
     path_end = layout.bonus.right if layout.bonus else layout.places[tree.tip].right
-    assert layout.width == max(place.right for place in every_place(layout)) <= max(room.width, path_end)
+    assert layout.width == max(place.right for place in every_place(layout)) <= max(extent.width, path_end)
 
 
 @settings(deadline=None)
 @given(layouts())
-def test_no_edge_runs_under_a_chip_or_a_count(case: tuple[Snapshot, Layout, Room]) -> None:
+def test_no_edge_runs_under_a_chip_or_a_count(case: tuple[Snapshot, Layout, Extent]) -> None:
     """An edge lies in the gap behind its parent; whatever stands in the rows that it passes begins behind that gap."""
     tree, layout, _ = case
     ends = [(layout.places[int(tree.parents[node])], place) for node, place in layout.places.items() if node]
@@ -130,7 +130,7 @@ def test_no_edge_runs_under_a_chip_or_a_count(case: tuple[Snapshot, Layout, Room
 @settings(deadline=None)
 @given(trees(), st.integers(1, 8))
 def test_rows_go_to_the_likeliest_nodes(tree: Snapshot, rows: int) -> None:
-    layout = arrange(tree, [1] * (tree.drafted + 1), 1, Room(rows, 1e9, GAP, LINK))
+    layout = arrange(tree, [1] * (tree.drafted + 1), 1, Extent(rows, 1e9, GAP, LINK))
     parents, path = tree.parents.tolist(), set(tree.accepted)
     opened = [
         tree.log_probs[node]
@@ -146,14 +146,14 @@ def test_rows_go_to_the_likeliest_nodes(tree: Snapshot, rows: int) -> None:
 
 
 def test_same_tree_same_layout() -> None:
-    first, second = (_arranged(random_round(300, seed=5), Room(20, 700.0, GAP, LINK)) for _ in range(2))
+    first, second = (_arranged(random_round(300, seed=5), Extent(20, 700.0, GAP, LINK)) for _ in range(2))
     assert first == second
 
 
 def test_bonus_token_moves_nothing_but_what_stands_behind_it() -> None:
-    tree, room = snapshot(random_round(120, seed=4)), Room(10_000, 1e9, GAP, LINK)
+    tree, extent = snapshot(random_round(120, seed=4)), Extent(10_000, 1e9, GAP, LINK)
     widths = [30] * 121
-    before, after = (arrange(each, widths, 30, room) for each in (replace(tree, has_bonus=False), tree))
+    before, after = (arrange(each, widths, 30, extent) for each in (replace(tree, has_bonus=False), tree))
     behind = {node for node in range(121) if tree.tip in ancestors(tree, node)}
     assert before.bonus is None
     last = max(after.places[node].row for node in behind | {tree.tip})
@@ -171,27 +171,27 @@ def ancestors(tree: Snapshot, node: int) -> set[int]:
 
 
 def test_everything_is_shown_where_there_is_room() -> None:
-    layout = _arranged(random_round(200, seed=1), Room(10_000, 1e9, GAP, LINK))
+    layout = _arranged(random_round(200, seed=1), Extent(10_000, 1e9, GAP, LINK))
     assert len(layout.places) == 201
     assert not layout.folded
 
 
 def test_more_room_never_moves_a_node_sideways() -> None:
-    small, large = (_arranged(random_round(400, seed=2), Room(rows, 900.0, GAP, LINK)) for rows in (15, 40))
+    small, large = (_arranged(random_round(400, seed=2), Extent(rows, 900.0, GAP, LINK)) for rows in (15, 40))
     assert len(small.places) < len(large.places)
     shared = set(small.places) & set(large.places)
     assert all(small.places[node].left == large.places[node].left for node in shared)
 
 
 def test_nodes_keep_their_order_from_top_to_bottom_when_more_are_shown() -> None:
-    small, large = (_arranged(random_round(400, seed=3), Room(rows, 1e9, GAP, LINK)) for rows in (15, 40))
+    small, large = (_arranged(random_round(400, seed=3), Extent(rows, 1e9, GAP, LINK)) for rows in (15, 40))
     order = sorted(small.places, key=lambda node: (small.places[node].row, small.places[node].left))
     for one, other in pairwise(order):
         assert large.places[one][:2] < large.places[other][:2]
 
 
 def test_root_alone_stands_before_the_bonus_token() -> None:
-    layout = arrange(snapshot(round_of([7], [-1], [0.0], (0,))), [30], 40, Room(10, 300.0, GAP, LINK))
+    layout = arrange(snapshot(round_of([7], [-1], [0.0], (0,))), [30], 40, Extent(10, 300.0, GAP, LINK))
     assert layout.places == {0: Place(0, 0.0, 30)}
     assert layout.bonus == Place(0, 40.0, 40)
     assert (layout.rows, layout.folded) == (1, {})
@@ -199,11 +199,11 @@ def test_root_alone_stands_before_the_bonus_token() -> None:
 
 def test_path_longer_than_the_room_is_shown_in_full() -> None:
     chain = snapshot(round_of(list(range(9)), list(range(-1, 8)), [0.0] * 9, tuple(range(9))))
-    layout = arrange(chain, [50] * 9, 50, Room(3, 120.0, GAP, LINK))
+    layout = arrange(chain, [50] * 9, 50, Extent(3, 120.0, GAP, LINK))
     assert list(layout.places) == list(range(9))
     assert layout.width == 8 * (50 + LINK) + 50 + GAP + 50
 
 
-def _arranged(round: Round, room: Room) -> Layout:
+def _arranged(round: Round, extent: Extent) -> Layout:
     tree = snapshot(round)
-    return arrange(tree, [20 + 7 * (node % 5) for node in range(tree.drafted + 1)], 30, room)
+    return arrange(tree, [20 + 7 * (node % 5) for node in range(tree.drafted + 1)], 30, extent)
