@@ -9,9 +9,9 @@ from app.i18n.wording import mark
 from app.tree.bars import Advice, RecordingBar, Timeline
 from app.tree.explainer import ExplainerBar
 from app.tree.header import Header, figures
-from app.tree.live import LayerStrip, Live
 from app.tree.picture.branching import Branching
 from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
+from app.tree.picture.live import LayerStrip, Live
 from app.tree.picture.picture import Way
 from app.tree.rounds.exports import Exports
 from app.tree.rounds.player import Player
