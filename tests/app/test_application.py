@@ -137,6 +137,7 @@ def test_importing_the_application_loads_nothing_of_the_engine_but_the_counter()
     assert {each for each in modules if each.split(".")[0] == "engine"} == {
         "engine",
         "engine.errors",
+        "engine.protocol",
         "engine.protocol.messages",
         "engine.protocol.options",
         "engine.protocol.reasoning",
