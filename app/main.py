@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, NoReturn
 from app.engine.link import EngineLink
 from app.engine.process import engine_program
 from app.installation.runtime.manager import runtime_manager
-from app.shell.lifecycle.application import Application
-from app.shell.lifecycle.crash import CrashWatch
-from app.shell.lifecycle.display import DisplayWatch
-from app.shell.lifecycle.ending import Ending
-from app.shell.lifecycle.instance import Instance
-from app.shell.lifecycle.refusal import refuse, unusable
+from app.shell.application import Application, DisplayWatch, Ending
+from app.shell.crash import CrashWatch, refuse, unusable
+from app.shell.instance import Instance
 from app.shell.thread_faults import ThreadFaults
+from app.system.files import become_private
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder
 from app.system.plain_text import well_formed
-from app.system.private_files import become_private
 from app.ui.theme import application_icon
 from engine import __version__
 from engine.errors import InputError
@@ -71,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ending = Ending()
     ending.asked.connect(application.quit)  # it closes the window as a person would
     link = begin_engine(folders)
-    from app.shell.building import begin_life, build_window  # noqa: PLC0415  # most of the start, beside the engine's
-    from app.shell.lifecycle_wiring import Lifecycle  # noqa: PLC0415
+    from app.shell.lifecycle import Lifecycle  # noqa: PLC0415
+    from app.shell.wiring import begin_life, build_window  # noqa: PLC0415  # most of the start, beside the engine's
 
     window = build_window(application, folders, options, link)
     faults.notice_raised.connect(window.notices.add)

@@ -19,8 +19,8 @@ from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
 from app.ui.actions import Actions
 from app.ui.notices import Notice, Tone
-from app.ui.save_dialog import ask_where
 from app.ui.theme import Colors
+from app.ui.widgets import ask_where
 
 DELETED_NOTICE = "conversation-deleted"
 SAVING_NOTICE = "conversations-not-saved"
@@ -100,11 +100,6 @@ class Conversations(QObject):
         """The conversation that actions are for."""
         return self.panel.chosen or self.autosave.current
 
-    @property
-    def notice_actions(self) -> dict[str, Callable[[], None]]:
-        """What the buttons of its notices do."""
-        return {DELETED_NOTICE: self.undo_delete, IMPORT_NOTICE: self.stop_import}
-
     def start(self) -> None:
         """Open the file and fill the list."""
         if not self.archive.isRunning():
@@ -135,7 +130,9 @@ class Conversations(QObject):
     def _offer_undo(self) -> None:
         if self._deleted:
             words = tr("Deleted “{title}”.").format(title=self._deleted[-1].shown_title)
-            self.notice_raised.emit(Notice(DELETED_NOTICE, words, action=tr("Undo"), tone=Tone.HINT))
+            self.notice_raised.emit(
+                Notice(DELETED_NOTICE, words, action=tr("Undo"), tone=Tone.HINT, on_action=self.undo_delete)
+            )
 
     def export(self, conversation: int) -> None:
         """Ask for a file, and write the path that was last shown into it."""
@@ -174,7 +171,9 @@ class Conversations(QObject):
         words = tr("Importing {name}: {share} read, conversations so far: {count}.").format(
             name=so_far.name, share=share_text(so_far.share), count=f"{Number(so_far.count):,}"
         )
-        self.notice_raised.emit(Notice(IMPORT_NOTICE, words, action=tr("Stop"), tone=Tone.HINT))
+        self.notice_raised.emit(
+            Notice(IMPORT_NOTICE, words, action=tr("Stop"), tone=Tone.HINT, on_action=self.stop_import)
+        )
 
     def _on_imported(self, _number: int, result: Imported, records: list[ConversationRecord]) -> None:
         self.notice_withdrawn.emit(IMPORT_NOTICE)

@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from app.system.stop import Stop
+from app.system.background import Stop
 from engine.errors import Cancelled
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from app.downloads.disk import Check, is_full
 from app.hub.files import RemoteFile
 from app.hub.place import HubPlace
-from app.system.private_files import make_shared, share
+from app.system.files import make_shared, share
 from engine.files import sync_folder, write_atomically
 
 

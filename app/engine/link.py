@@ -44,7 +44,7 @@ class EngineLink(QThread):
     """The way to the engine. Every method but `run` belongs to the GUI thread and returns at once.
 
     Every request ends in one `Finished` or `Failed`; when the engine dies, the link writes the `Failed` itself.
-    When it dies, `engine_stopped` comes first, so that whoever sees such a `Failed` knows the reason already.
+    When it dies, `engine_stopped` comes first, so that the reason is known when such a `Failed` arrives.
     """
 
     requested = Signal(int)  # a load or an answer, by its id
@@ -115,7 +115,7 @@ class EngineLink(QThread):
         self._wake()
 
     def close(self) -> None:
-        """End the engine and this thread; a busy engine gets a moment, one that never called gets none."""
+        """End the engine and this thread: a connected engine gets a second to exit, one still starting is killed."""
         self._closing.set()
         if self._child is not None and not self._connected:
             self._child.kill()
@@ -270,7 +270,7 @@ class EngineLink(QThread):
 
 
 def _unexpected(error: BaseException) -> Failed:
-    """Report an error that nobody foresaw; the end of the engine that it means."""
+    """Report an unexpected error; returns the end of the engine that it means."""
     report(error)
     words = tr("The connection to the engine failed because of an error in this program ({error}).")
     return Failed(0, words.format(error=str(error) or type(error).__name__), tr("Restart it; the log tells more."))

@@ -145,7 +145,7 @@ class EngineChild:
         try:
             Client(self._address, authkey=self._key).close()
         except BROKEN:
-            return  # nobody was waiting any more
+            return  # the window has stopped waiting
 
 
 class EngineLog:
@@ -194,7 +194,7 @@ class EngineLog:
 
 
 def describe_exit(code: int) -> str:
-    """What the exit code of an engine that nobody asked to end means, as a sentence."""
+    """What the exit code of an engine that ended by itself means, as a sentence."""
     if code == 0:
         return tr("The engine ended by itself.")
     if code == UNHEARD_EXIT:

@@ -23,6 +23,7 @@ class UnheardStop(QObject):
 
     def __init__(self, link: EngineLink, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self._link = link
         self._running: set[int] = set()
         self._cancelled: set[int] = set()
         self._offers = False
@@ -61,7 +62,9 @@ class UnheardStop(QObject):
             "It may be in a long step, and stop at its end. A restart ends it now: the text so far stays, and the "
             "models are loaded again."
         )
-        self.notice_raised.emit(Notice(UNHEARD_NOTICE, words, hint, action=tr("Restart engine")))
+        self.notice_raised.emit(
+            Notice(UNHEARD_NOTICE, words, hint, action=tr("Restart engine"), on_action=self._link.restart)
+        )
 
     def _withdraw(self) -> None:
         self._timer.stop()

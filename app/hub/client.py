@@ -10,8 +10,8 @@ from urllib.parse import quote, urljoin, urlsplit
 from app.hub.failures import HubError, Reason, TransientError, offline, unusable
 from app.hub.place import HubPlace, hub_place
 from app.hub.transport import HttpClient, TokenOf, read_some, read_whole
-from app.system.hostile_json import parse_json
-from app.system.stop import Stop
+from app.system.background import Stop
+from app.system.json_text import parse_json
 from engine.protocol.sentences import say
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from app.hub.failures import offline, unusable
 from app.hub.files import Listing, list_files
 from app.hub.names import INDEX, SINGLE, TOKENIZER_FILES, is_writable
 from app.system import json_text as json
-from app.system.background import pool
-from app.system.hostile_json import count, parse_object, text
-from app.system.stop import Stop
+from app.system.background import Stop, pool
+from app.system.json_text import count, parse_object, text
 from engine.protocol.sentences import say
 
 _MOST_TABLE_BYTES = 32 << 20

@@ -10,8 +10,8 @@ from app.hub.client import HubClient
 from app.hub.failures import HubError, Reason, unusable
 from app.hub.names import choose, is_repo_id, is_writable, leads_out
 from app.hub.search import ModelRow, row_of
-from app.system.hostile_json import count
-from app.system.stop import Stop
+from app.system.background import Stop
+from app.system.json_text import count
 from engine.protocol.sentences import Amount, say
 
 MAX_SMALL_BYTES = 512 << 20  # the largest tokenizers have some 30 MB; the engine opens none above this

@@ -8,8 +8,8 @@ from typing import Any
 from app.hub.client import HubClient
 from app.hub.failures import unusable
 from app.hub.names import is_repo_id
-from app.system.hostile_json import count, text
-from app.system.stop import Stop
+from app.system.background import Stop
+from app.system.json_text import count, text
 from engine.protocol.sentences import say
 
 _BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16, "I8": 8, "U8": 8, "BOOL": 8}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.hub.failures import HubError, Reason, TransientError, failure, offline, proxy_refusal
 from app.hub.tokens import token_for, withheld
-from app.system.stop import Stop
+from app.system.background import Stop
 from engine import __version__
 from engine.errors import CoppiceError
 from engine.protocol.sentences import say

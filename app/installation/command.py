@@ -13,8 +13,8 @@ from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import InstallProgress, Stage
 from app.system import json_text as json
 from app.system.background import start
+from app.system.files import become_private
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder
-from app.system.private_files import become_private
 from engine.errors import CoppiceError
 
 BAD_INPUT = 2

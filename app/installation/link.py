@@ -13,7 +13,8 @@ from app.i18n.translation import tr
 from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.place import Installed, Wanted
 from app.installation.runtime.progress import InstallProgress, Stage
-from app.system.background import attempt, start
+from app.system.background import start
+from app.ui.jobs import Task
 from engine.errors import CoppiceError
 
 if TYPE_CHECKING:
@@ -187,51 +188,6 @@ class RuntimeLink(QObject):
         else:
             self._show(InstallProgress())
             self.removed.emit()
-
-
-class Task(QObject):
-    """One thing done at a time in a thread of its own; `done` brings its result to the window's thread.
-
-    If it fails for a reason that nobody foresaw, the result is that of `otherwise`.
-    """
-
-    done = Signal(object)
-
-    def __init__(
-        self,
-        name: str,
-        work: Callable[[], object],
-        parent: QObject | None = None,
-        otherwise: Callable[[BaseException], object] = lambda _error: None,
-    ) -> None:
-        super().__init__(parent)
-        self._name, self._work, self._otherwise = name, work, otherwise
-        self._results: list[object] = []
-        self._thread: threading.Thread | None = None
-        self._timer = QTimer(self, interval=INTERVAL_MS // 4)
-        self._timer.timeout.connect(self._look)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it goes on, or is done and not yet told."""
-        return self._thread is not None
-
-    def start(self) -> None:
-        """Do it, unless that goes on already."""
-        if self._thread is None:
-            self._thread = start(self._name, self._do)
-            self._timer.start()
-
-    def _do(self) -> None:
-        self._results.append(attempt(self._work, self._otherwise))
-
-    def _look(self) -> None:
-        if self._thread is not None and not self._thread.is_alive():
-            self._timer.stop()
-            self._thread = None
-            results, self._results = self._results, []
-            for result in results:
-                self.done.emit(result)
 
 
 def _no_proposal(_error: BaseException) -> object:

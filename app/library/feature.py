@@ -1,6 +1,5 @@
 """Models in the window: the dialog, made when it is first opened, and downloads that need none."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -103,20 +102,14 @@ class ModelsFeature(QObject):
             self._dialog = made
         return self._dialog
 
-    @property
-    def notice_actions(self) -> dict[str, Callable[[], None]]:
-        """What the buttons of its notices do."""
-        return {
-            READY_NOTICE: self.load_ready,
-            PAUSED_NOTICE: self.resume_paused,
-            DOWNLOAD_NOTICE: lambda: self.open(Page.DOWNLOADS),
-        }
-
     def start(self) -> None:
         """List what earlier sessions have not finished."""
         if not self._started:
             self._started = True
             self.downloads.restore()
+
+    def _open_downloads(self) -> None:
+        self.open(Page.DOWNLOADS)
 
     def open(self, page: Page | None = None) -> None:
         """Show the dialog."""
@@ -187,7 +180,9 @@ class ModelsFeature(QObject):
         else:
             self._ready = options
             words = tr("{model} has been downloaded.").format(model=options.target)
-            self.notice_raised.emit(Notice(READY_NOTICE, words, action=tr("Load"), tone=Tone.HINT))
+            self.notice_raised.emit(
+                Notice(READY_NOTICE, words, action=tr("Load"), tone=Tone.HINT, on_action=self.load_ready)
+            )
 
     def _on_arrived_load(self, repo: str) -> None:
         """A model from the list of downloads, as it was loaded last, or as its pair was ordered."""
@@ -199,7 +194,9 @@ class ModelsFeature(QObject):
             words = tr("The download of {model} has stopped: {reason}").format(
                 model=progress.request.repo_id, reason=translated(progress.message)
             )
-            self.notice_raised.emit(Notice(DOWNLOAD_NOTICE, words, progress.hint, tr("Downloads…")))
+            self.notice_raised.emit(
+                Notice(DOWNLOAD_NOTICE, words, progress.hint, tr("Downloads…"), on_action=self._open_downloads)
+            )
 
     def _offer_to_resume(self, downloads: tuple[Progress, ...]) -> None:
         """Once, at the start."""
@@ -209,4 +206,6 @@ class ModelsFeature(QObject):
         names = [each.request.repo_id for each in downloads if each.state is State.PAUSED]
         if names:
             words = tr("Not finished the last time: the download of {models}.").format(models=", ".join(names))
-            self.notice_raised.emit(Notice(PAUSED_NOTICE, words, action=tr("Resume"), tone=Tone.HINT))
+            self.notice_raised.emit(
+                Notice(PAUSED_NOTICE, words, action=tr("Resume"), tone=Tone.HINT, on_action=self.resume_paused)
+            )

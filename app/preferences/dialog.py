@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from app.i18n.translation import tr
 from app.preferences.page import OptionsPage, changes
 from app.settings.store import SettingsFile
-from app.ui.labels import label
+from app.ui.widgets import label
 
 _SIZE = (860, 620)
 _LIST_WIDTH = 210

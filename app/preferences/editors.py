@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.i18n.translation import tr
 from app.settings.kinds import Choice, Decimal, Folder, Folders, Name, Switch, Text, Whole
-from app.ui.number_fields import WheellessChoice, WheellessDecimal, WheellessWhole
+from app.ui.widgets import WheellessChoice, WheellessDecimal, WheellessWhole
 
 _NUMBER_WIDTH, _CHOICE_WIDTH = 130, 180
 

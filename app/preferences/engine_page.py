@@ -9,7 +9,7 @@ from app.installation.link import RuntimeLink
 from app.installation.runtime.builds import NAMES, Build
 from app.preferences.page import OptionsPage
 from app.preferences.pages import PlaceRow
-from app.ui.labels import label
+from app.ui.widgets import label
 
 
 class EnginePage(OptionsPage):

@@ -23,7 +23,7 @@ from app.preferences.editors import (
 )
 from app.settings.kinds import Choice, Decimal, Folder, Folders, Name, Option, Switch, Text, Whole, options_of
 from app.settings.store import Settings
-from app.ui.labels import label
+from app.ui.widgets import label
 
 _RECORD = "generation"
 

@@ -22,7 +22,7 @@ from app.preferences.page import OptionsPage
 from app.settings.preferences import ADVANCED, APPEARANCE, CHAT, MEMORY, MODELS, NETWORK, SPECULATION
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
-from app.ui.labels import label
+from app.ui.widgets import label
 
 
 class PlaceRow(QWidget):

@@ -43,7 +43,7 @@ class Switch(Option):
     words: str = ""
 
     def allows(self, value: object) -> bool:
-        """Either."""
+        """On or off."""
         return isinstance(value, bool)
 
 

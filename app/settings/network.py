@@ -12,7 +12,7 @@ _PUBLIC = "https://huggingface.co"
 class Network:
     """Sets the variables that the hub's clients read, and takes them back; the next request finds them.
 
-    What the environment says already wins: somebody has set it for this one start. The hub's own library reads its
+    What the environment says already wins: it was set for this one start. The hub's own library reads its
     variables when it is imported, which may be over: then it is told as well.
     """
 

@@ -7,8 +7,7 @@ from typing import Any, TypeVar, cast
 
 from app.settings.generation import DEFAULT_PRESET, GenerationSettings
 from app.settings.kinds import option, options_of
-from app.settings.old_settings import renewed
-from app.settings.preferences import Preferences
+from app.settings.preferences import TINT_ORIGIN, Preferences
 from app.system import json_text as json
 from app.system.addresses import split_password
 from app.system.files import write_private
@@ -80,7 +79,7 @@ class SettingsFile:
         stored = _read(path)
         taken = _without_passwords(stored)
         self._passwords |= taken
-        stored = renewed(stored)
+        stored = _renamed(stored)
         self.current = _fill(Settings(), stored)
         self._foreign = {name: value for name, value in stored.items() if name not in _NAMES}  # a newer version's
         if taken:
@@ -146,6 +145,14 @@ def _read(path: Path) -> dict[str, Any]:
         except OSError as error:
             _log.warning("The settings of another version could not be copied: %s", error)
     return stored
+
+
+def _renamed(stored: dict[str, Any]) -> dict[str, Any]:
+    """What older versions of Coppice wrote, by the names of today; what has those already is not changed."""
+    today = {name: value for name, value in stored.items() if name != "chat_tint"}
+    if stored.get("chat_tint") is True:  # there was one tint, on or off
+        today.setdefault("token_tint", TINT_ORIGIN)
+    return today
 
 
 def _set_aside(path: Path, error: Exception) -> None:

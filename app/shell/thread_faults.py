@@ -1,4 +1,4 @@
-"""Errors that nobody handled: each goes into the log, and those of worker threads are told in the window too."""
+"""Unhandled errors: each goes into the log, and those of worker threads are told in the window too."""
 
 import logging
 import sys
@@ -148,7 +148,7 @@ class ThreadFaults(QObject):
         try:
             self._reported.emit(name, f"{type(error).__name__}: {words[0][:200]}" if words else type(error).__name__)
         except RuntimeError:
-            _log.debug("The window is gone; there is nobody to tell")
+            _log.debug("The window is gone; the error is only logged")
 
     def _tell(self, name: str, error: str) -> None:
         message, hint = FAULTS.get(name, _ANY)

@@ -1,11 +1,22 @@
-"""The main window: it lays the rooms out and connects them; what they do is theirs."""
+"""The main window: what it is made of and how it is laid out; `wiring` connects the parts."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QSize, Qt
+from PySide6.QtCore import QByteArray, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QShowEvent
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QToolBar, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QHBoxLayout,
+    QLabel,
+    QMainWindow,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QToolBar,
+    QToolButton,
+    QWidget,
+)
 
 from app.chat.conversations import Conversations
 from app.chat.generation.controller import ChatController
@@ -13,22 +24,22 @@ from app.chat.generation_actions import GenerationActions
 from app.chat.panel import ChatPanel
 from app.chat.view_options import ViewOptions
 from app.engine.link import EngineLink
-from app.engine.unheard_stop import UNHEARD_NOTICE, UnheardStop
+from app.engine.state import EngineState, Phase
+from app.engine.unheard_stop import UnheardStop
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.library.estimates import last_load
 from app.library.feature import ModelsFeature
 from app.settings.store import SettingsFile
-from app.shell.afterwards import Afterwards
-from app.shell.status_area import StatusArea
-from app.shell.tree_wiring import TreeRoom, connect_figures
-from app.shell.window_tools import WindowTools
+from app.shell.deferred import DeferredWork
+from app.shell.tools import WindowTools
 from app.system.paths import Folders
-from app.telemetry.room import TelemetryRoom
+from app.telemetry.dock import TelemetryDock
+from app.tree.dock import TreeDock
 from app.ui.actions import Actions
-from app.ui.notices import Notice, NoticeStack
-from app.ui.theme import Colors, Theme, application_icon, icon
-from engine.protocol.messages import Failed
+from app.ui.colors import Colors
+from app.ui.notices import NoticeStack
+from app.ui.theme import Theme, application_icon, icon
 from engine.protocol.options import LoadOptions
 
 if TYPE_CHECKING:
@@ -63,9 +74,9 @@ class MainWindow(QMainWindow):
         self.notices = NoticeStack()
         self.conversations = Conversations(self.chat, folders.chats_file, theme.colors, self)
         self.chat_panel = ChatPanel(theme.colors, self.notices, self)
-        self.afterwards = Afterwards(self)
-        self.tree = TreeRoom(self)
-        self.telemetry = TelemetryRoom(link, theme.colors, self, self.afterwards.do)
+        self.deferred = DeferredWork(self)
+        self.tree = TreeDock(self)
+        self.telemetry = TelemetryDock(link, theme.colors, self, self.deferred.do)
         self.status_area = StatusArea(self)
         self.models = ModelsFeature(link, settings, folders, theme.colors, self)
         self.generation_actions = GenerationActions(link, self.chat, self.chat_panel, settings, self)
@@ -74,13 +85,6 @@ class MainWindow(QMainWindow):
         self.actions_ = Actions(self)
         self.tools = WindowTools(self, settings, folders, theme)
         self._lay_out()
-        self._connect_rooms()
-        self._connect_actions()
-        self._set_theme(theme.colors)
-        self._restore()
-        self.tools.begin()
-        self.afterwards.do(self.tree.furnish)
-        self.chat_panel.setFocus()
 
     @property
     def tree_panel(self) -> "TreePanel":
@@ -138,73 +142,13 @@ class MainWindow(QMainWindow):
             docks, widths = [self.chats_dock, self.tree_dock], [_CHATS_WIDTH, _TREE_WIDTH]
             self.resizeDocks(docks, widths, Qt.Orientation.Horizontal)
 
-    # ---- connections ------------------------------------------------------------------------------------------------
-
-    def _connect_rooms(self) -> None:
-        """Every connection between rooms, and between them and the engine, is made here."""
-        link, library, models, chat = self.link, self.library, self.models, self.chat
-        link.engine_starting.connect(library.on_engine_starting)
-        link.engine_starting.connect(self._on_engine_starting)
-        link.engine_stopped.connect(library.on_engine_stopped)
-        link.engine_stopped.connect(models.on_engine_stopped)
-        link.engine_stopped.connect(self._on_engine_stopped)
-        for room in (library.on_events, models.on_events, chat.on_events, self.telemetry.on_events):
-            link.events_arrived.connect(room)
-        link.events_arrived.connect(self.generation_actions.counter.on_events)
-        library.state_changed.connect(chat.on_engine_state)
-        library.state_changed.connect(self.generation_actions.counter.on_engine_state)
-        library.state_changed.connect(self.chat_panel.show_engine_state)
-        library.state_changed.connect(self.status_area.show_engine_state)
-        library.state_changed.connect(models.show_engine_state)
-        library.state_changed.connect(self.telemetry.on_engine_state)
-        library.pair_loaded.connect(self._on_pair_loaded)
-        library.pair_loaded.connect(models.on_pair_loaded)
-        library.load_failed.connect(self._on_load_failed)
-        models.load_requested.connect(library.load)
-        models.cancel_requested.connect(library.cancel)
-        models.notice_raised.connect(self.notices.add)
-        self.status_area.cancel_requested.connect(library.cancel)
-        self.chat_panel.follow(chat)
-        chat.answering_changed.connect(self.status_area.show_answering)
-        chat.answering_changed.connect(self._on_answering_changed)
-        self.tree.follow(link, chat, self.settings, self.conversations.rounds, self.chat_panel.view, self.view_options)
-        connect_figures(self.telemetry, self.conversations.rounds)
-        chat.asked.connect(self.telemetry.on_asked)
-        chat.conversation_replaced.connect(self.telemetry.clear)
-        for told in (chat, self.conversations, self.unheard_stop):
-            told.notice_raised.connect(self.notices.add)
-            told.notice_withdrawn.connect(self.notices.dismiss)
-        self.notices.action_requested.connect(self._on_notice_action)
-        self.notices.diagnostics_requested.connect(self.actions_.copy_diagnostics.trigger)
-        self.tools.notice_raised.connect(self.notices.add)
-        self.tools.preferences_changed.connect(self._on_preferences_changed)
-        self._theme.changed.connect(self._set_theme)
-
-    def _connect_actions(self) -> None:
-        do = self.actions_
-        do.new_chat.triggered.connect(self.chat.start_new_chat)
-        self.conversations.connect_actions(do)
-        self.conversations.panel.shown_wanted.connect(self.chats_dock.show)
-        do.search_chats.triggered.connect(self._on_search_chats)
-        do.chats.triggered.connect(self._on_chats_triggered)
-        self.chats_dock.toggleViewAction().toggled.connect(do.chats.setChecked)
-        do.models.triggered.connect(self.open_models)
-        do.restart_engine.triggered.connect(self.library.restart)
-        do.quit.triggered.connect(self.close)
-        do.stop.triggered.connect(self.chat.stop)
-        do.regenerate.triggered.connect(self.chat.regenerate)
-        do.write.triggered.connect(lambda _checked: self.chat_panel.setFocus())
-        do.tree.triggered.connect(self._on_tree_triggered)
-        self.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
-        self.telemetry.follow(do.telemetry, self.tree.show_round_of)
-        do.generation.triggered.connect(self.open_generation)
-        self.generation_actions.connect_actions(do)
-        self.view_options.connect_actions(do)
-        do.full_screen.toggled.connect(self._on_full_screen)
-        self.tools.follow(do, self.conversations, self.library, self.models)
-        self._on_answering_changed(False)
-
-    # ---- slots ------------------------------------------------------------------------------------------------------
+    def begin(self) -> None:
+        """Take up the last layout and let the settings take effect; for when all parts are connected."""
+        self.set_theme(self._theme.colors)
+        self._restore()
+        self.tools.begin()
+        self.deferred.do(self.tree.make_panel)
+        self.chat_panel.setFocus()
 
     def open_models(self) -> None:
         """Show the Models dialog."""
@@ -217,55 +161,11 @@ class MainWindow(QMainWindow):
     def _complete_load(self, options: LoadOptions) -> LoadOptions:
         return replace(self.settings.current.complete_load(options), cache_dir=str(self._folders.cache))
 
-    def _on_engine_starting(self) -> None:
-        self.notices.dismiss(ENGINE_NOTICE)
-
-    def _on_engine_stopped(self, ending: Failed) -> None:
-        self.notices.add(Notice(ENGINE_NOTICE, ending.message, ending.hint, action=tr("Restart engine")))
-
-    def _on_pair_loaded(self, options: LoadOptions) -> None:
-        self.settings.change(target=options.target, draft=options.draft)
-
-    def _on_load_failed(self, failed: Failed) -> None:
-        if self.models.is_open:
-            self.models.on_load_failed(failed)
-        else:
-            self.notices.add(Notice(LOAD_NOTICE, failed.message, failed.hint, action=tr("Models…")))
-
-    def _on_notice_action(self, key: str) -> None:
-        actions = {
-            **dict.fromkeys((ENGINE_NOTICE, UNHEARD_NOTICE), self.library.restart),
-            LOAD_NOTICE: self.open_models,
-            **(self.models.notice_actions | self.tools.notice_actions | self.conversations.notice_actions),
-        }
-        actions[key]()
-
-    def _on_answering_changed(self, answering: bool) -> None:
-        self.actions_.stop.setEnabled(answering)
-        self.actions_.regenerate.setEnabled(not answering and not self.chat.conversation.is_empty)
-
-    def _on_chats_triggered(self, shown: bool) -> None:
-        self.chats_dock.setVisible(shown)
-
-    def _on_tree_triggered(self, shown: bool) -> None:
-        self.tree_dock.setVisible(shown)
-
-    def _on_search_chats(self) -> None:
-        self.chats_dock.show()
-        self.conversations.panel.search.setFocus()
-        self.conversations.panel.search.selectAll()
-
-    def _on_full_screen(self, full: bool) -> None:
-        self.setWindowState(Qt.WindowState.WindowFullScreen if full else Qt.WindowState.WindowNoState)
-
-    def _on_preferences_changed(self) -> None:
-        self.chat_panel.composer.field.sends_with_ctrl = self.settings.current.send_key == "ctrl-return"
-        self.view_options.follow_settings()
-
-    def _set_theme(self, colors: Colors) -> None:
+    def set_theme(self, colors: Colors) -> None:
+        """Change the colours of every part."""
         self.chat_panel.set_theme(colors)
         self.conversations.panel.set_theme(colors)
-        self.tree.set_theme(colors.is_dark)
+        self.tree.set_theme(colors)
         self.telemetry.set_theme(colors)
         self.models.set_theme(colors)
         for action, name in self.actions_.with_icons():
@@ -288,6 +188,62 @@ class MainWindow(QMainWindow):
             leave()
         self.tools.close()
         super().closeEvent(event)
+
+
+_BAR_WIDTH = 120
+
+
+class StatusArea(QWidget):
+    """Shows the engine's state; while it loads, its progress and a button that cancels it."""
+
+    cancel_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._state = EngineState()
+        self._answering = False
+        self._dot = QLabel(self)
+        self._dot.setObjectName("dot")
+        self.words = QLabel(self)
+        self.words.setObjectName("status")
+        self.words.setAccessibleName(tr("Engine state"))
+        self.progress = QProgressBar(self)
+        self.progress.setTextVisible(False)
+        self.progress.setFixedWidth(_BAR_WIDTH)
+        self.progress.setAccessibleName(tr("Loading progress"))
+        self.cancel = QPushButton(tr("Cancel"), self)
+        self.cancel.setObjectName("small")
+        self.cancel.setAccessibleName(tr("Cancel loading"))
+        self.cancel.clicked.connect(self.cancel_requested)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 3, 8, 3)
+        row.setSpacing(8)
+        for widget in (self._dot, self.words, self.progress, self.cancel):
+            row.addWidget(widget)
+        row.addStretch(1)
+        self._show()
+
+    def show_engine_state(self, state: EngineState) -> None:
+        """Show what the engine does."""
+        self._state = state
+        self._show()
+
+    def show_answering(self, answering: bool) -> None:
+        """Show whether a question is being answered."""
+        self._answering = answering
+        self._show()
+
+    def _show(self) -> None:
+        state = self._state
+        loading = state.phase is Phase.LOADING
+        self.words.setText(tr("Answering") if self._answering and state.ready else state.words)
+        self.progress.setVisible(loading)
+        self.progress.setRange(0, state.total)  # an empty range shows that something goes on
+        self.progress.setValue(state.done)
+        self.cancel.setVisible(loading)
+        self._dot.setProperty("phase", "answering" if self._answering and state.ready else state.phase.value)
+        self._dot.style().unpolish(self._dot)
+        self._dot.style().polish(self._dot)
 
 
 def _pack(state: QByteArray) -> str:

@@ -8,8 +8,11 @@ that thread. Standard library only, since the downloads and the installation use
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
+
+from engine.errors import Cancelled
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -93,3 +96,46 @@ def _run(work: Callable[[], object], on_error: Callable[[BaseException], object]
         attempt(work, on_error)
     except BaseException as error:  # noqa: BLE001  # `on_error` failed too
         report(error)
+
+
+class Stop:
+    """Once made, it stands. What blocks meanwhile, such as a connection that is being read, can be interrupted."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._lock = threading.Lock()
+        self._interrupts: list[Callable[[], None]] = []
+
+    @property
+    def asked(self) -> bool:
+        """Whether to stop."""
+        return self._asked.is_set()
+
+    def ask(self) -> None:
+        """Make the request; from any thread, at any time."""
+        with self._lock:  # held, so that nothing is interrupted whose block has ended
+            self._asked.set()
+            for interrupt in self._interrupts:
+                interrupt()
+
+    def check(self) -> None:
+        """Raise `Cancelled` if it was made."""
+        if self._asked.is_set():
+            raise Cancelled
+
+    def wait(self, seconds: float) -> None:
+        """Wait, but raise `Cancelled` as soon as the request is made."""
+        self._asked.wait(seconds)
+        self.check()
+
+    @contextmanager
+    def interrupting(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        """While the block runs, the thread that asks calls `interrupt`. Raises `Cancelled` if one has asked before."""
+        with self._lock:
+            self._interrupts.append(interrupt)
+        try:
+            self.check()
+            yield
+        finally:
+            with self._lock:
+                self._interrupts.remove(interrupt)

@@ -1,4 +1,4 @@
-"""JSON from and for elsewhere: the texts in it are well-formed, so that each can be written and sent anywhere.
+"""JSON from and for elsewhere: every text in it well-formed; that of strangers within limits of size, depth and weight.
 
 In place of Python's `json` everywhere in the application: `from app.system import json_text as json`. JSON can hold
 half a surrogate pair as an escape (`"\\ud83d"`), and UTF-8 cannot: saving such a text would fail.
@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from app.system.plain_text import well_formed
+from engine.protocol.sentences import say
 
 # An escape of any kind, a whole pair of halves first: `\\ud83d` is a backslash and four letters.
 _ESCAPE = re.compile(
@@ -34,3 +35,49 @@ def _mended(text: str) -> str:
     if not _HALF.search(text):
         return text
     return _ESCAPE.sub(lambda found: r"\ufffd" if found["half"] else found[0], text)
+
+
+# A table of brackets alone takes twenty times its size in memory when it is parsed; real files have far fewer.
+_MIN_BYTES_PER_BRACKET = 8
+_BRACKET_SLACK_BYTES = 1 << 20
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+
+
+def parse_json(content: bytes, bytes_per_bracket: int = _MIN_BYTES_PER_BRACKET) -> Any:
+    """The value; `ValueError`, with words that fit behind a colon, for what is damaged, nested deeply, or swells.
+
+    `bytes_per_bracket`: how much there is at least for each list or object that has to be made.
+    """
+    allowed = (len(content) + _BRACKET_SLACK_BYTES) // bytes_per_bracket
+    if _brackets(content) > allowed and _brackets(_STRING.sub(b"", content)) > allowed:  # those in texts are harmless
+        raise ValueError(say("it consists mostly of brackets"))
+    try:
+        return loads(content)
+    except RecursionError:
+        raise ValueError(say("it is nested too deeply")) from None
+    except ValueError:
+        raise ValueError(say("it is damaged")) from None
+
+
+def _brackets(content: bytes) -> int:
+    return content.count(b"[") + content.count(b"{")
+
+
+def parse_object(content: bytes) -> dict[str, Any]:
+    """The same for an object; raises `ValueError` for any other value."""
+    value = parse_json(content)
+    if not isinstance(value, dict):
+        raise ValueError(say("it is no JSON object"))  # noqa: TRY004  # the content is wrong, not the call
+    return value
+
+
+def text(value: object, longest: int = 200) -> str:
+    """A printable line of at most so many characters; empty for what is no text."""
+    if not isinstance(value, str):
+        return ""
+    return "".join(character for character in value[:longest] if character.isprintable())
+
+
+def count(value: object) -> int:
+    """A whole number from 0 to what 63 bits hold; 0 for anything else."""
+    return value if type(value) is int and 0 <= value < 1 << 63 else 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import platformdirs
 
 from app.system.bundle import is_frozen, root
-from app.system.private_files import tighten, tighten_alone
+from app.system.files import tighten, tighten_alone
 
 ROOT = root()
 RESOURCES = ROOT / "resources"

@@ -1,17 +1,230 @@
-"""All figures of the panel, in the order in which they are read."""
+"""The figures of the panel in the order in which they are read: their definitions, and a card for each."""
 
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QToolButton, QToolTip, QVBoxLayout, QWidget
+
+from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.telemetry import definitions
-from app.telemetry.card import Card
-from app.telemetry.charts.bandwidth_chart import BandwidthChart
-from app.telemetry.charts.calibration_chart import CalibrationChart
-from app.telemetry.charts.depth_chart import DepthChart
-from app.telemetry.charts.line_chart import LineChart, Series
+from app.system.plain_text import tip
+from app.telemetry.charts.acceptance_charts import CalibrationChart, DepthChart
+from app.telemetry.charts.legend import Entry, Legend
+from app.telemetry.charts.line_chart import BandwidthChart, LineChart, Series
 from app.telemetry.charts.memory_picture import MemoryPicture
 from app.telemetry.charts.scope import Scope
 from app.telemetry.charts.stack_chart import StackChart
-from app.telemetry.curves import column, mean_accepted, mean_tokens_per_pass, mean_tokens_per_second, tokens_per_second
-from app.telemetry.numbers import count
+from app.telemetry.figures.acceptance import FEW_ROUNDS
+from app.telemetry.figures.curves import (
+    MEAN_OF,
+    column,
+    mean_accepted,
+    mean_tokens_per_pass,
+    mean_tokens_per_second,
+    tokens_per_second,
+)
+from app.telemetry.figures.numbers import count
+from app.ui.colors import Colors
+
+NOT_MEASURED = mark("Nothing was measured yet.")
+"""In the place of every chart over time before the first round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure: its title, how it is measured, and words for when there is none."""
+
+    title: str
+    definition: str
+    empty: str = NOT_MEASURED
+
+    @property
+    def explanation(self) -> str:
+        """The definition in the person's language, with its numbers."""
+        words = tr(self.definition).format(rounds=MEAN_OF, few=FEW_ROUNDS)
+        return f"{words} {tr(_TIME_AXIS)}" if self in (SPEED, TOKENS_PER_PASS) else words
+
+
+_TIME_AXIS = mark("The time axis counts seconds of answering, waiting for questions left out.")
+
+SPEED = Figure(
+    mark("Tokens per second"),
+    mark(
+        "Thin line: tokens that the answer grew by in a round, by the seconds of that round. Thick line: the same over "
+        "the last {rounds} rounds together. Reading the question is not counted."
+    ),
+)
+TOKENS_PER_PASS = Figure(
+    mark("Tokens per pass"),
+    mark(
+        "Tokens that the answer grew by in a round, which is one pass of the target model: the accepted drafted tokens "
+        "and the bonus token. Thick line: the mean of the last {rounds} rounds. Without speculation it is 1."
+    ),
+)
+TREE_SIZE = Figure(
+    mark("Tree size"),
+    mark(
+        "Nodes that the draft grew for the round, the root not counted. All of them are checked in one pass of the "
+        "target."
+    ),
+)
+TREE_DEPTH = Figure(
+    mark("Tree depth"),
+    mark(
+        "Depth: tokens of the longest continuation that was guessed. Accepted: how many drafted tokens the target took "
+        "over, as the mean of the last {rounds} rounds. Where both lines meet, a deeper tree would give more."
+    ),
+)
+TIME = Figure(
+    mark("Time per round"),
+    mark(
+        "Where the time of a round went; the parts add up to it. Draft: growing the tree. Compute: the target's pass, "
+        "less what follows. Stream wait: the pass stood still because a layer's weights had not arrived, and the draft "
+        "had nothing to do either. Hidden draft: the draft worked on while a layer was awaited, so that it cost "
+        "nothing. Other: accepting, caches, text. Where rounds are many, the slowest of each group of neighbours is "
+        "drawn."
+    ),
+)
+BANDWIDTH = Figure(
+    mark("Weights streamed"),
+    mark(
+        "Bytes of weights that were brought to where they are used in a round, by the seconds of that round; the thick "
+        "line is the mean of the last {rounds}. Ceiling: what the way of these layers allows at most, by the rates of "
+        "link and disk that were measured on this machine. Near the ceiling, more layers in faster memory would help; "
+        "far below it, computation or the draft is slower."
+    ),
+    mark("Nothing streams: all layers stay where they are computed."),
+)
+BY_DEPTH = Figure(
+    mark("Accepted by depth"),
+    mark(
+        "Of the rounds whose accepted path led to a node with children at the depth before, the share in which one of "
+        "them was accepted as well. Hollow bars: fewer than {few} rounds came so far. Counted since the conversation "
+        "was opened. Point at a bar for the counts."
+    ),
+    mark("Nothing was drafted yet."),
+)
+CALIBRATION = Figure(
+    mark("Draft probability and acceptance"),
+    mark(
+        "Drafted nodes whose parent was accepted, in ten groups by the probability that the draft gave them. Dots: the "
+        "share that the target accepted. On the dashed line the draft is as sure as it is right; below it, it is too "
+        "sure. Bars: how many nodes a group has, the largest group as high as the chart. Counted since the "
+        "conversation was opened."
+    ),
+    mark("Nothing was drafted yet."),
+)
+MEMORY = Figure(
+    mark("Where the layers are"),
+    mark(
+        "Every cell is a decoder layer of the target, in the memory where it is kept, as wide as its bytes; point at "
+        "one for its number. Hatched: what else is taken there at most, such as the draft, the context, the room for a "
+        "pass. Empty: what might still be taken. Layers that are not where the target computes come anew for every "
+        "pass."
+    ),
+    mark("No model is loaded."),
+)
+
+
+_PICTURE_HEIGHT = 118
+
+
+class Card(QFrame):
+    """Holds the picture of one figure, a widget with `set_colors`; without anything to draw it says so in words."""
+
+    def __init__(self, figure: Figure, picture: Any, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.figure = figure
+        self.picture = picture
+        self._title = QLabel(tr(figure.title), self)
+        self._about = _Question(figure, self)
+        self._legend = Legend(self)
+        self._words = QLabel(self)
+        self._pages = QStackedLayout()
+        self._colors = ("#000000", "#000000")
+        self._background = QColor()
+        self._lay_out()
+        self.show_words(tr(figure.empty))
+
+    @property
+    def reading(self) -> str:
+        """What the legend says now, or why there is nothing to see."""
+        return self._words.text() if self._pages.currentWidget() is self._words else self._legend.text
+
+    def set_colors(self, colors: Colors) -> None:
+        """Change the colours."""
+        self._colors = (colors.text, colors.muted)
+        self._background = QColor(colors.surface)
+        self.update()
+        self.picture.set_colors(colors)
+
+    def show_picture(self, entries: tuple[Entry, ...]) -> None:
+        """Show the picture, and these values."""
+        self._pages.setCurrentWidget(self.picture)
+        self._legend.setVisible(bool(entries))
+        self._legend.show_entries(entries, *self._colors)
+        self.picture.setAccessibleDescription(self._legend.text)
+
+    def show_words(self, words: str) -> None:
+        """Say why there is nothing to draw."""
+        self._words.setText(words)
+        self._legend.hide()
+        self._pages.setCurrentWidget(self._words)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
+        """Its ground; by hand, since a style sheet takes no notice of palettes."""
+        QPainter(self).fillRect(self.rect(), self._background)
+
+    def _lay_out(self) -> None:
+        font = self._title.font()
+        font.setBold(True)
+        self._title.setFont(font)
+        for each in (self._title, self._about):
+            each.setToolTip(tip(self.figure.explanation))
+        self._words.setObjectName("quiet-text")
+        self._words.setWordWrap(True)
+        self._words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._words.setMargin(12)
+        self.picture.setParent(self)  # or the first page of a layout without a widget would open as a window
+        self.picture.setMinimumHeight(_PICTURE_HEIGHT)
+        self.picture.setAccessibleName(tr(self.figure.title))
+        head = QHBoxLayout()
+        head.setSpacing(4)
+        head.addWidget(self._title)
+        head.addWidget(self._about)
+        head.addStretch(1)
+        self._pages.addWidget(self.picture)
+        self._pages.addWidget(self._words)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 8, 10, 8)
+        column.setSpacing(4)
+        column.addLayout(head)
+        column.addWidget(self._legend)
+        column.addLayout(self._pages, 1)
+
+
+class _Question(QToolButton):
+    """A question mark that answers on hover, and on a click or a key for those who do not hover."""
+
+    def __init__(self, figure: Figure, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("quiet")
+        self.setText("?")
+        self.setAutoRaise(True)
+        self.setAccessibleName(tr("What is “{figure}”?").format(figure=tr(figure.title)))
+        self.setAccessibleDescription(figure.explanation)
+        self.clicked.connect(self._tell)
+
+    def _tell(self) -> None:
+        QToolTip.showText(self.mapToGlobal(self.rect().bottomLeft()), tip(self.toolTip()), self)
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
+        """Say no more."""
+        super().leaveEvent(event)
+        QToolTip.hideText()
+
 
 MEASURED = (BandwidthChart, MemoryPicture)
 """Pictures that show something of the pair itself: they have `show_pair`."""
@@ -22,25 +235,25 @@ _WIDEST = "9,999"
 def build_cards(scope: Scope) -> tuple[Card, ...]:
     """One card per figure; those over time share `scope`."""
     return (
-        Card(definitions.SPEED, _lines(scope, Series(mark("a round"), tokens_per_second, "pale", 1.0), _mean_speed())),
+        Card(SPEED, _lines(scope, Series(mark("a round"), tokens_per_second, "pale", 1.0), _mean_speed())),
         Card(
-            definitions.TOKENS_PER_PASS,
+            TOKENS_PER_PASS,
             _lines(scope, Series(mark("a round"), column("tokens"), "pale", 1.0), _mean_pass()),
         ),
-        Card(definitions.TIME, StackChart(scope)),
-        Card(definitions.TREE_SIZE, _lines(scope, Series(mark("nodes"), column("nodes"), "strong", 1.5))),
+        Card(TIME, StackChart(scope)),
+        Card(TREE_SIZE, _lines(scope, Series(mark("nodes"), column("nodes"), "strong", 1.5))),
         Card(
-            definitions.TREE_DEPTH,
+            TREE_DEPTH,
             _lines(
                 scope,
                 Series(mark("depth"), column("depth"), "pale", 1.0),
                 Series(mark("accepted, mean"), mean_accepted, "compute"),
             ),
         ),
-        Card(definitions.BANDWIDTH, BandwidthChart(scope)),
-        Card(definitions.BY_DEPTH, DepthChart()),
-        Card(definitions.CALIBRATION, CalibrationChart()),
-        Card(definitions.MEMORY, MemoryPicture()),
+        Card(BANDWIDTH, BandwidthChart(scope)),
+        Card(BY_DEPTH, DepthChart()),
+        Card(CALIBRATION, CalibrationChart()),
+        Card(MEMORY, MemoryPicture()),
     )
 
 

@@ -1,28 +1,66 @@
 """The panel with all figures of the speculation: charts over time, acceptance, memory, and the comparison."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPalette, QShowEvent
-from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QPalette, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
-from app.telemetry.card import Card
-from app.telemetry.card_grid import CardGrid
-from app.telemetry.cards import MEASURED, build_cards
+from app.telemetry.cards import MEASURED, NOT_MEASURED, Card, build_cards
 from app.telemetry.charts.memory_picture import MemoryPicture
-from app.telemetry.charts.palette import palette_of
 from app.telemetry.charts.scope import Scope
 from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.comparison import Comparison
 from app.telemetry.comparison_bar import ComparisonBar
-from app.telemetry.definitions import NOT_MEASURED
-from app.telemetry.history import History
-from app.telemetry.numbers import clock
+from app.telemetry.figures.history import History
+from app.telemetry.figures.numbers import clock
 from app.ui.theme import Colors
 from app.ui.throttle import Throttle
 from engine.protocol.messages import Loaded
+
+_COLUMN = 380
+_MOST = 4
+_GAP = 8
+
+
+class CardGrid(QWidget):
+    """Fills row after row."""
+
+    def __init__(self, cards: Sequence[QWidget], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._cards = tuple(cards)
+        self._columns = 0
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(_GAP, _GAP, _GAP, _GAP)
+        self._grid.setSpacing(_GAP)
+        self._arrange(1)
+
+    @property
+    def columns(self) -> int:
+        """How many there are now."""
+        return self._columns
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """More columns for a wider panel."""
+        super().resizeEvent(event)
+        self._arrange(min(max(1, event.size().width() // _COLUMN), _MOST))
+
+    def _arrange(self, columns: int) -> None:
+        if columns == self._columns:
+            return
+        self._columns = columns
+        for number, card in enumerate(self._cards):
+            self._grid.addWidget(card, number // columns, number % columns)
+        rows = -(-len(self._cards) // columns)
+        for row in range(len(self._cards)):
+            self._grid.setRowStretch(row, 1 if row < rows else 0)
+        for column in range(_MOST):
+            self._grid.setColumnStretch(column, 1 if column < columns else 0)
+
 
 NOTHING_YET = mark("Figures appear here while an answer is written.")
 _READING = mark("Reading the figures of {count} earlier rounds…")
@@ -86,13 +124,12 @@ class TelemetryPanel(QWidget):
 
     def set_theme(self, colors: Colors) -> None:
         """Change the colours."""
-        palette = palette_of(colors)
         own = QPalette(self.palette())
-        own.setColor(QPalette.ColorRole.Window, QColor(palette.background))
-        own.setColor(QPalette.ColorRole.WindowText, QColor(palette.text))
+        own.setColor(QPalette.ColorRole.Window, QColor(colors.window))
+        own.setColor(QPalette.ColorRole.WindowText, QColor(colors.text))
         self.setPalette(own)
         for card in self.cards:
-            card.set_palette(palette)
+            card.set_colors(colors)
         self._throttle.request()
 
     def sizeHint(self) -> QSize:  # noqa: N802

@@ -1,14 +1,158 @@
-"""The lines above the tree: what the round has come to, which way it is shown, and what can be done with it."""
+"""The lines above the tree: figures of the round, each defined in its tooltip, and the buttons of the panel."""
 
-from PySide6.QtCore import Signal
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
+from dataclasses import dataclass
 
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+
+from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.tree.caption import Caption
-from app.tree.news import News
+from app.system.plain_text import tip
 from app.tree.picture.canvas import CHIPS, ICICLE
-from app.tree.tool_button import tool_button
+from app.tree.rounds.snapshot import Snapshot
+from app.tree.widgets import News, tool_button
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A few words with a number in them, and what the number means."""
+
+    text: str
+    definition: str
+
+
+def figures(tree: Snapshot, shown: int) -> tuple[Figure, ...]:
+    """What to say about a tree of which `shown` drafted nodes are in the picture; the most telling figures first."""
+    if not tree.has_bonus:
+        return (_round(tree), _nodes(tree, shown), *_state(tree))
+    if not tree.drafted:
+        return (_round(tree), _tokens(tree), _nothing_drafted())
+    return (_round(tree), _tokens(tree), _nodes(tree, shown), _depth(tree))
+
+
+def _state(tree: Snapshot) -> tuple[Figure, ...]:
+    """How far a round has come that is not over."""
+    if not tree.checking:
+        unverified = tr(
+            "The draft model has guessed these; the target model's pass, which decides what is accepted, is still to "
+            "come."
+        )
+        return (Figure(tr("not checked yet"), unverified),)
+    checked = Figure(
+        tr("being checked"),
+        tr("The target model's pass is under way, which decides what is accepted of these."),
+    )
+    further = len(tree.pieces) - tree.checking
+    if not further:
+        return (checked,)
+    ahead = Figure(
+        tr("{count} guessed ahead").format(count=f"{Number(further):,}"),
+        tr(
+            "While the weights of the target model are on their way, the draft model guesses on: nodes with dotted "
+            "lines. Those behind the bonus token are where the next round begins."
+        ),
+    )
+    return (checked, ahead)
+
+
+def _nothing_drafted() -> Figure:
+    return Figure(
+        tr("nothing drafted"),
+        tr("No draft model guessed ahead in this round, so the pass of the target model gave one token."),
+    )
+
+
+def _round(tree: Snapshot) -> Figure:
+    return Figure(
+        tr("Round {number}").format(number=f"{Number(tree.number):,}"),
+        tr(
+            "Rounds of this answer so far. In a round the draft model guesses a tree of continuations, "
+            "then one pass of the target model checks them all."
+        ),
+    )
+
+
+def _tokens(tree: Snapshot) -> Figure:
+    one, more = tr("{accepted} accepted + 1 bonus = 1 token"), tr("{accepted} accepted + 1 bonus = {count} tokens")
+    words = one if tree.new_tokens == 1 else more
+    return Figure(
+        words.format(accepted=len(tree.accepted) - 1, count=f"{Number(tree.new_tokens):,}"),
+        tr(
+            "What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose "
+            "too, one behind the other from the root. Bonus: one more token, the target's own choice where no drafted "
+            "token matched it. Without a draft every pass gives just the bonus token."
+        ),
+    )
+
+
+def _nodes(tree: Snapshot, shown: int) -> Figure:
+    words = tr("1 node") if tree.drafted == 1 else tr("{count} nodes")
+    hidden = tr(", {count} shown").format(count=f"{Number(shown):,}") if shown < tree.drafted else ""
+    return Figure(
+        words.format(count=f"{Number(tree.drafted):,}") + hidden,
+        tr(
+            "Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the "
+            "answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: zoom in."
+        ),
+    )
+
+
+def _depth(tree: Snapshot) -> Figure:
+    words = tr("depth {depth}").format(depth=tree.depth)
+    return Figure(words, tr("Tokens in the longest continuation that was guessed."))
+
+
+class Caption(QWidget):
+    """Figures in a row; where the width does not do, the last ones are left out."""
+
+    told = Signal(str)
+    """Something is to be read once."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._labels: list[QLabel] = []
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(0)
+        self._row.setAlignment(Qt.AlignmentFlag.AlignLeft)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Any width will do."""
+        return QSize(0, super().minimumSizeHint().height())
+
+    def text(self) -> str:
+        """The whole line, also what is left out."""
+        return "".join(label.text() for label in self._labels)
+
+    def show_figures(self, shown: tuple[Figure, ...]) -> None:
+        """Replace the line; an empty tuple clears it."""
+        while len(self._labels) < len(shown):
+            label = QLabel(self)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            self._labels.append(label)
+            self._row.addWidget(label)
+        for place, label in enumerate(self._labels):
+            figure = shown[place] if place < len(shown) else Figure("", "")
+            label.setText(f" · {figure.text}" if place and figure.text else figure.text)
+            label.setToolTip(tip(figure.definition))
+        self._leave_out()
+
+    def show_news(self, text: str) -> None:
+        """Something to be read once, beside the figures."""
+        self.told.emit(text)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Leave out what does not fit any more."""
+        super().resizeEvent(event)
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        used = 0
+        for place, label in enumerate(self._labels):
+            used += label.sizeHint().width()
+            label.setVisible(not place or used <= self.width())
 
 
 class Header(QWidget):

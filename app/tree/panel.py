@@ -6,23 +6,18 @@ from PySide6.QtWidgets import QStackedLayout, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.tree.advice import Advice
-from app.tree.caption import figures
-from app.tree.header import Header
-from app.tree.layer_strip import LayerStrip
-from app.tree.lesson_bar import LessonBar
-from app.tree.live import Live
-from app.tree.message import EMPTY, message_label
-from app.tree.panel_keys import bind_keys
+from app.tree.bars import Advice, RecordingBar, Timeline
+from app.tree.explainer import ExplainerBar
+from app.tree.header import Header, figures
 from app.tree.picture.branching import Branching
-from app.tree.picture.canvas import CHIPS, WAYS, TreeCanvas
-from app.tree.picture.palette import DARK, LIGHT
-from app.tree.recording_bar import RecordingBar
+from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
+from app.tree.picture.live import LayerStrip, Live
+from app.tree.picture.picture import Way
 from app.tree.rounds.exports import Exports
 from app.tree.rounds.player import Player
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, snapshot
-from app.tree.timeline import Timeline
-from app.tree.tinting import tint
+from app.tree.widgets import EMPTY, bind, message_label, tint
+from app.ui.colors import DARK, LIGHT, Colors
 from app.ui.throttle import Throttle
 from engine.protocol.messages import Event, Finished, Ready, Round
 from engine.protocol.watching import Inspect, Inspected, Watch
@@ -53,10 +48,12 @@ class TreePanel(QWidget):
     answer_wanted = Signal(int, int)
     """A person wants to read what a round gave: its request and its index."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, colors: Colors | None = None) -> None:
+        """Without `colors` they are those that fit the application's palette."""
         super().__init__(parent)
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time and tokens run so, in every language
-        dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
+        is_dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
+        colors = colors or (DARK if is_dark else LIGHT)
         self._round: Round | None = None  # the newest
         self._shown: tuple[Round, Snapshot] | None = None
         self._told = (-1, -1)  # with `round_shown`
@@ -67,18 +64,18 @@ class TreePanel(QWidget):
         self._advice = Advice(self)
         self._recording = RecordingBar(self)
         self._message = message_label(tr(EMPTY), self)
-        self._canvas = TreeCanvas(DARK if dark else LIGHT, self)
+        self._canvas = TreeCanvas(colors.tree, self)
         self.branching = Branching(self._canvas)
-        self._strip = LayerStrip(DARK if dark else LIGHT, self)
+        self._strip = LayerStrip(colors.tree, self)
         self._live = Live(self._strip, self._requests, self)
-        self._lesson = LessonBar(self)
+        self._explainer = ExplainerBar(self)
         self._timeline = Timeline(self.player, self)
         self.exports = Exports(self.player, self)
         self._pages = QStackedLayout()
         self._lay_out()
         self._connect()
-        bind_keys(self, canvas=self._canvas)
-        self.set_theme(dark)
+        self._bind_keys()
+        self.set_theme(colors)
         self.set_way(CHIPS)
         self._refresh()
 
@@ -91,7 +88,7 @@ class TreePanel(QWidget):
     def on_events(self, events: list[Event]) -> None:
         """Take what tells of trees."""
         for event in events:
-            self._live.take(event, self.player.follows_newest and self.isVisible() and not self._lesson.is_running)
+            self._live.take(event, self.player.follows_newest and self.isVisible() and not self._explainer.is_running)
             match event:
                 case Round() if event.id in self._requests:
                     self.show_round(event)
@@ -114,7 +111,7 @@ class TreePanel(QWidget):
         self._requests.clear()
         self.exports.stop()
         self._live.end()
-        self._lesson.end()
+        self._explainer.end()
         self.player.clear()
         self._throttle.flush()
 
@@ -137,8 +134,8 @@ class TreePanel(QWidget):
             self.player.seek(place)
 
     def glance_at(self, request: int, index: int) -> None:
-        """Show the round of a request for as long as somebody points at it; an index below 0: at none any more."""
-        self.player.glance(self.player.find(request, index) if index >= 0 and not self._lesson.is_running else None)
+        """Show the round of a request while it is pointed at in the answer; an index below 0: no longer."""
+        self.player.glance(self.player.find(request, index) if index >= 0 and not self._explainer.is_running else None)
 
     def show_in_answer(self) -> None:
         """Have what the round that is shown gave to the answer brought into view."""
@@ -153,12 +150,11 @@ class TreePanel(QWidget):
         """Say something to be read once."""
         self._header.caption.show_news(words)
 
-    def set_theme(self, dark: bool) -> None:
-        """Change between dark and light colours."""
-        colours = DARK if dark else LIGHT
-        tint(self, colours)
-        self._canvas.set_palette(colours)
-        self._live.set_palette(colours)
+    def set_theme(self, colors: Colors) -> None:
+        """Change the colours."""
+        tint(self, colors.tree)
+        self._canvas.set_colors(colors.tree)
+        self._live.set_colors(colors.tree)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Catch up with the rounds that came while the panel was out of sight."""
@@ -167,7 +163,7 @@ class TreePanel(QWidget):
         self._throttle.request()
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
-        """What nobody sees is not asked for."""
+        """Ask the engine for nothing while the panel is hidden."""
         super().hideEvent(event)
         self._live.end()
         self.command_wanted.emit(Watch())
@@ -186,7 +182,7 @@ class TreePanel(QWidget):
         column.addWidget(self._recording)
         column.addLayout(self._pages, 1)
         column.addWidget(self._strip)
-        column.addWidget(self._lesson)
+        column.addWidget(self._explainer)
         column.addWidget(self._timeline)
 
     def _connect(self) -> None:
@@ -209,17 +205,45 @@ class TreePanel(QWidget):
         canvas.asked.connect(self._on_asked)
         self.player.moved.connect(self._throttle.request)
         self._live.grown.connect(self._show_tree)
-        self._lesson.shown.connect(self._show_tree)
-        self._lesson.ended.connect(self._on_lesson_ended)
+        self._explainer.shown.connect(self._show_tree)
+        self._explainer.ended.connect(self._on_explanation_ended)
         self._advice.budget_wanted.connect(self.budget_wanted)
         self.branching.wanted.connect(self._on_branch_wanted)
+
+    def _bind_keys(self) -> None:
+        """Those that buttons and sliders use too hold only while the tree itself has the focus."""
+        player, canvas = self.player, self._canvas
+        in_panel = {
+            "1": lambda: self.choose_way(CHIPS),
+            "2": lambda: self.choose_way(ICICLE),
+            "F": canvas.fit,
+            "+": lambda: canvas.zoom_by(ZOOM_STEP),
+            "-": lambda: canvas.zoom_by(1 / ZOOM_STEP),
+            ",": lambda: player.step(-1),
+            ".": lambda: player.step(1),
+            "L": player.go_live,
+            "E": self.explain,
+            "A": self.show_in_answer,
+        }
+        in_tree = {
+            "Home": canvas.show_root,
+            "End": canvas.show_bonus,
+            "Left": lambda: canvas.pick(Way.PARENT),
+            "Right": lambda: canvas.pick(Way.CHILD),
+            "Up": lambda: canvas.pick(Way.UP),
+            "Down": lambda: canvas.pick(Way.DOWN),
+            "Space": player.toggle,
+            "Return": self.branching.offer_picked,
+        }
+        bind(in_panel, self)
+        bind(in_tree, canvas)
 
     def explain(self) -> None:
         """Tell the round that is looked at step by step."""
         if self._shown:
             self.player.pause()
             self._live.end_growth()
-            self._lesson.begin(self._shown[1])
+            self._explainer.begin(self._shown[1])
 
     def _watch(self) -> None:
         self.command_wanted.emit(Watch(verdicts=True, drafts=True, layers=True) if self.isVisible() else Watch())
@@ -237,7 +261,9 @@ class TreePanel(QWidget):
             self.branch_wanted.emit(self._shown[0].id, self._shown[0].index, text)
 
     def _on_asked(self, node: int) -> None:
-        if self._shown and self._shown[0].id > 0 and not self.player.is_recording:  # else nobody knows more of it
+        if (
+            self._shown and self._shown[0].id > 0 and not self.player.is_recording
+        ):  # else the engine knows no more of it
             of = self._shown[0]
             self.command_wanted.emit(Inspect(of.id, of.index, node))
 
@@ -245,7 +271,7 @@ class TreePanel(QWidget):
         if self._shown and (self._shown[0].id, self._shown[0].index) == (told.id, told.index):
             self._canvas.tell(told)
 
-    def _on_lesson_ended(self) -> None:
+    def _on_explanation_ended(self) -> None:
         self._shown = None
         self._throttle.request()
 
@@ -256,7 +282,7 @@ class TreePanel(QWidget):
         self._recording.setVisible(self.player.is_recording)
         if self.player.shown_place < 0:
             self._show_message(tr(EMPTY))
-        elif self.isVisible() and not self._lesson.is_running:
+        elif self.isVisible() and not self._explainer.is_running:
             self._show()
 
     def _show(self) -> None:

@@ -1,180 +1,147 @@
-"""Everything the window can be told to do, with its shortcut, as the menus show it."""
+"""Everything the window can be told to do: every command declared once, with its shortcut, its menu and its icon."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMainWindow
 
 from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system.plain_text import tip
 
-ESCAPE = "Esc"
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`name` is the attribute of `Actions` that has the action, and names the command across sessions."""
+
+    name: str
+    text: str
+    keys: str
+    icon: str = ""
+    also: str = ""
+    checkable: bool = False
+    role: QAction.MenuRole = QAction.MenuRole.TextHeuristicRole
+
+
+MENUS: Mapping[str, tuple[Command | None, ...]] = {
+    mark("&File"): (
+        Command("new_chat", mark("&New chat"), "Ctrl+N", icon="new-chat"),
+        Command("duplicate_chat", mark("D&uplicate chat"), "Ctrl+D"),
+        Command("rename_chat", mark("Ren&ame chat"), "F2"),
+        Command("pin_chat", mark("&Pin or unpin chat"), "Ctrl+Shift+I"),
+        Command("move_chat", mark("Move chat to &folder…"), "Ctrl+Alt+F"),
+        Command("delete_chat", mark("&Delete chat"), "Ctrl+Shift+Backspace"),
+        None,
+        Command("import_chats", mark("&Import chats…"), "Ctrl+O"),
+        Command("export_chat", mark("&Export chat…"), "Ctrl+S"),
+        None,
+        Command("models", mark("&Models…"), "Ctrl+M", icon="models"),
+        Command("restart_engine", mark("&Restart engine"), "Ctrl+Shift+R"),
+        None,
+        Command("quit", mark("&Quit"), "Ctrl+Q", role=QAction.MenuRole.QuitRole),
+    ),
+    mark("&Edit"): (
+        Command("write", mark("&Write a message"), "Ctrl+L"),
+        Command("edit_question", mark("&Edit last question"), "Ctrl+E"),
+        Command("stop", mark("&Stop answering"), "Esc"),
+        None,
+        Command("attach", mark("&Attach files…"), "Ctrl+Shift+A", icon="attach"),
+        Command("begin_answer", mark("Star&t the answer with…"), "Ctrl+Shift+B", icon="begin"),
+        None,
+        Command("regenerate", mark("&Regenerate answer"), "Ctrl+R"),
+        Command("continue_answer", mark("C&ontinue answer"), "Ctrl+J", icon="continue"),
+        Command("previous_version", mark("Previo&us version"), "Alt+PgUp"),
+        Command("next_version", mark("Ne&xt version"), "Alt+PgDown"),
+        Command("copy_answer", mark("&Copy answer"), "Ctrl+Shift+C"),
+        Command("copy_conversation", mark("Copy con&versation"), "Ctrl+Alt+C"),
+        None,
+        Command("search_chats", mark("Searc&h chats"), "Ctrl+Shift+F"),
+        None,
+        Command("preferences", mark("&Preferences…"), "Ctrl+,", role=QAction.MenuRole.PreferencesRole),
+    ),
+    mark("&View"): (
+        Command("chats", mark("&Chats"), "Ctrl+B", icon="chats", checkable=True),
+        Command("tree", mark("Speculation &tree"), "Ctrl+T", icon="tree", checkable=True),
+        Command("telemetry", mark("Te&lemetry"), "Ctrl+Shift+T", icon="telemetry", checkable=True),
+        Command("generation", mark("&Generation settings"), "Ctrl+G", icon="settings"),
+        Command("save_preset", mark("Save as &preset…"), "Ctrl+Shift+S"),
+        Command("speculate", mark("Spec&ulate on or off"), "Ctrl+Shift+P"),
+        None,
+        Command("zoom_in", mark("Larger te&xt"), "Ctrl++", also="Ctrl+="),
+        Command("zoom_out", mark("&Smaller text"), "Ctrl+-"),
+        Command("zoom_reset", mark("N&ormal text size"), "Ctrl+0"),
+        Command("tint", mark("T&int guessed tokens"), "Ctrl+Alt+T", checkable=True),
+        Command("tint_chances", mark("Tint by pro&bability"), "Ctrl+Alt+P", checkable=True),
+        None,
+        Command("next_pane", mark("&Next pane"), "F6"),
+        Command("previous_pane", mark("Pre&vious pane"), "Shift+F6"),
+        None,
+        Command("full_screen", mark("&Full screen"), "F11", checkable=True),
+    ),
+    mark("&Help"): (
+        Command("palette", mark("Command &palette…"), "Ctrl+K"),
+        Command("shortcuts", mark("&Keyboard shortcuts"), "F1"),
+        None,
+        Command("copy_diagnostics", mark("Copy &diagnostics"), "Ctrl+Shift+D"),
+        Command("log_folder", mark("Open &log folder"), "Ctrl+Shift+L"),
+        None,
+        Command("about", mark("&About Coppice"), "Shift+F1", role=QAction.MenuRole.AboutRole),
+    ),
+}
+"""The commands by the titles of their menus, which the command palette shows too; None is a line between two groups."""
 
 
 class Actions:
-    """The actions of the window; the window connects them."""
+    """The actions of the window, by the names of their commands; `wiring` and the rooms connect them."""
 
     def __init__(self, window: QMainWindow) -> None:
-        self._window = window
-        self._listed: list[QAction] = []
-        self._add_conversation_actions()
-        self.models = self._action(tr("&Models…"), "Ctrl+M", "models")
-        self.restart_engine = self._action(tr("&Restart engine"), "Ctrl+Shift+R")
-        self.preferences = self._action(tr("&Preferences…"), "Ctrl+,")
-        self.preferences.setMenuRole(QAction.MenuRole.PreferencesRole)
-        self.quit = self._action(tr("&Quit"), "Ctrl+Q")
-        self.quit.setMenuRole(QAction.MenuRole.QuitRole)
-        self.stop = self._action(tr("&Stop answering"), ESCAPE)
-        self.regenerate = self._action(tr("&Regenerate answer"), "Ctrl+R")
-        self.previous_version = self._action(tr("Previo&us version"), "Alt+PgUp")
-        self.next_version = self._action(tr("Ne&xt version"), "Alt+PgDown")
-        self.copy_answer = self._action(tr("&Copy answer"), "Ctrl+Shift+C")
-        self.edit_question = self._action(tr("&Edit last question"), "Ctrl+E")
-        self.continue_answer = self._action(tr("C&ontinue answer"), "Ctrl+J", "continue")
-        self.begin_answer = self._action(tr("Star&t the answer with…"), "Ctrl+Shift+B", "begin")
-        self.attach = self._action(tr("&Attach files…"), "Ctrl+Shift+A", "attach")
-        self.copy_conversation = self._action(tr("Copy con&versation"), "Ctrl+Alt+C")
-        self.zoom_in = self._action(tr("Larger te&xt"), "Ctrl++", also="Ctrl+=")
-        self.zoom_out = self._action(tr("&Smaller text"), "Ctrl+-")
-        self.zoom_reset = self._action(tr("N&ormal text size"), "Ctrl+0")
-        self.tint = self._action(tr("T&int guessed tokens"), "Ctrl+Alt+T", checkable=True)
-        self.tint_chances = self._action(tr("Tint by pro&bability"), "Ctrl+Alt+P", checkable=True)
-        self.speculate = self._action(tr("Spec&ulate on or off"), "Ctrl+Shift+P")
-        self.save_preset = self._action(tr("Save as &preset…"), "Ctrl+Shift+S")
-        self.search_chats = self._action(tr("Searc&h chats"), "Ctrl+Shift+F")
-        self.write = self._action(tr("&Write a message"), "Ctrl+L")
-        self.chats = self._action(tr("&Chats"), "Ctrl+B", "chats")
-        self.chats.setCheckable(True)
-        self.tree = self._action(tr("Speculation &tree"), "Ctrl+T", "tree")
-        self.tree.setCheckable(True)
-        self.telemetry = self._action(tr("Te&lemetry"), "Ctrl+Shift+T", "telemetry")
-        self.telemetry.setCheckable(True)
-        self.generation = self._action(tr("&Generation settings"), "Ctrl+G", "settings")
-        self.palette = self._action(tr("Command &palette…"), "Ctrl+K")
-        self.next_pane = self._action(tr("&Next pane"), "F6")
-        self.previous_pane = self._action(tr("Pre&vious pane"), "Shift+F6")
-        self.full_screen = self._action(tr("&Full screen"), "F11")
-        self.full_screen.setCheckable(True)
-        self.shortcuts = self._action(tr("&Keyboard shortcuts"), "F1")
-        self.log_folder = self._action(tr("Open &log folder"), "Ctrl+Shift+L")
-        self.copy_diagnostics = self._action(tr("Copy &diagnostics"), "Ctrl+Shift+D")
-        self.about = self._action(tr("&About Coppice"), "Shift+F1")
-        self.about.setMenuRole(QAction.MenuRole.AboutRole)
         self._menus: dict[QAction, str] = {}
-        self._name_all()
-        self._fill_menus()
+        self._actions: dict[str, QAction] = {}
+        for title, commands in MENUS.items():
+            menu = window.menuBar().addMenu(tr(title))
+            for command in commands:
+                if command is None:
+                    menu.addSeparator()
+                else:
+                    action = self._actions[command.name] = _action(command, window)
+                    menu.addAction(action)
+                    self._menus[action] = plain(tr(title))
 
-    def _add_conversation_actions(self) -> None:
-        self.new_chat = self._action(tr("&New chat"), "Ctrl+N", "new-chat")
-        self.import_chats = self._action(tr("&Import chats…"), "Ctrl+O")
-        self.export_chat = self._action(tr("&Export chat…"), "Ctrl+S")
-        self.duplicate_chat = self._action(tr("D&uplicate chat"), "Ctrl+D")
-        self.rename_chat = self._action(tr("Ren&ame chat"), "F2")
-        self.pin_chat = self._action(tr("&Pin or unpin chat"), "Ctrl+Shift+I")
-        self.move_chat = self._action(tr("Move chat to &folder…"), "Ctrl+Alt+F")
-        self.delete_chat = self._action(tr("&Delete chat"), "Ctrl+Shift+Backspace")
+    def __getattr__(self, name: str) -> QAction:
+        try:
+            return self._actions[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
     @property
     def commands(self) -> tuple[tuple[QAction, str], ...]:
         """Every action with the title of the menu that it stands in; `objectName` names it across sessions."""
-        return tuple((each, self._menus.get(each, "")) for each in self._listed)
+        return tuple(self._menus.items())
 
     @property
     def listed(self) -> tuple[tuple[str, str], ...]:
         """Name and shortcut of everything that has a shortcut."""
-        named = ((plain(each.text()), each.shortcut()) for each in self._listed)
+        named = ((plain(each.text()), each.shortcut()) for each in self._menus)
         return tuple(
             (name, keys.toString(QKeySequence.SequenceFormat.NativeText)) for name, keys in named if not keys.isEmpty()
         )
 
     def with_icons(self) -> tuple[tuple[QAction, str], ...]:
         """The actions that have an icon, and its name."""
-        return tuple((each, str(each.data())) for each in self._listed if each.data())
+        return tuple((each, str(each.data())) for each in self._menus if each.data())
 
-    def _action(self, text: str, shortcut: str, icon: str = "", also: str = "", checkable: bool = False) -> QAction:
-        action = QAction(text, self._window)
-        action.setData(icon)
-        action.setCheckable(checkable)
-        if shortcut:
-            action.setShortcuts([QKeySequence(keys) for keys in (shortcut, also) if keys])
-            action.setToolTip(tip(f"{plain(text)} ({shortcut})"))
-        self._window.addAction(action)
-        self._listed.append(action)
-        return action
 
-    def _name_all(self) -> None:
-        for name, value in vars(self).items():
-            if isinstance(value, QAction):
-                value.setObjectName(name)
-
-    def _fill_menus(self) -> None:
-        menus: dict[str, list[QAction | None]] = {
-            tr("&File"): [
-                self.new_chat,
-                self.duplicate_chat,
-                self.rename_chat,
-                self.pin_chat,
-                self.move_chat,
-                self.delete_chat,
-                None,
-                self.import_chats,
-                self.export_chat,
-                None,
-                self.models,
-                self.restart_engine,
-                None,
-                self.quit,
-            ],
-            tr("&Edit"): [
-                self.write,
-                self.edit_question,
-                self.stop,
-                None,
-                self.attach,
-                self.begin_answer,
-                None,
-                self.regenerate,
-                self.continue_answer,
-                self.previous_version,
-                self.next_version,
-                self.copy_answer,
-                self.copy_conversation,
-                None,
-                self.search_chats,
-                None,
-                self.preferences,
-            ],
-            tr("&View"): [
-                self.chats,
-                self.tree,
-                self.telemetry,
-                self.generation,
-                self.save_preset,
-                self.speculate,
-                None,
-                self.zoom_in,
-                self.zoom_out,
-                self.zoom_reset,
-                self.tint,
-                self.tint_chances,
-                None,
-                self.next_pane,
-                self.previous_pane,
-                None,
-                self.full_screen,
-            ],
-            tr("&Help"): [self.palette, self.shortcuts, None, self.copy_diagnostics, self.log_folder, None, self.about],
-        }
-        for title, actions in menus.items():
-            self._add_menu(title, actions)
-
-    def _add_menu(self, title: str, actions: list[QAction | None]) -> None:
-        """None stands for a line between two groups."""
-        menu = self._window.menuBar().addMenu(title)
-        for action in actions:
-            if action is None:
-                menu.addSeparator()
-            else:
-                menu.addAction(action)
-                self._menus[action] = plain(title)
+def _action(command: Command, window: QMainWindow) -> QAction:
+    action = QAction(tr(command.text), window)
+    action.setObjectName(command.name)
+    action.setData(command.icon)
+    action.setCheckable(command.checkable)
+    action.setMenuRole(command.role)
+    action.setShortcuts([QKeySequence(keys) for keys in (command.keys, command.also) if keys])
+    action.setToolTip(tip(f"{plain(tr(command.text))} ({command.keys})"))
+    window.addAction(action)
+    return action
 
 
 def plain(text: str) -> str:

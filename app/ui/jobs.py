@@ -1,4 +1,8 @@
-"""Work that blocks, done beside the window: in threads of its own, its results as signals in the window's thread."""
+"""Work that blocks, done in threads: results, errors and progress come as signals in the window's thread.
+
+`Jobs` does pieces of work in turn, each of which can be cancelled; `Task` does the same thing whenever it is asked to.
+`app.system.background` makes the threads.
+"""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -8,8 +12,7 @@ from queue import SimpleQueue
 from PySide6.QtCore import QObject, Signal
 
 from app.i18n.translation import tr
-from app.system.background import attempt, report, start
-from app.system.stop import Stop
+from app.system.background import Stop, attempt, report, start
 from engine.errors import Cancelled, CoppiceError
 
 _log = logging.getLogger(__name__)
@@ -62,7 +65,7 @@ class Job(QObject):
         try:
             self._ended.emit(result, error)
         except RuntimeError:
-            _log.debug("Nobody waits for the result any more")  # the window is gone
+            _log.debug("The result is not waited for any more")  # the window is gone
 
     def _follow(self, steps: Iterator[object]) -> object:
         """The last step; each is announced on the way."""
@@ -119,3 +122,40 @@ class Jobs(QObject):
 def _work_off(waiting: "SimpleQueue[Job | None]") -> None:
     while job := waiting.get():
         attempt(job.perform, lambda _error: None)
+
+
+class Task(QObject):
+    """One thing, done at most once at a time in a thread of its own; `done` brings its result.
+
+    After an error, which is reported, the result is that of `otherwise`.
+    """
+
+    done = Signal(object)
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], object],
+        parent: QObject | None = None,
+        otherwise: Callable[[BaseException], object] = lambda _error: None,
+    ) -> None:
+        super().__init__(parent)
+        self._name = name
+        self._work: Work = lambda _stop: attempt(work, otherwise)
+        self._job: Job | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it goes on, or is done and not yet told."""
+        return self._job is not None
+
+    def start(self) -> None:
+        """Do it, unless that goes on already."""
+        if self._job is None:
+            self._job = Job(self._work, lambda _job: None)
+            self._job.done.connect(self._on_done)
+            start(self._name, self._job.perform)
+
+    def _on_done(self, result: object) -> None:
+        self._job = None
+        self.done.emit(result)

@@ -1,6 +1,7 @@
 """Bars that tell of something that went wrong or can be undone: stacked, dismissible, never in the way."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from PySide6.QtCore import Qt, Signal
@@ -21,13 +22,17 @@ class Tone(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One bar. A new one replaces the one with the same `key`; `action` is the text of its button, if it has one."""
+    """One bar. A new one replaces the one with the same `key`.
+
+    `action` is the text of its button, if it has one, and `on_action` what the button does.
+    """
 
     key: str
     message: str
     hint: str = ""
     action: str = ""
     tone: Tone = Tone.ERROR
+    on_action: Callable[[], object] | None = field(default=None, compare=False)
 
     @property
     def text(self) -> str:
@@ -123,7 +128,7 @@ class NoticeStack(QWidget):
         self.dismiss(notice.key)
         bar = NoticeBar(notice, self)
         bar.dismissed.connect(self.dismiss)
-        bar.action_requested.connect(self._on_action)
+        bar.action_requested.connect(self.act)
         bar.diagnostics_requested.connect(self.diagnostics_requested)
         self._bars[notice.key] = bar
         self._column.addWidget(bar)
@@ -137,6 +142,10 @@ class NoticeStack(QWidget):
             bar.deleteLater()
         self.setVisible(bool(self._bars))
 
-    def _on_action(self, key: str) -> None:
+    def act(self, key: str) -> None:
+        """Take a notice away and do what its button is for; `action_requested` tells of it too."""
+        bar = self._bars.get(key)
         self.dismiss(key)
+        if bar is not None and bar.notice.on_action is not None:
+            bar.notice.on_action()
         self.action_requested.emit(key)

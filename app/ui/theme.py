@@ -1,6 +1,6 @@
 """Colours, fonts and icons, light and dark, following the system while the window is open."""
 
-from dataclasses import asdict
+from dataclasses import fields
 from functools import cache
 
 from PySide6.QtCore import QByteArray, QObject, QSize, Qt, Signal
@@ -96,16 +96,16 @@ def monospace_family() -> str:
 def icon(name: str, color: str) -> QIcon:
     """A shipped line icon, drawn in `color`."""
     svg = resource("icons", f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", color)
-    return _drawn(svg.encode(), _ICON_SIZES)
+    return _rendered(svg.encode(), _ICON_SIZES)
 
 
 def application_icon() -> QIcon:
     """The icon of the application, at every size a desktop asks for."""
-    small = _drawn(resource("icons", "coppice-small.svg").read_bytes(), _SMALL_APP_ICON_SIZES)
-    return _drawn(resource("icons", "coppice.svg").read_bytes(), _APP_ICON_SIZES, small)
+    small = _rendered(resource("icons", "coppice-small.svg").read_bytes(), _SMALL_APP_ICON_SIZES)
+    return _rendered(resource("icons", "coppice.svg").read_bytes(), _APP_ICON_SIZES, small)
 
 
-def _drawn(svg: bytes, sizes: tuple[int, ...], onto: QIcon | None = None) -> QIcon:
+def _rendered(svg: bytes, sizes: tuple[int, ...], onto: QIcon | None = None) -> QIcon:
     renderer = QSvgRenderer(QByteArray(svg))
     icon = onto or QIcon()
     for size in sizes:
@@ -126,8 +126,9 @@ def _style_sheet(colors: Colors) -> str:
     sheet = sheet.replace("@icons", resource("icons").as_posix()).replace(
         "@scheme", "dark" if colors.is_dark else "light"
     )
-    for name, value in sorted(asdict(colors).items(), key=lambda item: -len(item[0])):
-        sheet = sheet.replace(f"@{name}", str(value))
+    named = {each.name: value for each in fields(colors) if isinstance(value := getattr(colors, each.name), str)}
+    for name, value in sorted(named.items(), key=lambda item: -len(item[0])):
+        sheet = sheet.replace(f"@{name}", value)
     return sheet
 
 

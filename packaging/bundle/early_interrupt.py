@@ -1,6 +1,6 @@
 """Runs before all else in the packaged program: Ctrl+C while its window is still being loaded ends it without a trace.
 
-Later the window hears of it (app/shell/lifecycle/ending.py). What works in a terminal goes on hearing of it by itself.
+Later the window hears of it (app/shell/application.py). What works in a terminal goes on hearing of it by itself.
 """
 
 import signal

@@ -4398,32 +4398,47 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>der Zwischenspeicher-Ordner des Systems</translation>
         </message>
         <message>
-            <location filename="../../app/shell/command_palette/palette.py" />
+            <location filename="../../app/shell/command_palette.py" />
             <source>Command palette</source>
             <translation>Befehlspalette</translation>
         </message>
         <message>
-            <location filename="../../app/shell/command_palette/palette.py" />
+            <location filename="../../app/shell/command_palette.py" />
             <source>Commands and chats</source>
             <translation>Befehle und Chats</translation>
         </message>
         <message>
-            <location filename="../../app/shell/command_palette/palette.py" />
+            <location filename="../../app/shell/command_palette.py" />
             <source>Nothing fits.</source>
             <translation>Nichts passt.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/command_palette/palette.py" />
+            <location filename="../../app/shell/command_palette.py" />
             <source>Search commands and chats</source>
             <translation>Befehle und Chats suchen</translation>
         </message>
         <message>
-            <location filename="../../app/shell/command_palette/palette.py" />
+            <location filename="../../app/shell/command_palette.py" />
             <source>What do you want to do, or which chat to open?</source>
             <translation>Was möchten Sie tun, oder welchen Chat öffnen?</translation>
         </message>
         <message>
-            <location filename="../../app/shell/help.py" />
+            <location filename="../../app/shell/crash.py" />
+            <source>Coppice cannot start</source>
+            <translation>Coppice kann nicht starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/crash.py" />
+            <source>Coppice cannot write its settings and logs: {folder}: {reason}.</source>
+            <translation>Coppice kann Einstellungen und Protokolle nicht schreiben: {folder}: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/crash.py" />
+            <source>Make the folder writable, or start Coppice with --data-dir and another folder.</source>
+            <translation>Machen Sie den Ordner beschreibbar, oder starten Sie Coppice mit --data-dir und einem anderen Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/dialogs.py" />
             <source>
 &lt;h3&gt;Coppice {version}&lt;/h3&gt;
 &lt;p&gt;Chat with a language model that is bigger than your GPU: a small draft model grows a tree of guesses,
@@ -4442,159 +4457,109 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
 </translation>
         </message>
         <message>
-            <location filename="../../app/shell/help.py" />
+            <location filename="../../app/shell/dialogs.py" />
             <source>About Coppice</source>
             <translation>Über Coppice</translation>
         </message>
         <message>
-            <location filename="../../app/shell/help.py" />
-            <source>Keyboard shortcuts</source>
-            <translation>Tastenkürzel</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/help.py" />
-            <source>New line</source>
-            <translation>Neue Zeile</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/help.py" />
-            <source>Shift+Enter</source>
-            <translation>Umschalt+Eingabe</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle/instance.py" />
-            <source>Close it, or end its process; or give another folder with --data-dir.</source>
-            <translation>Schließen Sie es, oder beenden Sie seinen Prozess; oder geben Sie mit --data-dir einen anderen Ordner an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle/instance.py" />
-            <source>Coppice is running with {folder} already, and does not answer.</source>
-            <translation>Coppice läuft schon mit {folder} und antwortet nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle/refusal.py" />
-            <source>Coppice cannot start</source>
-            <translation>Coppice kann nicht starten</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle/refusal.py" />
-            <source>Coppice cannot write its settings and logs: {folder}: {reason}.</source>
-            <translation>Coppice kann Einstellungen und Protokolle nicht schreiben: {folder}: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle/refusal.py" />
-            <source>Make the folder writable, or start Coppice with --data-dir and another folder.</source>
-            <translation>Machen Sie den Ordner beschreibbar, oder starten Sie Coppice mit --data-dir und einem anderen Ordner.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle/report_dialog.py" />
+            <location filename="../../app/shell/dialogs.py" />
             <source>Copy</source>
             <translation>Kopieren</translation>
         </message>
         <message>
-            <location filename="../../app/shell/lifecycle/report_dialog.py" />
+            <location filename="../../app/shell/dialogs.py" />
             <source>Crash report</source>
             <translation>Absturzbericht</translation>
         </message>
         <message>
-            <location filename="../../app/shell/lifecycle/report_dialog.py" />
+            <location filename="../../app/shell/dialogs.py" />
             <source>It cannot be read: {reason}</source>
             <translation>Er kann nicht gelesen werden: {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/shell/lifecycle/report_dialog.py" />
+            <location filename="../../app/shell/dialogs.py" />
+            <source>Keyboard shortcuts</source>
+            <translation>Tastenkürzel</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/dialogs.py" />
+            <source>New line</source>
+            <translation>Neue Zeile</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/dialogs.py" />
             <source>Nothing of this is sent anywhere. It holds no chats and no tokens; it helps whoever looks into it.</source>
             <translation>Nichts davon wird irgendwohin gesendet. Er enthält keine Gespräche und keine Token; er hilft denen, die der Sache nachgehen.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/lifecycle/updates.py" />
-            <source>Check the address in Preferences, Advanced.</source>
-            <translation>Prüfen Sie die Adresse in den Einstellungen unter „Erweitert“.</translation>
+            <location filename="../../app/shell/dialogs.py" />
+            <source>Shift+Enter</source>
+            <translation>Umschalt+Eingabe</translation>
         </message>
         <message>
-            <location filename="../../app/shell/lifecycle/updates.py" />
-            <source>News of versions cannot be had: {reason}.</source>
-            <translation>Neuigkeiten über Versionen sind nicht zu haben: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle/updates.py" />
-            <source>Try again later.</source>
-            <translation>Versuchen Sie es später noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle/updates.py" />
-            <source>What {address} holds is no news of a version.</source>
-            <translation>Was unter {address} liegt, ist keine Neuigkeit über eine Version.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle/updates.py" />
-            <source>the server with news of versions</source>
-            <translation>der Server mit Neuigkeiten über Versionen</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle/updates.py" />
-            <source>{server} answered with {status}</source>
-            <translation>{server} antwortete mit {status}</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle_wiring.py" />
-            <source>Coppice crashed the last time. Your chats are there; a report was written.</source>
-            <translation>Coppice ist beim letzten Mal abgestürzt. Ihre Gespräche sind da; ein Bericht wurde geschrieben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle_wiring.py" />
-            <source>Coppice {version} is there; this is {own}.</source>
-            <translation>Coppice {version} ist da; dies ist {own}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle_wiring.py" />
-            <source>Open its page</source>
-            <translation>Seite öffnen</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/lifecycle_wiring.py" />
-            <source>Show report…</source>
-            <translation>Bericht zeigen …</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/runtime_wiring.py" />
+            <location filename="../../app/shell/engine_setup.py" />
             <source>Show…</source>
             <translation>Zeigen…</translation>
         </message>
         <message>
-            <location filename="../../app/shell/runtime_wiring.py" />
+            <location filename="../../app/shell/engine_setup.py" />
             <source>The engine is being installed. Chats can be read, and models downloaded.</source>
             <translation>Der Rechenkern wird installiert. Unterhaltungen lassen sich lesen und Modelle herunterladen.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/runtime_wiring.py" />
+            <location filename="../../app/shell/engine_setup.py" />
             <source>The engine is not installed yet. Chats can be read, and models downloaded.</source>
             <translation>Der Rechenkern ist noch nicht installiert. Unterhaltungen lassen sich lesen und Modelle herunterladen.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/runtime_wiring.py" />
+            <location filename="../../app/shell/engine_setup.py" />
             <source>The installation of the engine is paused.</source>
             <translation>Die Installation des Rechenkerns ist angehalten.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/runtime_wiring.py" />
+            <location filename="../../app/shell/engine_setup.py" />
             <source>The present one is used until that is done.</source>
             <translation>Der jetzige dient, bis das fertig ist.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/runtime_wiring.py" />
+            <location filename="../../app/shell/engine_setup.py" />
             <source>This version of Coppice was made for a newer engine.</source>
             <translation>Diese Fassung von Coppice ist für einen neueren Rechenkern gemacht.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/runtime_wiring.py" />
+            <location filename="../../app/shell/engine_setup.py" />
             <source>Update…</source>
             <translation>Aktualisieren…</translation>
         </message>
         <message>
-            <location filename="../../app/shell/status_area.py" />
-            <source>Answering</source>
-            <translation>Antwortet</translation>
+            <location filename="../../app/shell/instance.py" />
+            <source>Close it, or end its process; or give another folder with --data-dir.</source>
+            <translation>Schließen Sie es, oder beenden Sie seinen Prozess; oder geben Sie mit --data-dir einen anderen Ordner an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/instance.py" />
+            <source>Coppice is running with {folder} already, and does not answer.</source>
+            <translation>Coppice läuft schon mit {folder} und antwortet nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle.py" />
+            <source>Coppice crashed the last time. Your chats are there; a report was written.</source>
+            <translation>Coppice ist beim letzten Mal abgestürzt. Ihre Gespräche sind da; ein Bericht wurde geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle.py" />
+            <source>Coppice {version} is there; this is {own}.</source>
+            <translation>Coppice {version} ist da; dies ist {own}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle.py" />
+            <source>Open its page</source>
+            <translation>Seite öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/lifecycle.py" />
+            <source>Show report…</source>
+            <translation>Bericht zeigen …</translation>
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
@@ -4812,19 +4777,69 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Eine Arbeit an den Modellen dieses Rechners endete durch einen Fehler in diesem Programm ({error}).</translation>
         </message>
         <message>
-            <location filename="../../app/shell/tree_wiring.py" />
-            <source>Speculation tree</source>
-            <translation>Spekulationsbaum</translation>
+            <location filename="../../app/shell/tools.py" />
+            <source>Diagnostics are on the clipboard: versions, hardware, settings and the end of the logs.</source>
+            <translation>Die Diagnose liegt in der Zwischenablage: Versionen, Hardware, Einstellungen und das Ende der Protokolle.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/tree_wiring.py" />
-            <source>This round wrote another version of the answer.</source>
-            <translation>Diese Runde hat eine andere Fassung der Antwort geschrieben.</translation>
+            <location filename="../../app/shell/tools.py" />
+            <source>It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.</source>
+            <translation>Es gilt, bis Coppice geschlossen wird, und wird in keine Datei geschrieben. Danach ist es neu einzugeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tools.py" />
+            <source>They hold no text of a chat and no token. Read them before you hand them on.</source>
+            <translation>Sie enthält keinen Text eines Chats und kein Token. Lesen Sie sie, bevor Sie sie weitergeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tools.py" />
+            <source>This system has no keyring that would keep the password of the proxy or of the hub's address.</source>
+            <translation>Dieses System hat keinen Schlüsselbund, der das Passwort des Proxys oder der Hub-Adresse aufbewahren würde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tools.py" />
+            <source>{action} (now off)</source>
+            <translation>{action} (jetzt aus)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tools.py" />
+            <source>{action} (now on)</source>
+            <translation>{action} (jetzt ein)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/updates.py" />
+            <source>Check the address in Preferences, Advanced.</source>
+            <translation>Prüfen Sie die Adresse in den Einstellungen unter „Erweitert“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/updates.py" />
+            <source>News of versions cannot be had: {reason}.</source>
+            <translation>Neuigkeiten über Versionen sind nicht zu haben: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/updates.py" />
+            <source>Try again later.</source>
+            <translation>Versuchen Sie es später noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/updates.py" />
+            <source>What {address} holds is no news of a version.</source>
+            <translation>Was unter {address} liegt, ist keine Neuigkeit über eine Version.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/updates.py" />
+            <source>the server with news of versions</source>
+            <translation>der Server mit Neuigkeiten über Versionen</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/updates.py" />
+            <source>{server} answered with {status}</source>
+            <translation>{server} antwortete mit {status}</translation>
         </message>
         <message>
             <location filename="../../app/shell/window.py" />
-            <source>Models…</source>
-            <translation>Modelle…</translation>
+            <source>Answering</source>
+            <translation>Antwortet</translation>
         </message>
         <message>
             <location filename="../../app/shell/window.py" />
@@ -4832,59 +4847,149 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Werkzeuge</translation>
         </message>
         <message>
-            <location filename="../../app/shell/window_tools.py" />
-            <source>Diagnostics are on the clipboard: versions, hardware, settings and the end of the logs.</source>
-            <translation>Die Diagnose liegt in der Zwischenablage: Versionen, Hardware, Einstellungen und das Ende der Protokolle.</translation>
+            <location filename="../../app/shell/wiring.py" />
+            <source>Models…</source>
+            <translation>Modelle…</translation>
         </message>
         <message>
-            <location filename="../../app/shell/window_tools.py" />
-            <source>It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.</source>
-            <translation>Es gilt, bis Coppice geschlossen wird, und wird in keine Datei geschrieben. Danach ist es neu einzugeben.</translation>
+            <location filename="../../app/shell/wiring.py" />
+            <source>This round wrote another version of the answer.</source>
+            <translation>Diese Runde hat eine andere Fassung der Antwort geschrieben.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/window_tools.py" />
-            <source>They hold no text of a chat and no token. Read them before you hand them on.</source>
-            <translation>Sie enthält keinen Text eines Chats und kein Token. Lesen Sie sie, bevor Sie sie weitergeben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/window_tools.py" />
-            <source>This system has no keyring that would keep the password of the proxy or of the hub's address.</source>
-            <translation>Dieses System hat keinen Schlüsselbund, der das Passwort des Proxys oder der Hub-Adresse aufbewahren würde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/window_tools.py" />
-            <source>{action} (now off)</source>
-            <translation>{action} (jetzt aus)</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/window_tools.py" />
-            <source>{action} (now on)</source>
-            <translation>{action} (jetzt ein)</translation>
-        </message>
-        <message>
-            <location filename="../../app/system/hostile_json.py" />
+            <location filename="../../app/system/json_text.py" />
             <source>it consists mostly of brackets</source>
             <translation>es besteht vor allem aus Klammern</translation>
         </message>
         <message>
-            <location filename="../../app/system/hostile_json.py" />
+            <location filename="../../app/system/json_text.py" />
             <source>it is damaged</source>
             <translation>es ist beschädigt</translation>
         </message>
         <message>
-            <location filename="../../app/system/hostile_json.py" />
+            <location filename="../../app/system/json_text.py" />
             <source>it is nested too deeply</source>
             <translation>es ist zu tief verschachtelt</translation>
         </message>
         <message>
-            <location filename="../../app/system/hostile_json.py" />
+            <location filename="../../app/system/json_text.py" />
             <source>it is no JSON object</source>
             <translation>es ist kein JSON-Objekt</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/card.py" />
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Accepted by depth</source>
+            <translation>Angenommen nach Tiefe</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Bytes of weights that were brought to where they are used in a round, by the seconds of that round; the thick line is the mean of the last {rounds}. Ceiling: what the way of these layers allows at most, by the rates of link and disk that were measured on this machine. Near the ceiling, more layers in faster memory would help; far below it, computation or the draft is slower.</source>
+            <translation>Bytes der Gewichte, die in einer Runde dorthin gebracht wurden, wo sie gebraucht werden, durch die Sekunden dieser Runde; die dicke Linie ist das Mittel der letzten {rounds}. Grenze: was der Weg dieser Schichten höchstens erlaubt, nach den auf diesem Rechner gemessenen Raten von Verbindung und Platte. Nahe der Grenze helfen mehr Schichten in schnellerem Speicher; weit darunter sind die Berechnung oder der Entwurf langsamer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Depth: tokens of the longest continuation that was guessed. Accepted: how many drafted tokens the target took over, as the mean of the last {rounds} rounds. Where both lines meet, a deeper tree would give more.</source>
+            <translation>Tiefe: Token der längsten geratenen Fortsetzung. Angenommen: wie viele geratene Token das Ziel übernahm, als Mittel der letzten {rounds} Runden. Wo sich beide Linien treffen, brächte ein tieferer Baum mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Draft probability and acceptance</source>
+            <translation>Entwurfswahrscheinlichkeit und Annahme</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Drafted nodes whose parent was accepted, in ten groups by the probability that the draft gave them. Dots: the share that the target accepted. On the dashed line the draft is as sure as it is right; below it, it is too sure. Bars: how many nodes a group has, the largest group as high as the chart. Counted since the conversation was opened.</source>
+            <translation>Geratene Knoten, deren Elternknoten angenommen wurde, in zehn Gruppen nach der Wahrscheinlichkeit, die der Entwurf ihnen gab. Punkte: der Anteil, den das Ziel annahm. Auf der gestrichelten Linie ist der Entwurf so sicher, wie er richtig liegt; darunter ist er zu sicher. Balken: wie viele Knoten eine Gruppe hat, die größte so hoch wie das Diagramm. Gezählt, seit das Gespräch geöffnet wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Every cell is a decoder layer of the target, in the memory where it is kept, as wide as its bytes; point at one for its number. Hatched: what else is taken there at most, such as the draft, the context, the room for a pass. Empty: what might still be taken. Layers that are not where the target computes come anew for every pass.</source>
+            <translation>Jede Zelle ist eine Decoderschicht des Ziels, in dem Speicher, in dem sie liegt, so breit wie ihre Bytes; zeigen Sie auf eine, um ihre Nummer zu sehen. Schraffiert: was dort sonst höchstens belegt ist, etwa Entwurf, Kontext, Platz für einen Durchlauf. Leer: was noch belegt werden könnte. Schichten, die nicht dort liegen, wo das Ziel rechnet, kommen für jeden Durchlauf neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Nodes that the draft grew for the round, the root not counted. All of them are checked in one pass of the target.</source>
+            <translation>Knoten, die der Entwurf für die Runde wachsen ließ, die Wurzel nicht gezählt. Alle werden in einem Durchlauf des Ziels geprüft.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Nothing streams: all layers stay where they are computed.</source>
+            <translation>Nichts wird geladen: Alle Schichten bleiben, wo sie berechnet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Nothing was drafted yet.</source>
+            <translation>Noch wurde nichts geraten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Nothing was measured yet.</source>
+            <translation>Noch wurde nichts gemessen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Of the rounds whose accepted path led to a node with children at the depth before, the share in which one of them was accepted as well. Hollow bars: fewer than {few} rounds came so far. Counted since the conversation was opened. Point at a bar for the counts.</source>
+            <translation>Von den Runden, deren angenommener Pfad in der Tiefe davor zu einem Knoten mit Kindern führte, der Anteil, in dem auch eines von diesen angenommen wurde. Hohle Balken: Weniger als {few} Runden kamen so weit. Gezählt, seit das Gespräch geöffnet wurde. Zeigen Sie auf einen Balken, um die Zahlen zu sehen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>The time axis counts seconds of answering, waiting for questions left out.</source>
+            <translation>Die Zeitachse zählt Sekunden des Antwortens, ohne das Warten auf Fragen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Thin line: tokens that the answer grew by in a round, by the seconds of that round. Thick line: the same over the last {rounds} rounds together. Reading the question is not counted.</source>
+            <translation>Dünne Linie: Token, um die die Antwort in einer Runde wuchs, durch die Sekunden dieser Runde. Dicke Linie: dasselbe über die letzten {rounds} Runden zusammen. Das Lesen der Frage zählt nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Time per round</source>
+            <translation>Zeit je Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Tokens per pass</source>
+            <translation>Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Tokens per second</source>
+            <translation>Token je Sekunde</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Tokens that the answer grew by in a round, which is one pass of the target model: the accepted drafted tokens and the bonus token. Thick line: the mean of the last {rounds} rounds. Without speculation it is 1.</source>
+            <translation>Token, um die die Antwort in einer Runde wuchs, also in einem Durchlauf des Zielmodells: die angenommenen geratenen Token und das Bonustoken. Dicke Linie: das Mittel der letzten {rounds} Runden. Ohne Spekulation ist es 1.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Tree depth</source>
+            <translation>Baumtiefe</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Tree size</source>
+            <translation>Baumgröße</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Weights streamed</source>
+            <translation>Geladene Gewichte</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
             <source>What is “{figure}”?</source>
             <translation>Was ist „{figure}“?</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Where the layers are</source>
+            <translation>Wo die Schichten liegen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/cards.py" />
+            <source>Where the time of a round went; the parts add up to it. Draft: growing the tree. Compute: the target's pass, less what follows. Stream wait: the pass stood still because a layer's weights had not arrived, and the draft had nothing to do either. Hidden draft: the draft worked on while a layer was awaited, so that it cost nothing. Other: accepting, caches, text. Where rounds are many, the slowest of each group of neighbours is drawn.</source>
+            <translation>Wohin die Zeit einer Runde ging; die Teile ergeben zusammen ihre Dauer. Entwurf: den Baum wachsen lassen. Rechnen: der Durchlauf des Ziels ohne das Folgende. Warten auf Gewichte: Der Durchlauf stand still, weil die Gewichte einer Schicht noch nicht da waren und auch der Entwurf nichts zu tun hatte. Verdeckter Entwurf: Der Entwurf arbeitete weiter, während auf eine Schicht gewartet wurde, und kostete so nichts. Übriges: Annehmen, Zwischenspeicher, Text. Wo es viele Runden sind, wird die langsamste jeder Gruppe von Nachbarn gezeichnet.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/cards.py" />
@@ -4912,39 +5017,39 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Knoten</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/charts/bandwidth_chart.py" />
-            <source>ceiling</source>
-            <translation>Grenze</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/charts/calibration_chart.py" />
-            <source>Draft probability {low} to {high}: {taken} of {tried} nodes accepted</source>
-            <translation>Entwurfswahrscheinlichkeit {low} bis {high}: {taken} von {tried} Knoten angenommen</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/charts/calibration_chart.py" />
-            <source>accepted</source>
-            <translation>angenommen</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/charts/calibration_chart.py" />
-            <source>as sure as right</source>
-            <translation>so sicher wie richtig</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/charts/depth_chart.py" />
+            <location filename="../../app/telemetry/charts/acceptance_charts.py" />
             <source>Depth {depth}: {accepted} of {reached} rounds went on ({share})</source>
             <translation>Tiefe {depth}: {accepted} von {reached} Runden gingen weiter ({share})</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/charts/depth_chart.py" />
+            <location filename="../../app/telemetry/charts/acceptance_charts.py" />
+            <source>Draft probability {low} to {high}: {taken} of {tried} nodes accepted</source>
+            <translation>Entwurfswahrscheinlichkeit {low} bis {high}: {taken} von {tried} Knoten angenommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/acceptance_charts.py" />
+            <source>accepted</source>
+            <translation>angenommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/acceptance_charts.py" />
             <source>accepted at depth 1</source>
             <translation>angenommen in Tiefe 1</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/charts/depth_chart.py" />
+            <location filename="../../app/telemetry/charts/acceptance_charts.py" />
+            <source>as sure as right</source>
+            <translation>so sicher wie richtig</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/acceptance_charts.py" />
             <source>never reached</source>
             <translation>nie erreicht</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/line_chart.py" />
+            <source>ceiling</source>
+            <translation>Grenze</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/charts/memory_picture.py" />
@@ -5112,114 +5217,9 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{ratio}-mal so schnell: {fast} Token/s mit {method}, {slow} Token/s ohne Spekulation.</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Accepted by depth</source>
-            <translation>Angenommen nach Tiefe</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Bytes of weights that were brought to where they are used in a round, by the seconds of that round; the thick line is the mean of the last {rounds}. Ceiling: what the way of these layers allows at most, by the rates of link and disk that were measured on this machine. Near the ceiling, more layers in faster memory would help; far below it, computation or the draft is slower.</source>
-            <translation>Bytes der Gewichte, die in einer Runde dorthin gebracht wurden, wo sie gebraucht werden, durch die Sekunden dieser Runde; die dicke Linie ist das Mittel der letzten {rounds}. Grenze: was der Weg dieser Schichten höchstens erlaubt, nach den auf diesem Rechner gemessenen Raten von Verbindung und Platte. Nahe der Grenze helfen mehr Schichten in schnellerem Speicher; weit darunter sind die Berechnung oder der Entwurf langsamer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Depth: tokens of the longest continuation that was guessed. Accepted: how many drafted tokens the target took over, as the mean of the last {rounds} rounds. Where both lines meet, a deeper tree would give more.</source>
-            <translation>Tiefe: Token der längsten geratenen Fortsetzung. Angenommen: wie viele geratene Token das Ziel übernahm, als Mittel der letzten {rounds} Runden. Wo sich beide Linien treffen, brächte ein tieferer Baum mehr.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Draft probability and acceptance</source>
-            <translation>Entwurfswahrscheinlichkeit und Annahme</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Drafted nodes whose parent was accepted, in ten groups by the probability that the draft gave them. Dots: the share that the target accepted. On the dashed line the draft is as sure as it is right; below it, it is too sure. Bars: how many nodes a group has, the largest group as high as the chart. Counted since the conversation was opened.</source>
-            <translation>Geratene Knoten, deren Elternknoten angenommen wurde, in zehn Gruppen nach der Wahrscheinlichkeit, die der Entwurf ihnen gab. Punkte: der Anteil, den das Ziel annahm. Auf der gestrichelten Linie ist der Entwurf so sicher, wie er richtig liegt; darunter ist er zu sicher. Balken: wie viele Knoten eine Gruppe hat, die größte so hoch wie das Diagramm. Gezählt, seit das Gespräch geöffnet wurde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Every cell is a decoder layer of the target, in the memory where it is kept, as wide as its bytes; point at one for its number. Hatched: what else is taken there at most, such as the draft, the context, the room for a pass. Empty: what might still be taken. Layers that are not where the target computes come anew for every pass.</source>
-            <translation>Jede Zelle ist eine Decoderschicht des Ziels, in dem Speicher, in dem sie liegt, so breit wie ihre Bytes; zeigen Sie auf eine, um ihre Nummer zu sehen. Schraffiert: was dort sonst höchstens belegt ist, etwa Entwurf, Kontext, Platz für einen Durchlauf. Leer: was noch belegt werden könnte. Schichten, die nicht dort liegen, wo das Ziel rechnet, kommen für jeden Durchlauf neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Nodes that the draft grew for the round, the root not counted. All of them are checked in one pass of the target.</source>
-            <translation>Knoten, die der Entwurf für die Runde wachsen ließ, die Wurzel nicht gezählt. Alle werden in einem Durchlauf des Ziels geprüft.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Nothing streams: all layers stay where they are computed.</source>
-            <translation>Nichts wird geladen: Alle Schichten bleiben, wo sie berechnet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Nothing was drafted yet.</source>
-            <translation>Noch wurde nichts geraten.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Nothing was measured yet.</source>
-            <translation>Noch wurde nichts gemessen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Of the rounds whose accepted path led to a node with children at the depth before, the share in which one of them was accepted as well. Hollow bars: fewer than {few} rounds came so far. Counted since the conversation was opened. Point at a bar for the counts.</source>
-            <translation>Von den Runden, deren angenommener Pfad in der Tiefe davor zu einem Knoten mit Kindern führte, der Anteil, in dem auch eines von diesen angenommen wurde. Hohle Balken: Weniger als {few} Runden kamen so weit. Gezählt, seit das Gespräch geöffnet wurde. Zeigen Sie auf einen Balken, um die Zahlen zu sehen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>The time axis counts seconds of answering, waiting for questions left out.</source>
-            <translation>Die Zeitachse zählt Sekunden des Antwortens, ohne das Warten auf Fragen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Thin line: tokens that the answer grew by in a round, by the seconds of that round. Thick line: the same over the last {rounds} rounds together. Reading the question is not counted.</source>
-            <translation>Dünne Linie: Token, um die die Antwort in einer Runde wuchs, durch die Sekunden dieser Runde. Dicke Linie: dasselbe über die letzten {rounds} Runden zusammen. Das Lesen der Frage zählt nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Time per round</source>
-            <translation>Zeit je Runde</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Tokens per pass</source>
-            <translation>Token je Durchlauf</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Tokens per second</source>
-            <translation>Token je Sekunde</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Tokens that the answer grew by in a round, which is one pass of the target model: the accepted drafted tokens and the bonus token. Thick line: the mean of the last {rounds} rounds. Without speculation it is 1.</source>
-            <translation>Token, um die die Antwort in einer Runde wuchs, also in einem Durchlauf des Zielmodells: die angenommenen geratenen Token und das Bonustoken. Dicke Linie: das Mittel der letzten {rounds} Runden. Ohne Spekulation ist es 1.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Tree depth</source>
-            <translation>Baumtiefe</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Tree size</source>
-            <translation>Baumgröße</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Weights streamed</source>
-            <translation>Geladene Gewichte</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Where the layers are</source>
-            <translation>Wo die Schichten liegen</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/definitions.py" />
-            <source>Where the time of a round went; the parts add up to it. Draft: growing the tree. Compute: the target's pass, less what follows. Stream wait: the pass stood still because a layer's weights had not arrived, and the draft had nothing to do either. Hidden draft: the draft worked on while a layer was awaited, so that it cost nothing. Other: accepting, caches, text. Where rounds are many, the slowest of each group of neighbours is drawn.</source>
-            <translation>Wohin die Zeit einer Runde ging; die Teile ergeben zusammen ihre Dauer. Entwurf: den Baum wachsen lassen. Rechnen: der Durchlauf des Ziels ohne das Folgende. Warten auf Gewichte: Der Durchlauf stand still, weil die Gewichte einer Schicht noch nicht da waren und auch der Entwurf nichts zu tun hatte. Verdeckter Entwurf: Der Entwurf arbeitete weiter, während auf eine Schicht gewartet wurde, und kostete so nichts. Übriges: Annehmen, Zwischenspeicher, Text. Wo es viele Runden sind, wird die langsamste jeder Gruppe von Nachbarn gezeichnet.</translation>
+            <location filename="../../app/telemetry/dock.py" />
+            <source>Telemetry</source>
+            <translation>Telemetrie</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/panel.py" />
@@ -5252,129 +5252,244 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Runde {number}, die neueste, nach {clock} des Antwortens: {tokens} neue Token</translation>
         </message>
         <message>
-            <location filename="../../app/telemetry/room.py" />
-            <source>Telemetry</source>
-            <translation>Telemetrie</translation>
+            <location filename="../../app/tree/bars.py" />
+            <source>Back to the conversation</source>
+            <translation>Zurück zum Gespräch</translation>
         </message>
         <message>
-            <location filename="../../app/tree/advice.py" />
+            <location filename="../../app/tree/bars.py" />
+            <source>Close the recording (L)</source>
+            <translation>Die Aufzeichnung schließen (L)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
             <source>From the next answer on; the answers stay the same, but may come slower.</source>
             <translation>Ab der nächsten Antwort; die Antworten bleiben dieselben, kommen aber vielleicht langsamer.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/advice.py" />
+            <location filename="../../app/tree/bars.py" />
+            <source>How fast rounds are played, of the speed at which they were computed</source>
+            <translation>Wie schnell Runden abgespielt werden, gemessen an der Geschwindigkeit, mit der sie berechnet wurden</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
+            <source>Live</source>
+            <translation>Live</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
+            <source>Pause at this round, or go on through the rounds (Space). The answer is written on meanwhile.</source>
+            <translation>Bei dieser Runde anhalten oder weiter durch die Runden gehen (Leertaste). Die Antwort wird inzwischen weitergeschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
+            <source>Play</source>
+            <translation>Abspielen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
+            <source>Recording “{name}”: {count} rounds</source>
+            <translation>Aufzeichnung „{name}“: {count} Runden</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
+            <source>Recording “{name}”: {count} rounds so far…</source>
+            <translation>Aufzeichnung „{name}“: bisher {count} Runden…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
+            <source>Round</source>
+            <translation>Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
             <source>Show larger trees</source>
             <translation>Größere Bäume zeigen</translation>
         </message>
         <message>
-            <location filename="../../app/tree/advice.py" />
+            <location filename="../../app/tree/bars.py" />
+            <source>Show the newest round as it comes (L)</source>
+            <translation>Die neueste Runde zeigen, sobald sie kommt (L)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
             <source>Small trees. {reason}</source>
             <translation>Kleine Bäume. {reason}</translation>
         </message>
         <message>
-            <location filename="../../app/tree/advice.py" />
+            <location filename="../../app/tree/bars.py" />
+            <source>Speed</source>
+            <translation>Geschwindigkeit</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
             <source>The budget tunes itself: larger trees would not make this pair faster.</source>
             <translation>Das Budget stellt sich selbst ein: Größere Bäume würden dieses Paar nicht schneller machen.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/advice.py" />
+            <location filename="../../app/tree/bars.py" />
+            <source>The next round (.)</source>
+            <translation>Die nächste Runde (.)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
+            <source>The round before (,)</source>
+            <translation>Die Runde davor (,)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
             <source>Trees have up to {count} nodes from the next answer on.</source>
             <translation>Ab der nächsten Antwort haben Bäume bis zu {count} Knoten.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/caption.py" />
+            <location filename="../../app/tree/dock.py" />
+            <source>Speculation tree</source>
+            <translation>Spekulationsbaum</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>A model writes token by token: a word, or a piece of one; ‘·’ is a space. The answer so far ends with {token}. What comes next?</source>
+            <translation>Ein Modell schreibt Token für Token: ein Wort oder ein Stück davon; ‚·‘ ist ein Leerzeichen. Die Antwort endet bisher mit {token}. Was kommt als Nächstes?</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>Back</source>
+            <translation>Zurück</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>Behind that it says {token}, which was guessed: accepted.</source>
+            <translation>Dahinter sagt es {token}, was geraten war: angenommen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>Behind the last guess the target says {token} of its own: the bonus, from the same pass.</source>
+            <translation>Hinter dem letzten Geratenen sagt das Ziel von sich aus {token}: der Bonus, aus demselben Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>End the explanation</source>
+            <translation>Die Erklärung beenden</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>It guesses on behind its likeliest guesses, several at a time. By now it has {count} tokens.</source>
+            <translation>Er rät hinter dem Wahrscheinlichsten weiter, mehrere auf einmal. Inzwischen sind es {count} Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>It guesses on behind its likeliest guesses, several at a time. The likelier, the sooner: so it becomes a tree.</source>
+            <translation>Er rät hinter dem Wahrscheinlichsten weiter, mehrere auf einmal. Je wahrscheinlicher, desto früher: So wird es ein Baum.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>Next</source>
+            <translation>Weiter</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>None of the first guesses is what the target says next: no token is accepted.</source>
+            <translation>Nichts vom zuerst Geratenen ist, was das Ziel als Nächstes sagt: Kein Token wird angenommen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>Nothing was guessed, so the target says {token} of its own: the bonus, from the same pass.</source>
+            <translation>Nichts war geraten, also sagt das Ziel von sich aus {token}: der Bonus, aus demselben Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>Now it has {count} tokens, up to {depth} deep.</source>
+            <translation>Jetzt sind es {count} Token, bis zu {depth} tief.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>Now the target, the model that counts, checks all {count} tokens at once. One pass over them takes hardly longer than one pass over a single token.</source>
+            <translation>Jetzt prüft das Ziel, das Modell, auf das es ankommt, alle {count} Token auf einmal. Ein Durchlauf über sie dauert kaum länger als einer über ein einziges Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>Now the target, the model that counts, checks it.</source>
+            <translation>Jetzt prüft es das Ziel, das Modell, auf das es ankommt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>Step {number} of {count}</source>
+            <translation>Schritt {number} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>The answer has grown by one token in one pass.</source>
+            <translation>Die Antwort ist in einem Durchlauf um ein Token gewachsen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>The answer has grown by {count} tokens in one pass.</source>
+            <translation>Die Antwort ist in einem Durchlauf um {count} Token gewachsen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>The draft, a small and fast model, guesses {token} and one more.</source>
+            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token} und noch eines.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>The draft, a small and fast model, guesses {token} and {count} others.</source>
+            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token} und {count} weitere.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>The draft, a small and fast model, guesses {token}.</source>
+            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>The next step (Space)</source>
+            <translation>Der nächste Schritt (Leertaste)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>The other guesses are cut, and it starts anew.</source>
+            <translation>Das übrige Geratene wird abgeschnitten, und es beginnt von Neuem.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>The step before</source>
+            <translation>Der Schritt davor</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>The target says {token}, which was guessed: accepted.</source>
+            <translation>Das Ziel sagt {token}, was geraten war: angenommen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>Token by token, that would have taken {count} passes.</source>
+            <translation>Token für Token wären das {count} Durchläufe gewesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>Where no guess fits, the target says {token} of its own: the bonus, from the same pass.</source>
+            <translation>Wo nichts Geratenes passt, sagt das Ziel von sich aus {token}: der Bonus, aus demselben Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>{token} and the other guesses here are out, with all behind them.</source>
+            <translation>{token} und die anderen hier scheiden aus, mit allem dahinter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
+            <source>{token} is out, with all behind it.</source>
+            <translation>{token} scheidet aus, mit allem dahinter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
             <source>, {count} shown</source>
             <translation>, davon {count} gezeigt</translation>
         </message>
         <message>
-            <location filename="../../app/tree/caption.py" />
+            <location filename="../../app/tree/header.py" />
             <source>1 node</source>
             <translation>1 Knoten</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>No draft model guessed ahead in this round, so the pass of the target model gave one token.</source>
-            <translation>In dieser Runde hat kein Entwurfsmodell vorausgeraten, deshalb ergab der Durchlauf des Zielmodells ein Token.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>Round {number}</source>
-            <translation>Runde {number}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>Rounds of this answer so far. In a round the draft model guesses a tree of continuations, then one pass of the target model checks them all.</source>
-            <translation>Bisherige Runden dieser Antwort. In einer Runde rät das Entwurfsmodell einen Baum von Fortsetzungen, dann prüft ein Durchlauf des Zielmodells sie alle.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>The draft model has guessed these; the target model's pass, which decides what is accepted, is still to come.</source>
-            <translation>Das Entwurfsmodell hat sie geraten; der Durchlauf des Zielmodells, der entscheidet, was angenommen wird, kommt erst noch.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>The target model's pass is under way, which decides what is accepted of these.</source>
-            <translation>Der Durchlauf des Zielmodells ist im Gange; er entscheidet, was davon angenommen wird.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>Tokens in the longest continuation that was guessed.</source>
-            <translation>Token der längsten geratenen Fortsetzung.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: zoom in.</source>
-            <translation>Token, die das Entwurfsmodell in dieser Runde geraten hat; die Wurzel zählt nicht mit, sie ist das bisher letzte Token der Antwort. Unwahrscheinliche Knoten sind eingeklappt: +3 an einem Token heißt, dass drei dahinter verborgen sind; vergrößern Sie, um sie zu sehen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose too, one behind the other from the root. Bonus: one more token, the target's own choice where no drafted token matched it. Without a draft every pass gives just the bonus token.</source>
-            <translation>Worum die Antwort in diesem Durchlauf des Zielmodells gewachsen ist. Angenommen: geratene Token, die auch das Ziel gewählt hat, eines hinter dem anderen von der Wurzel an. Bonus: noch ein Token, die eigene Wahl des Ziels, wo kein geratenes passte. Ohne Entwurf ergibt jeder Durchlauf nur das Bonus-Token.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>While the weights of the target model are on their way, the draft model guesses on: nodes with dotted lines. Those behind the bonus token are where the next round begins.</source>
-            <translation>Während die Gewichte des Zielmodells unterwegs sind, rät das Entwurfsmodell weiter: Knoten mit gepunkteten Linien. Was davon hinter dem Bonus-Token steht, ist der Anfang der nächsten Runde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>being checked</source>
-            <translation>wird geprüft</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>depth {depth}</source>
-            <translation>Tiefe {depth}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>not checked yet</source>
-            <translation>noch nicht geprüft</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>nothing drafted</source>
-            <translation>nichts geraten</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>{accepted} accepted + 1 bonus = 1 token</source>
-            <translation>{accepted} angenommen + 1 Bonus = 1 Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>{accepted} accepted + 1 bonus = {count} tokens</source>
-            <translation>{accepted} angenommen + 1 Bonus = {count} Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>{count} guessed ahead</source>
-            <translation>{count} vorausgeraten</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/caption.py" />
-            <source>{count} nodes</source>
-            <translation>{count} Knoten</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -5408,13 +5523,38 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
+            <source>No draft model guessed ahead in this round, so the pass of the target model gave one token.</source>
+            <translation>In dieser Runde hat kein Entwurfsmodell vorausgeraten, deshalb ergab der Durchlauf des Zielmodells ein Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
             <source>Recordings, pictures, texts and explanations</source>
             <translation>Aufzeichnungen, Bilder, Texte und Erklärungen</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
+            <source>Round {number}</source>
+            <translation>Runde {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>Rounds of this answer so far. In a round the draft model guesses a tree of continuations, then one pass of the target model checks them all.</source>
+            <translation>Bisherige Runden dieser Antwort. In einer Runde rät das Entwurfsmodell einen Baum von Fortsetzungen, dann prüft ein Durchlauf des Zielmodells sie alle.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
             <source>Show the whole tree (F). Zoom with the wheel or + and −, drag to move, Home and End show where the accepted path begins and ends.</source>
             <translation>Den ganzen Baum zeigen (F). Mit dem Rad oder + und − vergrößern, durch Ziehen verschieben; Pos1 und Ende zeigen, wo der angenommene Pfad beginnt und endet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>The draft model has guessed these; the target model's pass, which decides what is accepted, is still to come.</source>
+            <translation>Das Entwurfsmodell hat sie geraten; der Durchlauf des Zielmodells, der entscheidet, was angenommen wird, kommt erst noch.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>The target model's pass is under way, which decides what is accepted of these.</source>
+            <translation>Der Durchlauf des Zielmodells ist im Gange; er entscheidet, was davon angenommen wird.</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -5427,174 +5567,64 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Token als Chips: zum Lesen. (1)</translation>
         </message>
         <message>
-            <location filename="../../app/tree/layer_strip.py" />
-            <source>A pass of the target goes through all of its layers, from left to right. ▼: the layer that is computed, or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are computed, dotted ones in RAM, empty ones on the SSD.</source>
-            <translation>Ein Durchlauf des Zielmodells geht durch alle seine Schichten, von links nach rechts. ▼: die Schicht, die gerechnet oder auf die gewartet wird (hohl). ▲: Schichten, deren Gewichte unterwegs sind. Volle Zellen liegen dort, wo sie gerechnet werden, gepunktete im RAM, leere auf der SSD.</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>Tokens in the longest continuation that was guessed.</source>
+            <translation>Token der längsten geratenen Fortsetzung.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/layer_strip.py" />
-            <source>Computing layer {layer} of {count}</source>
-            <translation>Rechnet Schicht {layer} von {count}</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: zoom in.</source>
+            <translation>Token, die das Entwurfsmodell in dieser Runde geraten hat; die Wurzel zählt nicht mit, sie ist das bisher letzte Token der Antwort. Unwahrscheinliche Knoten sind eingeklappt: +3 an einem Token heißt, dass drei dahinter verborgen sind; vergrößern Sie, um sie zu sehen.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/layer_strip.py" />
-            <source>Layer {layer}, kept in {place}.</source>
-            <translation>Schicht {layer}, Platz: {place}.</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose too, one behind the other from the root. Bonus: one more token, the target's own choice where no drafted token matched it. Without a draft every pass gives just the bonus token.</source>
+            <translation>Worum die Antwort in diesem Durchlauf des Zielmodells gewachsen ist. Angenommen: geratene Token, die auch das Ziel gewählt hat, eines hinter dem anderen von der Wurzel an. Bonus: noch ein Token, die eigene Wahl des Ziels, wo kein geratenes passte. Ohne Entwurf ergibt jeder Durchlauf nur das Bonus-Token.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/layer_strip.py" />
-            <source>Layers of the target</source>
-            <translation>Schichten des Zielmodells</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>While the weights of the target model are on their way, the draft model guesses on: nodes with dotted lines. Those behind the bonus token are where the next round begins.</source>
+            <translation>Während die Gewichte des Zielmodells unterwegs sind, rät das Entwurfsmodell weiter: Knoten mit gepunkteten Linien. Was davon hinter dem Bonus-Token steht, ist der Anfang der nächsten Runde.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/layer_strip.py" />
-            <source>Waiting for layer {layer} of {count}, from {place}</source>
-            <translation>Wartet auf Schicht {layer} von {count}, aus: {place}</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>being checked</source>
+            <translation>wird geprüft</translation>
         </message>
         <message>
-            <location filename="../../app/tree/layer_strip.py" />
-            <source>loading {layer} from {place}</source>
-            <translation>lädt {layer} aus: {place}</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>depth {depth}</source>
+            <translation>Tiefe {depth}</translation>
         </message>
         <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>A model writes token by token: a word, or a piece of one; ‘·’ is a space. The answer so far ends with {token}. What comes next?</source>
-            <translation>Ein Modell schreibt Token für Token: ein Wort oder ein Stück davon; ‚·‘ ist ein Leerzeichen. Die Antwort endet bisher mit {token}. Was kommt als Nächstes?</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>not checked yet</source>
+            <translation>noch nicht geprüft</translation>
         </message>
         <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>Behind that it says {token}, which was guessed: accepted.</source>
-            <translation>Dahinter sagt es {token}, was geraten war: angenommen.</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>nothing drafted</source>
+            <translation>nichts geraten</translation>
         </message>
         <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>Behind the last guess the target says {token} of its own: the bonus, from the same pass.</source>
-            <translation>Hinter dem letzten Geratenen sagt das Ziel von sich aus {token}: der Bonus, aus demselben Durchlauf.</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>{accepted} accepted + 1 bonus = 1 token</source>
+            <translation>{accepted} angenommen + 1 Bonus = 1 Token</translation>
         </message>
         <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>It guesses on behind its likeliest guesses, several at a time. By now it has {count} tokens.</source>
-            <translation>Er rät hinter dem Wahrscheinlichsten weiter, mehrere auf einmal. Inzwischen sind es {count} Token.</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>{accepted} accepted + 1 bonus = {count} tokens</source>
+            <translation>{accepted} angenommen + 1 Bonus = {count} Token</translation>
         </message>
         <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>It guesses on behind its likeliest guesses, several at a time. The likelier, the sooner: so it becomes a tree.</source>
-            <translation>Er rät hinter dem Wahrscheinlichsten weiter, mehrere auf einmal. Je wahrscheinlicher, desto früher: So wird es ein Baum.</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>{count} guessed ahead</source>
+            <translation>{count} vorausgeraten</translation>
         </message>
         <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>None of the first guesses is what the target says next: no token is accepted.</source>
-            <translation>Nichts vom zuerst Geratenen ist, was das Ziel als Nächstes sagt: Kein Token wird angenommen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>Nothing was guessed, so the target says {token} of its own: the bonus, from the same pass.</source>
-            <translation>Nichts war geraten, also sagt das Ziel von sich aus {token}: der Bonus, aus demselben Durchlauf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>Now it has {count} tokens, up to {depth} deep.</source>
-            <translation>Jetzt sind es {count} Token, bis zu {depth} tief.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>Now the target, the model that counts, checks all {count} tokens at once. One pass over them takes hardly longer than one pass over a single token.</source>
-            <translation>Jetzt prüft das Ziel, das Modell, auf das es ankommt, alle {count} Token auf einmal. Ein Durchlauf über sie dauert kaum länger als einer über ein einziges Token.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>Now the target, the model that counts, checks it.</source>
-            <translation>Jetzt prüft es das Ziel, das Modell, auf das es ankommt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>The answer has grown by one token in one pass.</source>
-            <translation>Die Antwort ist in einem Durchlauf um ein Token gewachsen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>The answer has grown by {count} tokens in one pass.</source>
-            <translation>Die Antwort ist in einem Durchlauf um {count} Token gewachsen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>The draft, a small and fast model, guesses {token} and one more.</source>
-            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token} und noch eines.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>The draft, a small and fast model, guesses {token} and {count} others.</source>
-            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token} und {count} weitere.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>The draft, a small and fast model, guesses {token}.</source>
-            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>The other guesses are cut, and it starts anew.</source>
-            <translation>Das übrige Geratene wird abgeschnitten, und es beginnt von Neuem.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>The target says {token}, which was guessed: accepted.</source>
-            <translation>Das Ziel sagt {token}, was geraten war: angenommen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>Token by token, that would have taken {count} passes.</source>
-            <translation>Token für Token wären das {count} Durchläufe gewesen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>Where no guess fits, the target says {token} of its own: the bonus, from the same pass.</source>
-            <translation>Wo nichts Geratenes passt, sagt das Ziel von sich aus {token}: der Bonus, aus demselben Durchlauf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>{token} and the other guesses here are out, with all behind them.</source>
-            <translation>{token} und die anderen hier scheiden aus, mit allem dahinter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson.py" />
-            <source>{token} is out, with all behind it.</source>
-            <translation>{token} scheidet aus, mit allem dahinter.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson_bar.py" />
-            <source>Back</source>
-            <translation>Zurück</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson_bar.py" />
-            <source>End the explanation</source>
-            <translation>Die Erklärung beenden</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson_bar.py" />
-            <source>Next</source>
-            <translation>Weiter</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson_bar.py" />
-            <source>Step {number} of {count}</source>
-            <translation>Schritt {number} von {count}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson_bar.py" />
-            <source>The next step (Space)</source>
-            <translation>Der nächste Schritt (Leertaste)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/lesson_bar.py" />
-            <source>The step before</source>
-            <translation>Der Schritt davor</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/message.py" />
-            <source>The speculation tree appears here while an answer is written.</source>
-            <translation>Der Spekulationsbaum erscheint hier, während eine Antwort geschrieben wird.</translation>
+            <location filename="../../app/tree/header.py" />
+            <source>{count} nodes</source>
+            <translation>{count} Knoten</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
@@ -5647,134 +5677,144 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Von hier an weiter: „{text}“</translation>
         </message>
         <message>
-            <location filename="../../app/tree/picture/lettering.py" />
-            <source>‹ {count} more</source>
-            <translation>‹ {count} weitere</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/marker.py" />
-            <source>The path begins 1 token to the left: drag, or press Home</source>
-            <translation>Der Pfad beginnt 1 Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/marker.py" />
-            <source>The path begins {count} tokens to the left: drag, or press Home</source>
-            <translation>Der Pfad beginnt {count} Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording_bar.py" />
-            <source>Back to the conversation</source>
-            <translation>Zurück zum Gespräch</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording_bar.py" />
-            <source>Close the recording (L)</source>
-            <translation>Die Aufzeichnung schließen (L)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording_bar.py" />
-            <source>Recording “{name}”: {count} rounds</source>
-            <translation>Aufzeichnung „{name}“: {count} Runden</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/recording_bar.py" />
-            <source>Recording “{name}”: {count} rounds so far…</source>
-            <translation>Aufzeichnung „{name}“: bisher {count} Runden…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>A guess: the target has not checked it yet.</source>
             <translation>Geraten: Das Ziel hat es noch nicht geprüft.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>Accepted: the target chose this token too.</source>
             <translation>Angenommen: Auch das Ziel hat dieses Token gewählt.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>Bonus: the target's own choice, from the same pass.</source>
             <translation>Bonus: die eigene Wahl des Ziels, aus demselben Durchlauf.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>Chosen by the target too; it ends the answer and is counted as the bonus token.</source>
             <translation>Auch vom Ziel gewählt; es beendet die Antwort und zählt als Bonus-Token.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>Depth</source>
             <translation>Tiefe</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>Folded</source>
             <translation>Eingeklappt</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>Guessed ahead, while the target checks the others: it may be of use in the next round.</source>
             <translation>Vorausgeraten, während das Zielmodell die anderen prüft: Das kann der nächsten Runde nützen.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>Rejected: it stands behind a token that the target did not choose.</source>
             <translation>Abgelehnt: Es steht hinter einem Token, das das Ziel nicht gewählt hat.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>Rejected: the target chose {token} here.</source>
             <translation>Abgelehnt: Das Ziel hat hier {token} gewählt.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>Root: the last token of the answer so far.</source>
             <translation>Wurzel: das bisher letzte Token der Antwort.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>The target's likeliest tokens here</source>
             <translation>Was das Ziel hier am wahrscheinlichsten findet</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>below 0.01 %</source>
             <translation>unter 0,01 %</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>{count} behind it (zoom in to see them)</source>
             <translation>{count} dahinter (vergrößern, um sie zu sehen)</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>{here} here, {path} from the root</source>
             <translation>{here} hier, {path} von der Wurzel an</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>{number}nd</source>
             <translation>{number}.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>{number}rd</source>
             <translation>{number}.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>{number}st</source>
             <translation>{number}.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>{number}th</source>
             <translation>{number}.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/explanation.py" />
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>{probability} here, {rank} choice</source>
             <translation>{probability} hier, {rank} Wahl</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/left_edge.py" />
+            <source>The path begins 1 token to the left: drag, or press Home</source>
+            <translation>Der Pfad beginnt 1 Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/left_edge.py" />
+            <source>The path begins {count} tokens to the left: drag, or press Home</source>
+            <translation>Der Pfad beginnt {count} Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/left_edge.py" />
+            <source>‹ {count} more</source>
+            <translation>‹ {count} weitere</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/live.py" />
+            <source>A pass of the target goes through all of its layers, from left to right. ▼: the layer that is computed, or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are computed, dotted ones in RAM, empty ones on the SSD.</source>
+            <translation>Ein Durchlauf des Zielmodells geht durch alle seine Schichten, von links nach rechts. ▼: die Schicht, die gerechnet oder auf die gewartet wird (hohl). ▲: Schichten, deren Gewichte unterwegs sind. Volle Zellen liegen dort, wo sie gerechnet werden, gepunktete im RAM, leere auf der SSD.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/live.py" />
+            <source>Computing layer {layer} of {count}</source>
+            <translation>Rechnet Schicht {layer} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/live.py" />
+            <source>Layer {layer}, kept in {place}.</source>
+            <translation>Schicht {layer}, Platz: {place}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/live.py" />
+            <source>Layers of the target</source>
+            <translation>Schichten des Zielmodells</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/live.py" />
+            <source>Waiting for layer {layer} of {count}, from {place}</source>
+            <translation>Wartet auf Schicht {layer} von {count}, aus: {place}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/live.py" />
+            <source>loading {layer} from {place}</source>
+            <translation>lädt {layer} aus: {place}</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
@@ -5827,11 +5867,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Es gibt noch keine Runde zu speichern.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/outline.py" />
-            <source>Round {number}: {count} nodes, {accepted} accepted</source>
-            <translation>Runde {number}: {count} Knoten, {accepted} angenommen</translation>
-        </message>
-        <message>
             <location filename="../../app/tree/rounds/recording.py" />
             <source>'{name}' breaks off in the middle of round {number}; the {count} before are shown.</source>
             <translation>„{name}“ bricht mitten in Runde {number} ab; die {count} davor werden gezeigt.</translation>
@@ -5878,6 +5913,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/rounds/recording.py" />
+            <source>The recording could not be saved: {reason}.</source>
+            <translation>Die Aufzeichnung konnte nicht gespeichert werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
             <source>The rest was never written.</source>
             <translation>Der Rest wurde nie geschrieben.</translation>
         </message>
@@ -5897,17 +5937,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{key} fehlt</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/saving.py" />
-            <source>The recording could not be saved: {reason}.</source>
-            <translation>Die Aufzeichnung konnte nicht gespeichert werden: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/saving.py" />
+            <location filename="../../app/tree/rounds/recording.py" />
             <source>{count} are not kept any more.</source>
             <translation>{count} sind nicht mehr aufbewahrt.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/saving.py" />
+            <location filename="../../app/tree/rounds/recording.py" />
             <source>{count} rounds were saved in {name}.</source>
             <translation>{count} Runden wurden in {name} gespeichert.</translation>
         </message>
@@ -5942,49 +5977,14 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>der angenommene Pfad führt nicht von Knoten {parent} zu Knoten {node}</translation>
         </message>
         <message>
-            <location filename="../../app/tree/timeline.py" />
-            <source>How fast rounds are played, of the speed at which they were computed</source>
-            <translation>Wie schnell Runden abgespielt werden, gemessen an der Geschwindigkeit, mit der sie berechnet wurden</translation>
+            <location filename="../../app/tree/rounds/text.py" />
+            <source>Round {number}: {count} nodes, {accepted} accepted</source>
+            <translation>Runde {number}: {count} Knoten, {accepted} angenommen</translation>
         </message>
         <message>
-            <location filename="../../app/tree/timeline.py" />
-            <source>Live</source>
-            <translation>Live</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/timeline.py" />
-            <source>Pause at this round, or go on through the rounds (Space). The answer is written on meanwhile.</source>
-            <translation>Bei dieser Runde anhalten oder weiter durch die Runden gehen (Leertaste). Die Antwort wird inzwischen weitergeschrieben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/timeline.py" />
-            <source>Play</source>
-            <translation>Abspielen</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/timeline.py" />
-            <source>Round</source>
-            <translation>Runde</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/timeline.py" />
-            <source>Show the newest round as it comes (L)</source>
-            <translation>Die neueste Runde zeigen, sobald sie kommt (L)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/timeline.py" />
-            <source>Speed</source>
-            <translation>Geschwindigkeit</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/timeline.py" />
-            <source>The next round (.)</source>
-            <translation>Die nächste Runde (.)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/timeline.py" />
-            <source>The round before (,)</source>
-            <translation>Die Runde davor (,)</translation>
+            <location filename="../../app/tree/widgets.py" />
+            <source>The speculation tree appears here while an answer is written.</source>
+            <translation>Der Spekulationsbaum erscheint hier, während eine Antwort geschrieben wird.</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
@@ -6247,7 +6247,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Diesen Hinweis ausblenden</translation>
         </message>
         <message>
-            <location filename="../../app/ui/save_dialog.py" />
+            <location filename="../../app/ui/widgets.py" />
             <source>{name} is there already. Do you want to replace it?</source>
             <translation>{name} gibt es schon. Soll die Datei ersetzt werden?</translation>
         </message>

@@ -19,8 +19,9 @@ from app.engine.process import EngineProgram
 from app.i18n.translation import install
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
+from app.shell.wiring import connected_window
+from app.system.files import _Umask
 from app.system.paths import Folders, folders_below
-from app.system.private_files import _Umask
 from app.ui.theme import Theme
 from engine.protocol.options import LoadOptions
 from tests.app.fake_link import FakeLink
@@ -154,12 +155,12 @@ def open_window(qtbot: QtBot, settings: SettingsFile, folders: Folders, theme: T
     windows: list[MainWindow] = []
 
     def open_(link: EngineLink, wanted: LoadOptions | None = None) -> MainWindow:
-        window = MainWindow(link, settings, folders, theme, wanted or LoadOptions())
+        window = connected_window(link, settings, folders, theme, wanted or LoadOptions())
         qtbot.addWidget(window)
         links.append(link)
         windows.append(window)
         window.show()
-        window.tree.furnish()  # as it is a moment later
+        window.tree.make_panel()  # as it is a moment later
         return window
 
     yield open_

@@ -6,7 +6,7 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, Qt
 from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QAbstractItemView, QLabel, QPlainTextEdit, QTextEdit, QWidget
 
-from app.ui.sealed_browser import SealedBrowser
+from app.ui.widgets import SealedBrowser
 
 HOSTILE = "<img src=/dev/zero>"
 _ROOT = QModelIndex()

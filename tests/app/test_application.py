@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.settings.store import Settings
-from app.shell.building import wanted_pair
+from app.shell.wiring import wanted_pair
 from app.system.paths import RESOURCES, ROOT, platform_folders
 from app.ui.theme import DARK, LIGHT, application_icon, icon
 from engine import __version__
@@ -130,8 +130,8 @@ def test_types_are_made_when_qt_is_imported_not_in_the_middle_of_something() -> 
 
 
 def test_importing_the_application_loads_nothing_of_the_engine_but_its_protocol() -> None:
-    late = "from importlib import import_module; from app.shell.afterwards import LATER; [*map(import_module, LATER)]"
-    code = f"import json, sys, app.main, app.shell.building; {late}; print(json.dumps([each for each in sys.modules]))"
+    late = "from importlib import import_module; from app.shell.deferred import LATER; [*map(import_module, LATER)]"
+    code = f"import json, sys, app.main, app.shell.wiring; {late}; print(json.dumps([each for each in sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     modules = set(json.loads(done.stdout))
     assert {each for each in modules if each.split(".")[0] == "engine"} == {

@@ -39,13 +39,13 @@ from app.hub.files import describe
 from app.installation.runtime.wheels import parse_page
 from app.settings.generation import GenerationSettings
 from app.settings.store import Settings, SettingsFile
-from app.shell.building import wanted_pair
-from app.shell.lifecycle.updates import parse_release
+from app.shell.updates import parse_release
+from app.shell.wiring import wanted_pair
 from app.system import json_text
-from app.system.hostile_json import parse_json
+from app.system.background import Stop
+from app.system.json_text import parse_json
 from app.system.paths import ROOT, Folders
 from app.system.plain_text import well_formed, well_formed_values
-from app.system.stop import Stop
 from app.tree.rounds.recording import read_recording, write_recording
 from engine.protocol.messages import ChatMessage, Command, Event, Failed, Generate, Round
 from engine.protocol.options import GenerateOptions
@@ -66,8 +66,8 @@ SAFE_WITHOUT = {
     "app/downloads/queue.py": "JSON",
     "app/hub/facts.py": "JSON", "app/library/pairing/vocabulary.py": "JSON", "app/engine/round_packing.py": "JSON",
     "app/settings/store.py": "JSON",
-    "app/shell/lifecycle/instance.py": "JSON and a hash of a name that `main` has checked",
-    "app/tree/rounds/recording.py": "JSON", "app/tree/rounds/saving.py": "lines of recordings, which are JSON",
+    "app/shell/instance.py": "JSON and a hash of a name that `main` has checked",
+    "app/tree/rounds/recording.py": "lines of recordings, which are JSON",
     "app/downloads/destinations.py": "a commit, from JSON",
     "app/chat/typesetting/layout_cost.py": "what cannot be encoded is ignored, and the result is a length",
     "app/chat/typesetting/formula_places.py": "a picture made of an answer, whose text is well-formed",
@@ -75,11 +75,10 @@ SAFE_WITHOUT = {
     "app/chat/archive/database_files.py": "numbers as JSON",
     "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",
-    "app/shell/lifecycle/socket_place.py": "a hash of a name that `main` has checked",
     "app/tree/rounds/exports.py": "the ending of a picture's name",
     "app/chat/sidebar/model.py": "numbers",
     "app/chat/text/plain_text_view.py": "with halves, to count them",
-    "app/shell/lifecycle/crash.py": "lines read from files with errors replaced",
+    "app/shell/crash.py": "lines read from files with errors replaced",
 }  # fmt: skip
 """Where text is encoded or written, and why no half can be in it."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import app
-from app.system import private_files
+from app.system import files as own_files
 from app.system.files import write_chosen, write_private
 from engine import files
 from engine.files import Replacement, write_atomically
@@ -82,7 +82,7 @@ def test_own_files_are_private_and_chosen_ones_are_as_the_person_has_them(
     def mode(path: Path) -> int:
         return stat.S_IMODE(path.stat().st_mode)
 
-    monkeypatch.setattr(private_files._Umask, "own", 0o027)  # as `become_private` finds it
+    monkeypatch.setattr(own_files._Umask, "own", 0o027)  # as `become_private` finds it
     write_private(tmp_path / "private", b"")
     write_chosen(tmp_path / "chosen", b"")
     (tmp_path / "shared").touch(0o666)
@@ -140,4 +140,4 @@ def test_no_other_place_writes_a_whole_file() -> None:
 
 def test_only_one_place_asks_where_to_save() -> None:
     asking = [path.name for path in APP.rglob("*.py") if "getSaveFileName" in path.read_text(encoding="utf-8")]
-    assert asking == ["save_dialog.py"]
+    assert asking == ["widgets.py"]

@@ -14,12 +14,13 @@ from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.settings.store import SettingsFile
-from app.shell import afterwards
-from app.shell.afterwards import LATER, Afterwards
+from app.shell import deferred
+from app.shell.deferred import LATER, DeferredWork
 from app.shell.window import MainWindow
+from app.shell.wiring import connected_window
 from app.system.paths import Folders
-from app.tree.layer_strip import LayerStrip
-from app.tree.message import EMPTY
+from app.tree.picture.live import LayerStrip
+from app.tree.widgets import EMPTY
 from app.ui.theme import Theme
 from engine.protocol.options import LoadOptions
 from engine.protocol.watching import Passing
@@ -35,8 +36,8 @@ HEAVY = {
         "app.installation.assistant.dialog",
         "app.installation.runtime.installation",
         "app.shell.diagnostics",
-        "app.shell.help",
-        "app.shell.lifecycle.updates",
+        "app.shell.dialogs",
+        "app.shell.updates",
     ),
     *LATER,
 }
@@ -54,7 +55,7 @@ folders.create()
 application = build_application()
 link = begin_engine(folders)
 engine = link.engine_pid
-from app.shell.building import build_window
+from app.shell.wiring import build_window
 window = build_window(application, folders, build_parser().parse_args([]), link)
 class Watch(QObject):
     seen = None
@@ -86,7 +87,7 @@ def test_the_first_paint_waits_for_nothing_heavy_and_the_rest_comes_by_itself(tm
 @pytest.fixture
 def late(qtbot: QtBot, settings: SettingsFile, folders: Folders, theme: Theme, link: FakeLink) -> Iterator[MainWindow]:
     """A window that was not painted yet: the panel of its tree is still to be made."""
-    made = MainWindow(link, settings, folders, theme, LoadOptions())
+    made = connected_window(link, settings, folders, theme, LoadOptions())
     qtbot.addWidget(made)
     assert made.tree._panel is None
     yield made
@@ -123,7 +124,7 @@ def test_a_question_before_the_panel_is_made_is_seen_in_it(late: MainWindow, lin
 def test_each_work_has_a_turn_when_the_modules_are_read(qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
-    late, done = Afterwards(window, ["no.such.module", "json"]), list[int]()
+    late, done = DeferredWork(window, ["no.such.module", "json"]), list[int]()
     late.do(lambda: done.append(1))
     late.do(lambda: done.append(2))
     QApplication.processEvents()
@@ -139,20 +140,20 @@ def test_a_module_that_is_broken_holds_nothing_up(qtbot: QtBot, monkeypatch: pyt
     def read(name: str) -> None:
         raise AttributeError(name)
 
-    monkeypatch.setattr(afterwards, "import_module", read)
+    monkeypatch.setattr(deferred, "import_module", read)
     window = QWidget()
     qtbot.addWidget(window)
-    late, done = Afterwards(window, ["broken"]), list[int]()
+    late, done = DeferredWork(window, ["broken"]), list[int]()
     late.do(lambda: done.append(1))
     window.show()
     qtbot.waitUntil(lambda: done == [1])
 
 
 def test_a_window_that_is_never_painted_goes_on_too(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(afterwards, "_LONGEST_MS", 1)
+    monkeypatch.setattr(deferred, "_LONGEST_MS", 1)
     window = QWidget()
     qtbot.addWidget(window)
-    late, done = Afterwards(window, ()), list[int]()
+    late, done = DeferredWork(window, ()), list[int]()
     late.do(lambda: done.append(1))
     QApplication.sendEvent(window, QShowEvent())
     assert QShowEvent().type() == QEvent.Type.Show

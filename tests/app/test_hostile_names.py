@@ -8,8 +8,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.shell.help import ShortcutsDialog, about_box
-from app.shell.lifecycle.report_dialog import ReportDialog
+from app.shell.dialogs import ReportDialog, ShortcutsDialog, about_box
 from app.shell.window import MainWindow
 from app.ui.notices import Notice
 from engine.protocol.messages import PROTOCOL, Failed, Finished, Loading, Ready

@@ -26,8 +26,8 @@ from app.settings.kinds import Decimal
 from app.settings.preferences import APPEARANCE, MEMORY
 from app.settings.store import Settings, SettingsFile
 from app.system.paths import Folders
-from app.telemetry import numbers
-from app.telemetry.charts.axis import ValueAxis
+from app.telemetry.charts.chart import ValueAxis
+from app.telemetry.figures import numbers
 from app.ui.colors import LIGHT
 from engine.protocol.messages import Seconds, Statistics
 

@@ -12,11 +12,11 @@ from PySide6.QtWidgets import QApplication, QInputDialog, QLabel, QMessageBox, Q
 from pytestqt.qtbot import QtBot
 
 from app.chat.text.message_text import MessageText
-from app.shell.help import about_box
-from app.shell.lifecycle.refusal import refusal_box
+from app.shell.crash import refusal_box
+from app.shell.dialogs import about_box
 from app.system.plain_text import tip, unsteered
-from app.ui.sealed_browser import SealedBrowser
 from app.ui.theme import Theme
+from app.ui.widgets import SealedBrowser
 from engine.errors import InputError
 
 APP = Path(__file__).parents[2] / "app"
@@ -24,7 +24,7 @@ PLAIN = "PlainText"
 
 # What shows text in another way than as it is. Two modules write HTML, of which they have escaped every foreign part.
 WRITERS = {"setHtml", "insertHtml", "setMarkdown", "insertMarkdown"}
-MAY_WRITE = {"help.py": 1, "chat/document.py": 1}
+MAY_WRITE = {"shell/dialogs.py": 1, "chat/text/document.py": 1}
 FORMATS = {"RichText", "AutoText", "MarkdownText"}
 RICH_WIDGETS = {
     "QTextBrowser",
@@ -35,7 +35,7 @@ RICH_WIDGETS = {
     "LabelItem",
     "TextItem",
 }
-MAY_BE_RICH = {"sealed_browser.py", "chat/round_mark.py", "shortcut_guard.py"}  # the one base; types
+MAY_BE_RICH = {"ui/widgets.py", "chat/origins/round_mark.py", "shell/keyboard.py"}  # the one base; types
 NEVER = {"setWhatsThis", "setStatusTip"}
 
 

@@ -17,8 +17,8 @@ from app.hub.place import hub_place
 from app.hub.tokens import Token, TokenOrigin, Tokens
 from app.library.hub_queries import HubTokenController, masked
 from app.preferences.dialog import PreferencesDialog
-from app.shell.building import with_prepared
 from app.shell.window import MainWindow
+from app.shell.wiring import with_prepared
 from app.system.paths import Folders
 from app.ui.notices import Notice
 from engine.protocol.options import LoadOptions

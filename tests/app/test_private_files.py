@@ -15,9 +15,8 @@ from pytestqt.qtbot import QtBot
 from app.downloads.destinations import CacheDestination, FolderDestination
 from app.hub.files import RemoteFile
 from app.hub.place import HubPlace
-from app.system.files import write_chosen
+from app.system.files import become_private, tighten, write_chosen
 from app.system.paths import ROOT, folders_below
-from app.system.private_files import become_private, tighten
 from tests.app.test_application import PATIENCE_MS, engine_python
 
 __all__ = ["engine_python"]  # a fixture

@@ -101,7 +101,7 @@ def test_a_window_that_is_killed_leaves_no_engine(tmp_path: Path, qtbot: QtBot, 
     script = f"""
 import sys
 from PySide6.QtCore import QTimer
-from app.shell.building import build_window
+from app.shell.wiring import build_window
 from app.main import begin_engine, build_application, build_parser
 from app.system.paths import folders_below
 from app.settings.store import GenerationSettings

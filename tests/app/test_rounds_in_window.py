@@ -7,8 +7,8 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.text.message_text import MessageText
 from app.shell.window import MainWindow
-from app.tree.news import News
 from app.tree.picture.canvas import TreeCanvas
+from app.tree.widgets import News
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 

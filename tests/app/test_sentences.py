@@ -15,7 +15,7 @@ from app.engine.state import EngineState, Phase
 from app.hub.failures import HubError, failure, unusable
 from app.i18n.sentences import error_text, translated
 from app.installation.runtime.progress import names_text
-from app.system.hostile_json import parse_object
+from app.system.json_text import parse_object
 from app.system.paths import ROOT
 from app.ui.notices import Notice, NoticeBar
 from engine.errors import CoppiceError, InputError

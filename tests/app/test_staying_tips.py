@@ -5,9 +5,9 @@ from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QGraphicsView
 from pytestqt.qtbot import QtBot
 
-from app.telemetry.charts.depth_chart import DepthChart
+from app.telemetry.charts.acceptance_charts import DepthChart
 from app.tree.picture.canvas import TreeCanvas
-from app.tree.picture.palette import DARK
+from app.ui.colors import DARK
 
 
 class Asked(QObject):
@@ -35,7 +35,7 @@ def rest(view: QGraphicsView) -> int:
 
 
 def test_the_scene_is_not_asked_for_tooltips_that_the_view_shows_itself(qtbot: QtBot) -> None:
-    plain, tree, chart = QGraphicsView(), TreeCanvas(DARK), DepthChart()
+    plain, tree, chart = QGraphicsView(), TreeCanvas(DARK.tree), DepthChart()
     for each in (plain, tree, chart):
         qtbot.addWidget(each)
     plain.setScene(tree.scene())

@@ -29,7 +29,7 @@ from tests.app.runtime.conftest import make_dependencies
 from tests.app.thread_proofs import PROOFS, Case, Panic
 
 BACKGROUND = "app/system/background.py"
-BY_PARAMETER = {"app/ui/jobs.py", "app/installation/link.py", "app/system/background.py"}
+BY_PARAMETER = {"app/ui/jobs.py", "app/system/background.py"}
 """Where the name of a thread is that of a parameter, which those who call it give as a literal."""
 
 MADE_BY_HAND = {
@@ -46,7 +46,7 @@ NAMED = {"start": 0, "lasting": 0, "pool": 1, "Task": 0, "Jobs": 1}
 @cache
 def modules() -> dict[str, ast.Module]:
     """Those that have any of these names; to parse the others takes seconds."""
-    wanted = re.compile(rf"\b({'|'.join(MADE_BY_HAND | set(NAMED) - {'start'})}|app\.background)\b")
+    wanted = re.compile(rf"\b({'|'.join(MADE_BY_HAND | set(NAMED) - {'start'})}|app\.system\.background)\b")
     texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "app").rglob("*.py"))}
     return {path.relative_to(ROOT).as_posix(): ast.parse(text) for path, text in texts.items() if wanted.search(text)}
 

@@ -149,8 +149,8 @@ def test_the_language_is_the_one_that_is_wanted_or_the_systems(
 TRANSLATED = (
     "app/ui/actions.py",
     "app/shell/window.py",
+    "app/shell/wiring.py",
     "app/ui/notices.py",
-    "app/shell/status_area.py",
     "app/preferences",
     "app/palette",
     "app/library",

@@ -8,7 +8,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
 
 from app.settings.store import SettingsFile
-from app.shell.help import ShortcutsDialog
+from app.shell.dialogs import ShortcutsDialog
 from app.shell.window import MainWindow
 from app.ui.theme import DARK, LIGHT, Theme
 from tests.app.conftest import OpenWindow

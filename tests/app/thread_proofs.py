@@ -31,7 +31,7 @@ from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import Stage
 from app.library.download_link import DownloadLink
-from app.shell.afterwards import Afterwards
+from app.shell.deferred import DeferredWork
 from app.system.passwords import Passwords
 from app.ui.jobs import Jobs
 from engine.protocol.messages import Event, Failed
@@ -343,12 +343,12 @@ def prove_jobs(name: str, case: Case) -> None:
 
 
 def prove_reading_ahead(case: Case) -> None:
-    case.patch.setattr("app.shell.afterwards.prepare", case.fail)
+    case.patch.setattr("app.shell.deferred.prepare", case.fail)
     window = QWidget()
     case.bot.addWidget(window)
     done: list[bool] = []
-    afterwards = Afterwards(window, ())
-    afterwards.do(lambda: done.append(True))
+    deferred = DeferredWork(window, ())
+    deferred.do(lambda: done.append(True))
     window.show()
     case.bot.waitUntil(lambda: done == [True])
     assert case.told("read ahead")

@@ -22,11 +22,11 @@ from PySide6.QtWidgets import QApplication
 
 from app.main import begin_engine, build_application, build_parser
 from app.settings.store import SettingsFile
-from app.shell.building import build_window
 from app.shell.window import MainWindow
+from app.shell.wiring import build_window, connected_window
 from app.system.paths import ROOT, folders_below
-from app.tree.live import Live
 from app.tree.picture.growth import stages
+from app.tree.picture.live import Live
 from app.tree.rounds.recording import read_recording
 from app.tree.rounds.snapshot import Snapshot, partial, snapshot
 from app.ui.theme import Theme
@@ -91,7 +91,7 @@ def replay(application: QApplication, folder: Path, rounds: list[Round]) -> Iter
     link = FakeLink()
     settings = SettingsFile(folders.settings_file)
     settings.change(smooth=False)
-    window = MainWindow(link, settings, folders, Theme(application), LoadOptions())
+    window = connected_window(link, settings, folders, Theme(application), LoadOptions())
     window.resize(*SIZE)
     window.show()
     link.become_ready()

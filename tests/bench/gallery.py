@@ -18,6 +18,7 @@ from app.preferences.dialog import PreferencesDialog
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
+from app.shell.wiring import connected_window
 from app.system.paths import folders_below
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Theme
@@ -154,7 +155,7 @@ def opened(theme: Theme, changes: dict[str, object]) -> Iterator[MainWindow]:
         )
         theme.follow(settings.current)
         link = FakeLink()
-        window = MainWindow(link, settings, folders, theme, LoadOptions())
+        window = connected_window(link, settings, folders, theme, LoadOptions())
         window.resize(1320, 820)
         window.show()
         link.become_ready()

@@ -17,8 +17,8 @@ from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.main import begin_engine, build_application, build_parser
-from app.shell.building import build_window
 from app.shell.window import MainWindow
+from app.shell.wiring import build_window
 from app.system.paths import ROOT, folders_below
 from tests.bench.hub_models import put_up_qwen3
 from tests.bench.ui_gap import wait

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.engine.state import EngineState, Phase
 from app.telemetry.charts.time_chart import TimeChart
-from app.telemetry.room import TelemetryRoom
+from app.telemetry.dock import TelemetryDock
 from app.ui.theme import DARK
 from engine.protocol.messages import Round
 from engine.protocol.options import GenerateOptions
@@ -58,7 +58,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _measure(application: QCoreApplication, rounds: int, arguments: argparse.Namespace) -> dict[str, float]:
-    room = TelemetryRoom(FakeLink(), DARK)
+    room = TelemetryDock(FakeLink(), DARK)
     assert room.panel, "it is made when it is first asked for"
     room.dock.resize(arguments.width, arguments.height)
     room.dock.show()
@@ -87,7 +87,7 @@ def _measure(application: QCoreApplication, rounds: int, arguments: argparse.Nam
     }
 
 
-def _update(room: TelemetryRoom, newest: Round) -> tuple[float, float]:
+def _update(room: TelemetryDock, newest: Round) -> tuple[float, float]:
     """Milliseconds on the clock, and of this thread alone: on a busy machine only the latter says much."""
     room.history.add(newest)
     wall, cpu = time.perf_counter(), time.thread_time()

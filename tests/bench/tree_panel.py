@@ -14,8 +14,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtWidgets import QApplication
 
 from app.tree.picture.canvas import CHIPS, ICICLE, TreeCanvas
-from app.tree.picture.palette import DARK
 from app.tree.rounds.snapshot import snapshot
+from app.ui.colors import DARK
 from engine.protocol.messages import Round
 from tests.app.tree.trees import random_round
 
@@ -31,7 +31,7 @@ def main() -> None:
     """Measure every tree size asked for, and print a line or a JSON document."""
     arguments = _parse()
     application = QApplication.instance() or QApplication([])
-    canvas = TreeCanvas(DARK)
+    canvas = TreeCanvas(DARK.tree)
     canvas.resize(WIDTH, HEIGHT)
     canvas.show()
     application.processEvents()

@@ -23,6 +23,7 @@ from PySide6.QtCore import QEventLoop, Qt, QTimer
 from app.main import build_application
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
+from app.shell.wiring import connected_window
 from app.system.paths import folders_below
 from app.tree.picture.canvas import CHIPS, ICICLE, TreeCanvas
 from app.ui.theme import Theme
@@ -51,7 +52,7 @@ def main() -> None:
         folders.create()
         link = FakeLink()
         settings = SettingsFile(folders.settings_file)
-        window = MainWindow(link, settings, folders, Theme(application), LoadOptions())
+        window = connected_window(link, settings, folders, Theme(application), LoadOptions())
         window.resize(WIDTH, HEIGHT)
         window.show()
         link.become_ready()

@@ -18,8 +18,8 @@ from PySide6.QtCore import QEvent, QEventLoop, QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.main import begin_engine, build_application, build_parser
-from app.shell.building import build_window
 from app.shell.window import MainWindow
+from app.shell.wiring import build_window
 from app.system.paths import folders_below
 
 QUESTIONS = (

@@ -18,7 +18,7 @@ from app.i18n.translation import tr
 from app.settings.generation import GenerationSettings
 from app.system import json_text as json
 from app.system.files import write_chosen
-from app.system.hostile_json import parse_json
+from app.system.json_text import parse_json
 from app.system.plain_text import well_formed
 from engine.protocol.messages import Role
 

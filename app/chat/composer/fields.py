@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPlainTextEdit, QS
 
 from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
-from app.ui.labels import label
 from app.ui.theme import Colors, reading_font
+from app.ui.widgets import label
 
 _MOST_LINES = 8
 

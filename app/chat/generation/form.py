@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLabel, QLineEd
 from app.i18n.translation import tr
 from app.settings.generation import FORM_ORDER, GenerationSettings
 from app.settings.kinds import Choice, Decimal, LongText, Option, Seed, Switch, Whole, form_of
-from app.ui.number_fields import WheellessDecimal, WheellessWhole
+from app.ui.widgets import WheellessDecimal, WheellessWhole
 from engine.errors import InputError
 
 _LONG_TEXT_LINES = 3

@@ -12,7 +12,7 @@ from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.settings.generation import GenerationSettings
 from app.system.plain_text import tip
-from app.ui.labels import label
+from app.ui.widgets import label
 from engine.errors import InputError
 
 _WIDTH, _MARGIN = 360, 18

@@ -22,8 +22,8 @@ from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import ChatRow, Row, hit_rows, rows_of
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.ui.labels import label
 from app.ui.theme import Colors
+from app.ui.widgets import label
 
 _SEARCH_MS = 120
 _EMPTY = mark("Your conversations will be listed here.")

@@ -25,8 +25,8 @@ from app.chat.text.links import follow_link, may_open, shown_address
 from app.chat.text.selection import selected_text
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.ui.sealed_browser import SealedBrowser
 from app.ui.theme import reading_font
+from app.ui.widgets import SealedBrowser
 
 if TYPE_CHECKING:
     from app.chat.text.manuscript import Manuscript

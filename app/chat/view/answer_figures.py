@@ -13,8 +13,8 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.flow_layout import FlowLayout
-from app.ui.labels import label
 from app.ui.theme import Colors
+from app.ui.widgets import label
 from engine.protocol.messages import Seconds, Statistics
 
 _ENDINGS = {

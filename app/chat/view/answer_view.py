@@ -21,7 +21,7 @@ from app.chat.view.thought_view import ThoughtView
 from app.i18n.translation import tr
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
-from app.ui.tool import quiet_tool
+from app.ui.widgets import quiet_tool
 
 _LONGEST_SECONDS = 4.0  # a reader is not kept waiting longer, however slow the rounds are
 

@@ -8,8 +8,8 @@ from app.chat.history.message import Version
 from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.ui.labels import label
 from app.ui.theme import Colors, icon
+from app.ui.widgets import label
 
 _LEAST_LINES, _MOST_LINES = 2, 16
 

@@ -15,9 +15,8 @@ from app.chat.view.message_tools import MessageEditor, VersionSwitch, can_be_edi
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
-from app.ui.labels import label
 from app.ui.theme import icon
-from app.ui.tool import quiet_tool
+from app.ui.widgets import label, quiet_tool
 
 if TYPE_CHECKING:
     from app.chat.text.plain_text_view import PlainTextView

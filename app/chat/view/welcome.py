@@ -7,8 +7,8 @@ from app.chat.view.conversation_view import COLUMN_WIDTH
 from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.ui.labels import label
 from app.ui.theme import application_icon
+from app.ui.widgets import label
 from engine.protocol.options import EMBEDDED
 
 EXAMPLES = (

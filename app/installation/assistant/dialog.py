@@ -10,8 +10,7 @@ from app.i18n.translation import tr
 from app.installation.assistant.pages import ProgressPage, ProposalPage, ReadyPage
 from app.installation.link import RuntimeLink
 from app.installation.runtime.progress import InstallProgress, Stage
-from app.ui.buttons import make_room
-from app.ui.labels import label
+from app.ui.widgets import label, make_room
 
 _SIZE = (620, 520)
 

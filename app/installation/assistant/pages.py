@@ -23,8 +23,7 @@ from app.installation.runtime.builds import UNKNOWN, BuildOffer, Proposal
 from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import InstallProgress
 from app.system.plain_text import tip
-from app.ui.buttons import make_room
-from app.ui.labels import label
+from app.ui.widgets import label, make_room
 
 
 class ProposalPage(QWidget):

@@ -21,7 +21,7 @@ from app.hub.transport import STALL_SECONDS, HttpClient, read_whole
 from app.installation.runtime.lock import Lock, Wheel
 from app.installation.runtime.progress import DamagedWheelError, MissingWheelsError, UncheckableError, names_text
 from app.system import json_text as json
-from app.system.stop import Stop
+from app.system.background import Stop
 from engine.errors import CoppiceError
 from engine.protocol.sentences import say
 

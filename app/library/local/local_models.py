@@ -13,7 +13,7 @@ from app.i18n.translation import tr
 from app.library.local.models import Home, LocalModel, PreparedCopy, find_models, find_prepared
 from app.library.local.removal import Removals, Removed, settle_leftovers
 from app.library.local.verification import Verifying, verify_model, verify_prepared
-from app.system.stop import Stop
+from app.system.background import Stop
 from app.ui.jobs import Job, Jobs
 from engine.errors import CoppiceError
 

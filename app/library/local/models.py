@@ -10,8 +10,8 @@ from pathlib import Path
 from app.hub.names import INDEX, SINGLE, is_writable
 from app.hub.place import CACHE_PREFIX
 from app.i18n.translation import tr
-from app.system.hostile_json import count, parse_object, text
-from app.system.stop import Stop
+from app.system.background import Stop
+from app.system.json_text import count, parse_object, text
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.library.local.models import Home, LocalModel, PreparedCopy
-from app.system.stop import Stop
+from app.system.background import Stop
 
 _PIECE_BYTES = 4 << 20
 _SHA256, _GIT = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")

@@ -16,8 +16,8 @@ from app.library.local.models import LocalModel
 from app.library.pairing.drafts import Candidate, DraftChoice, Origin, choose_drafts
 from app.library.pairing.suggestions import SuggestedModel, Suggestion
 from app.library.pairing.vocabulary import VocabularyCache
+from app.system.background import Stop
 from app.system.paths import resource
-from app.system.stop import Stop
 from app.ui.jobs import Job, Jobs
 from engine.protocol.options import EMBEDDED
 

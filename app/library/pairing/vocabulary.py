@@ -16,9 +16,9 @@ from app.hub.facts import ModelFacts
 from app.hub.failures import unusable
 from app.i18n.translation import tr
 from app.system import json_text as json
+from app.system.background import Stop
 from app.system.files import write_private
-from app.system.hostile_json import count, parse_object
-from app.system.stop import Stop
+from app.system.json_text import count, parse_object
 
 _log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from app.library.picker.offer import OfferAction
 from app.library.picker.pair_choice import PairChoice
 from app.library.picker.terms_form import TermsForm
 from app.system.plain_text import tip
-from app.ui.labels import label
 from app.ui.theme import Colors
+from app.ui.widgets import label
 from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised
 from engine.protocol.options import LoadOptions

@@ -31,9 +31,9 @@ from app.library.picker.offer import OfferAction
 from app.library.picker.page import Page
 from app.library.picker.services import ModelLibrary
 from app.settings.store import SettingsFile
-from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
+from app.ui.widgets import label
 from engine.errors import CoppiceError
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions

@@ -23,9 +23,9 @@ from app.library.pairing.suggestions import Suggestion
 from app.library.picker.entry import Entry, Filter, Size, found_entry, local_entry, suggested_entry
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
-from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
+from app.ui.widgets import label
 
 DEBOUNCE_MS = 300
 TROUBLE = "search"

@@ -10,8 +10,8 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.download_link import DownloadLink
 from app.library.picker.download_list import DownloadDelegate, DownloadList
-from app.ui.labels import label
 from app.ui.theme import Colors
+from app.ui.widgets import label
 
 _EMPTY = mark("No downloads. What you get from the hub shows up here, and goes on when this dialog is closed.")
 

@@ -27,9 +27,9 @@ from app.library.picker.entry import Entry, Filter, demo_entry, local_entry, pre
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
 from app.settings.store import SettingsFile
-from app.ui.labels import label
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
+from app.ui.widgets import label
 from engine.errors import CoppiceError
 
 UNDO, DAMAGED, STOP, SAID = "undo", "damaged", "verifying", "said"

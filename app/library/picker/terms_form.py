@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QSpinBox, QWidget
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import Terms
-from app.ui.number_fields import DecimalField, give_room
+from app.ui.widgets import DecimalField, give_room
 from engine.protocol.options import LARGEST_BUDGET
 
 _WEIGHTS = (

@@ -1,6 +1,8 @@
-"""A plot with quiet axes: what all charts of the panel begin with."""
+"""A plot with quiet axes, which all charts of the panel begin with."""
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
@@ -8,15 +10,104 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QFrame, QWidget
 
-from app.telemetry.charts.axis import HEADROOM, SpanAxis, ValueAxis, Words, paint_axis
-from app.telemetry.charts.palette import Palette
-from app.ui.staying_tips import keep_tips
+from app.ui.colors import Colors
+from app.ui.widgets import keep_tips
+
+Words = Callable[[float], str]
+
+HEADROOM = 1.02
+"""How much more than the highest tick is in view, so that its line is not cut."""
+
+_VALUE_WIDTH = 62
+_MOST_TICKS = 6
+_TOPS = (1, 2, 3, 4, 5, 6, 8)
+_STEPS = (1, 2, 5)
+_TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600)  # seconds
+
+
+class ValueAxis(pg.AxisItem):  # type: ignore[misc]
+    """From 0 to the top, with a tick in the middle."""
+
+    def __init__(self, words: Words) -> None:
+        super().__init__("left", maxTickLength=0)
+        self._words = words
+        self.setWidth(_VALUE_WIDTH)
+        _quieten(self)
+
+    def tickValues(self, _low: float, high: float, _size: float) -> list[tuple[float, list[float]]]:  # noqa: N802
+        """At the bottom, the middle and the top."""
+        top = high / HEADROOM
+        return [(top / 2, [0.0, top / 2, top])]
+
+    def tickStrings(self, values: list[float], _scale: float, _spacing: float) -> list[str]:  # noqa: N802
+        """In words."""
+        return [self._words(value) if value else "0" for value in values]
+
+
+class SpanAxis(pg.AxisItem):  # type: ignore[misc]
+    """Ticks at round figures, a few."""
+
+    def __init__(self, words: Words, step: Callable[[float], float]) -> None:
+        """`step`: the next round figure that is not below a value."""
+        super().__init__("bottom", maxTickLength=0)
+        self._words, self._step = words, step
+        _quieten(self)
+
+    def tickValues(self, low: float, high: float, _size: float) -> list[tuple[float, list[float]]]:  # noqa: N802
+        """As many as are easily read."""
+        step = self._step((high - low) / _MOST_TICKS)
+        first = math.ceil(low / step)
+        return [(step, [number * step for number in range(first, math.floor(high / step) + 1)])]
+
+    def tickStrings(self, values: list[float], _scale: float, _spacing: float) -> list[str]:  # noqa: N802
+        """In words."""
+        return [self._words(value) for value in values]
+
+
+def round_top(value: float) -> float:
+    """The end of an axis that shows this value; 1 for 0."""
+    return _round_up(value, _TOPS)
+
+
+def round_step(value: float) -> float:
+    """A distance between ticks that is not below this value."""
+    return _round_up(value, _STEPS)
+
+
+def whole_step(value: float) -> float:
+    """The same for what is counted."""
+    return max(1.0, round_step(value))
+
+
+def time_step(seconds: float) -> float:
+    """The same for time, where sixty and not a hundred is a round figure."""
+    return next((float(step) for step in _TIME_STEPS if 1 < seconds <= step), round_step(seconds))
+
+
+def _round_up(value: float, steps: tuple[int, ...]) -> float:
+    if value <= 0 or not math.isfinite(value):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next((step * power for step in steps if value <= step * power * (1 + 1e-9)), 10 * power)
+
+
+def paint_axis(axis: Any, colors: Colors, font: QFont) -> None:
+    """Colours and letters of an axis."""
+    axis.setTextPen(QColor(colors.muted))
+    axis.setPen(QColor(colors.border))
+    axis.setTickFont(font)
+
+
+def _quieten(axis: Any) -> None:
+    axis.enableAutoSIPrefix(False)
+    axis.setStyle(hideOverlappingLabels=False, tickTextOffset=5)
+
 
 _SMALLER = 0.85
 
 
 class Chart(pg.PlotWidget):  # type: ignore[misc]
-    """Values upwards from 0. Nothing moves by the mouse alone: who wants that says how."""
+    """Values upwards from 0. The mouse moves nothing by default; charts that want that handle it."""
 
     def __init__(
         self, values: Words, across: Words, step: Callable[[float], float], parent: QWidget | None = None
@@ -37,14 +128,14 @@ class Chart(pg.PlotWidget):  # type: ignore[misc]
         self.setMinimumWidth(160)
         keep_tips(self.viewport())
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        self.setBackground(palette.card)
+        self.setBackground(colors.surface)
         font = QFont(self.font())
         font.setPointSizeF(font.pointSizeF() * _SMALLER)
         for axis in self._axes:
-            paint_axis(axis, palette, font)
-        self._tick_lines.setPen(pg.mkPen(QColor(palette.grid), width=1))
+            paint_axis(axis, colors, font)
+        self._tick_lines.setPen(pg.mkPen(QColor(colors.border), width=1))
 
     def show_range(self, across: tuple[float, float], top: float) -> QRectF:
         """Bring this into view; returns all that is."""

@@ -1,28 +1,77 @@
-"""Lines over time."""
+"""Lines over time; among them how fast weights streamed, under the rate that the machine allows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pyqtgraph as pg
 from numpy.typing import NDArray
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from app.i18n.translation import tr
-from app.telemetry.charts.axis import Words, round_top
-from app.telemetry.charts.downsample import in_span, keep_extremes
+from app.i18n.wording import mark
+from app.telemetry.charts.chart import Words, round_top
 from app.telemetry.charts.legend import Entry, Mark
-from app.telemetry.charts.line_item import LineItem
-from app.telemetry.charts.palette import Palette
-from app.telemetry.charts.scope import Scope
+from app.telemetry.charts.scope import Scope, in_span, keep_extremes
 from app.telemetry.charts.time_chart import TimeChart
-from app.telemetry.curves import Curve
-from app.telemetry.history import Rows
+from app.telemetry.figures.curves import Curve, bytes_per_second, mean_bytes_per_second
+from app.telemetry.figures.history import Rows
+from app.telemetry.figures.numbers import rate
+from app.ui.colors import Colors
+from engine.protocol.messages import Loaded
+
+
+class LineItem(pg.GraphicsObject):  # type: ignore[misc]
+    """`moments` and `values` [points]; as thick as it is to be, it is drawn so many times, a pixel apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._moments = self._values = np.zeros(0)
+        self._room = QRectF()
+        self._pen = QPen()
+        self._thickness = 1
+
+    def show_line(self, moments: NDArray[Any], values: NDArray[Any], room: QRectF) -> None:
+        """Replace it; `room` is what is in view."""
+        if room != self._room:
+            self.prepareGeometryChange()
+            self._room = room
+        self._moments, self._values = moments, values
+        self.update()
+
+    def set_mark(self, mark: Mark) -> None:
+        """Colour, width and style."""
+        self._pen = QPen(QColor(mark.color), 1, mark.line)
+        self._pen.setCosmetic(True)
+        self._thickness = max(1, round(mark.width))
+        self.update()
+
+    def boundingRect(self) -> QRectF:  # noqa: N802
+        """All that is in view."""
+        return self._room
+
+    def paint(self, painter: QPainter, _option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+        """Points that fall on the same pixel are one."""
+        if not len(self._moments):
+            return
+        view = painter.transform()
+        x = np.floor(view.m11() * self._moments + view.dx()) + 0.5
+        y = np.floor(view.m22() * self._values + view.dy()) + 0.5
+        painter.save()
+        painter.resetTransform()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        painter.setPen(self._pen)
+        for lower in range(self._thickness):
+            painter.drawPolyline(pg.functions.arrayToQPolygonF(x, y - lower))
+        painter.restore()
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line: its name, what it shows, the name of its colour in the palette, and its pen."""
+    """One line: its name, what it shows, the name of its colour in the colors, and its pen."""
 
     name: str
     curve: Curve
@@ -50,14 +99,14 @@ class LineChart(TimeChart):
         for line in self._lines:
             self.addItem(line, ignoreBounds=True)
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        super().set_palette(palette)
+        super().set_colors(colors)
         self._marks = tuple(
-            Mark(tr(each.name), getattr(palette, each.color), each.width, each.line) for each in self._series
+            Mark(tr(each.name), getattr(colors.charts, each.color), each.width, each.line) for each in self._series
         )
-        for line, mark in zip(self._lines, self._marks, strict=True):
-            line.set_mark(mark)
+        for line, drawn_as in zip(self._lines, self._marks, strict=True):
+            line.set_mark(drawn_as)
 
     def show_rows(self, rows: Rows) -> bool:
         """Draw those of at least one round that are in view."""
@@ -77,3 +126,42 @@ class LineChart(TimeChart):
         """The values of one of the rows that were drawn last."""
         pairs = zip(self._marks, self._values, strict=True)
         return tuple(Entry(mark, self._words(float(values[row])), self._widest) for mark, values in pairs)
+
+
+_BANDWIDTH_SERIES = (
+    Series(mark("a round"), bytes_per_second, "pale", 1.0),
+    Series(mark("mean"), mean_bytes_per_second, "strong"),
+)
+_WIDEST = "99.9 GB/s"
+_CEILING_WIDTH = 1.5
+
+
+class BandwidthChart(LineChart):
+    """Says so where nothing ever streamed."""
+
+    def __init__(self, scope: Scope, parent: QWidget | None = None) -> None:
+        super().__init__(scope, rate, _BANDWIDTH_SERIES, _WIDEST, parent)
+        self._level = pg.InfiniteLine(angle=0)
+        self._level.hide()
+        self.addItem(self._level, ignoreBounds=True)
+
+    def show_pair(self, pair: Loaded) -> None:
+        """Another pair is loaded: the level is another one."""
+        self.least_top = pair.residence.stream_bytes_per_second if pair.residence else 0.0
+        self._level.setVisible(self.least_top > 0)
+        self._level.setPos(self.least_top)
+
+    def set_colors(self, colors: Colors) -> None:
+        """Change the colours."""
+        super().set_colors(colors)
+        self._limit = Mark(tr("ceiling"), colors.charts.limit, _CEILING_WIDTH, Qt.PenStyle.DashLine)
+        self._level.setPen(pg.mkPen(QColor(colors.charts.limit), width=_CEILING_WIDTH, style=Qt.PenStyle.DashLine))
+
+    def show_rows(self, rows: Rows) -> bool:
+        """Draw those of at least one round that are in view; False if nothing streamed in any."""
+        return bool(rows["bytes"].any()) and super().show_rows(rows)
+
+    def entries(self, row: int) -> tuple[Entry, ...]:
+        """The values of one of the rows that were drawn last, and the level."""
+        lines = super().entries(row)
+        return (*lines, Entry(self._limit, rate(self.least_top), _WIDEST)) if self.least_top else lines

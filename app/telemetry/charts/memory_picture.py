@@ -1,5 +1,9 @@
 """The memories that hold the layers, as bars of cells."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
@@ -8,10 +12,79 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.telemetry.charts.legend import Entry, Mark
-from app.telemetry.charts.palette import Palette
-from app.telemetry.numbers import size
-from app.telemetry.tiers import Bar, Cell, bars_of
+from app.telemetry.figures.numbers import size
+from app.ui.colors import Colors
 from engine.protocol.messages import Loaded
+
+Kind = Literal["device", "ram", "ssd", "other", "free"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A stretch of a bar, from `start` to `end` of 1. `layers`: which ones; `nbytes` is 0 where it is unknown."""
+
+    kind: Kind
+    start: float
+    end: float
+    nbytes: int = 0
+    layer: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One kind of memory: a name, what is in it in numbers, its cells from left to right."""
+
+    name: str
+    layers: int
+    taken: int
+    room: int
+    cells: tuple[Cell, ...]
+
+
+def bars_of(pair: Loaded) -> tuple[Bar, ...]:
+    """The memories that hold layers of the target, or could; the fastest first."""
+    where = pair.residence
+    sizes = where.layer_bytes if where and len(where.layer_bytes) == len(pair.tiers) else (0,) * len(pair.tiers)
+    if where is None or where.shared:
+        memory = where.ram if where else None
+        bars = [
+            _bar("RAM", pair, sizes, ("device", "ram"), memory.taken if memory else 0, memory.room if memory else 0)
+        ]
+    else:
+        bars = [
+            _bar("GPU", pair, sizes, ("device",), where.device.taken, where.device.room),
+            _bar("RAM", pair, sizes, ("ram",), where.ram.taken, where.ram.room),
+        ]
+    if "ssd" in pair.tiers:
+        bars.append(_bar("SSD", pair, sizes, ("ssd",), 0, 0))
+    return tuple(bars)
+
+
+def _bar(name: str, pair: Loaded, sizes: tuple[int, ...], tiers: tuple[Kind, ...], taken: int, room: int) -> Bar:
+    """Layers, then what else is taken, then what is free; without sizes all layers are alike, and there is no more."""
+    mine = [index for index, tier in enumerate(pair.tiers) if tier in tiers]
+    held = sum(sizes[index] for index in mine)
+    known = any(sizes)
+    pieces: list[tuple[Kind, int, int | None]] = [
+        (_kind(pair.tiers[index], tiers), sizes[index] if known else 1, index) for index in mine
+    ]
+    if known:
+        pieces += [("other", max(0, taken - held), None), ("free", max(0, room - max(taken, held)), None)]
+    return Bar(name, len(mine), max(taken, held), room, tuple(_cells(pieces, known)))
+
+
+def _kind(tier: str, tiers: tuple[Kind, ...]) -> Kind:
+    return next(kind for kind in tiers if kind == tier)
+
+
+def _cells(pieces: list[tuple[Kind, int, int | None]], known: bool) -> Iterator[Cell]:
+    total = sum(nbytes for _, nbytes, _ in pieces) or 1
+    place = 0
+    for kind, nbytes, layer in pieces:
+        if nbytes:
+            yield Cell(kind, place / total, (place + nbytes) / total, nbytes if known else 0, layer)
+        place += nbytes
+
 
 _BAR_HEIGHT = 22
 _GAP = 12
@@ -29,7 +102,7 @@ class MemoryPicture(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._bars: tuple[Bar, ...] = ()
-        self._palette: Palette | None = None
+        self._colors: Colors | None = None
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
@@ -38,9 +111,9 @@ class MemoryPicture(QWidget):
         """All of it in words."""
         return "; ".join(f"{bar.name}: {_words(bar)}" for bar in self._bars)
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        self._palette = palette
+        self._colors = colors
         self.update()
 
     def show_pair(self, pair: Loaded) -> None:
@@ -52,15 +125,15 @@ class MemoryPicture(QWidget):
 
     def entries(self, _row: int) -> tuple[Entry, ...]:
         """What the colours are."""
-        if self._palette is None:
+        if self._colors is None:
             return ()
         kinds = {cell.kind for bar in self._bars for cell in bar.cells}
         solid, hatched = Qt.BrushStyle.SolidPattern, Qt.BrushStyle.BDiagPattern
         marks = (
-            ("device", Mark(tr("computed where it is"), self._palette.device, brush=solid)),
-            ("ram", Mark(tr("kept in RAM"), self._palette.ram, brush=solid)),
-            ("ssd", Mark(tr("kept on SSD"), self._palette.ssd, brush=solid)),
-            ("other", Mark(tr("other"), self._palette.muted, brush=hatched)),
+            ("device", Mark(tr("computed where it is"), self._colors.charts.device, brush=solid)),
+            ("ram", Mark(tr("kept in RAM"), self._colors.charts.ram, brush=solid)),
+            ("ssd", Mark(tr("kept on SSD"), self._colors.charts.ssd, brush=solid)),
+            ("other", Mark(tr("other"), self._colors.muted, brush=hatched)),
         )
         return tuple(Entry(mark, "", "") for kind, mark in marks if kind in kinds)
 
@@ -83,31 +156,31 @@ class MemoryPicture(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
         """Captions, cells, outlines."""
-        if self._palette is None:
+        if self._colors is None:
             return
         painter = QPainter(self)
         ascent = self.fontMetrics().ascent()
         for number, bar in enumerate(self._bars):
             top = number * self._pitch
-            painter.setPen(QColor(self._palette.text))
+            painter.setPen(QColor(self._colors.text))
             painter.drawText(QPointF(0, top + ascent), bar.name)
-            painter.setPen(QColor(self._palette.muted))
+            painter.setPen(QColor(self._colors.muted))
             painter.drawText(QPointF(self.fontMetrics().horizontalAdvance(f"{bar.name}  "), top + ascent), _words(bar))
             for cell in bar.cells:
-                self._paint_cell(painter, self._room(number, cell), cell, self._palette)
-            painter.setPen(QPen(QColor(self._palette.grid), 1))
+                self._paint_cell(painter, self._room(number, cell), cell, self._colors)
+            painter.setPen(QPen(QColor(self._colors.border), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self._room(number, Cell("free", 0, 1)))
 
-    def _paint_cell(self, painter: QPainter, room: QRectF, cell: Cell, palette: Palette) -> None:
+    def _paint_cell(self, painter: QPainter, room: QRectF, cell: Cell, colors: Colors) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
         if cell.kind == "free":
             return
         if cell.kind == "other":
-            painter.setBrush(QBrush(QColor(palette.muted), Qt.BrushStyle.BDiagPattern))
+            painter.setBrush(QBrush(QColor(colors.muted), Qt.BrushStyle.BDiagPattern))
             painter.drawRect(room)
             return
-        painter.setBrush(QColor(getattr(palette, cell.kind)))
+        painter.setBrush(QColor(getattr(colors.charts, cell.kind)))
         painter.drawRect(room.adjusted(0, 0, -1 if room.width() > _LEAST_GAP_WIDTH else 0, 0))
 
     @property

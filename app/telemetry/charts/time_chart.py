@@ -7,13 +7,12 @@ from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
-from app.telemetry.charts.axis import Words, time_step
-from app.telemetry.charts.chart import Chart
+from app.telemetry.charts.chart import Chart, Words, time_step
 from app.telemetry.charts.legend import Entry
-from app.telemetry.charts.palette import Palette
 from app.telemetry.charts.scope import Scope
-from app.telemetry.history import Rows
-from app.telemetry.numbers import clock
+from app.telemetry.figures.history import Rows
+from app.telemetry.figures.numbers import clock
+from app.ui.colors import Colors
 
 _ZOOM_STEP = 1.25
 _WHEEL_NOTCH = 120  # eighths of a degree
@@ -37,10 +36,10 @@ class TimeChart(Chart):
         self.setMouseTracking(True)
         self.viewport().setCursor(Qt.CursorShape.CrossCursor)
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
-        super().set_palette(palette)
-        self._cross.setPen(pg.mkPen(QColor(palette.text), width=1))
+        super().set_colors(colors)
+        self._cross.setPen(pg.mkPen(QColor(colors.text), width=1))
 
     def show_rows(self, rows: Rows) -> bool:
         """Draw those of at least one round that are in view; False if there is nothing to draw."""

@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QApplication, QMenu
 from app.i18n.translation import tr
 from app.tree.picture.canvas import TreeCanvas
 from app.tree.picture.picture import BONUS_NODE
-from app.tree.rounds.pieces import visible
 from app.tree.rounds.snapshot import Snapshot
+from app.tree.rounds.text import visible
 
 _LONGEST = 40  # characters of the branch in the menu's words
 

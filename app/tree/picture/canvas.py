@@ -1,5 +1,7 @@
 """The picture of one tree inside a view that zooms, pans and follows."""
 
+from typing import Protocol
+
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
@@ -7,20 +9,40 @@ from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.tree.picture.brink import Brink
 from app.tree.picture.chips import ChipsItem
-from app.tree.picture.chips_picture import ChipsPicture
-from app.tree.picture.grid import Box, Point, Size, confine, reveal
+from app.tree.picture.chips_layout import ChipsPicture
+from app.tree.picture.explanation import Inspection
 from app.tree.picture.icicle import IcicleItem
-from app.tree.picture.inspection import Inspection
+from app.tree.picture.left_edge import LeftClip, Marker, marker, paint_marker
 from app.tree.picture.lettering import Lettering
-from app.tree.picture.marker import Marker, marker, paint_marker
-from app.tree.picture.palette import Palette
-from app.tree.picture.picture import Picture, Way
-from app.tree.picture.way_to_show import WayToShow
+from app.tree.picture.picture import Box, Picture, Point, Size, Way, confine, reveal
 from app.tree.rounds.snapshot import Snapshot, same_node
-from app.ui.staying_tips import keep_tips
+from app.ui.colors import TreeColors
+from app.ui.widgets import keep_tips
 from engine.protocol.watching import Inspected
+
+
+class TreeItem(Protocol):
+    """One item of a graphics scene that lays a tree out and paints it, in logical pixels from its top left corner."""
+
+    def compose(self, tree: Snapshot, letters: Lettering, view: Size, zoom: float) -> Picture:
+        """Lay a tree out and show it."""
+
+    def clear(self) -> None:
+        """Show nothing."""
+
+    def set_clip(self, clip: LeftClip | None) -> None:
+        """Leave out what stands at the left edge of the view; with None it is cut there."""
+
+    def set_mark(self, place: QRectF | None) -> None:
+        """Draw a line around a node, given in the coordinates of the picture."""
+
+    def set_colors(self, colors: TreeColors) -> None:
+        """Change the colours."""
+
+    def setVisible(self, visible: bool) -> None:  # noqa: N802  # Qt's own
+        """Show or hide the item."""
+
 
 CHIPS, ICICLE = "chips", "icicle"
 WAYS = (CHIPS, ICICLE)  # to show a tree
@@ -40,10 +62,10 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     """The picture was laid out anew: another tree, size or zoom."""
 
     asked = Signal(int)
-    """Somebody looks at what the target thinks behind this node."""
+    """The target's alternatives behind this node are looked at."""
 
-    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
-        super().__init__(parent, background=palette.background)
+    def __init__(self, colors: TreeColors, parent: QWidget | None = None) -> None:
+        super().__init__(parent, background=colors.background)
         self._tree: Snapshot | None = None
         self._picture: Picture | None = None
         self._zoom = 1.0
@@ -54,12 +76,12 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._inspection = Inspection()
         self._picked: int | None = None  # the node that is looked at
         self._by_keys = False  # and how: a pointer that rests somewhere must not take it over
-        self._palette = palette
+        self._colors = colors
         self._marker: Marker | None = None
         self._letters = Lettering(self.font())
-        self._ways: dict[str, WayToShow] = {
-            CHIPS: ChipsItem(palette, self._letters),
-            ICICLE: IcicleItem(palette, self._letters),
+        self._ways: dict[str, TreeItem] = {
+            CHIPS: ChipsItem(colors, self._letters),
+            ICICLE: IcicleItem(colors, self._letters),
         }
         self._way = self._ways[CHIPS]
         self._box = pg.ViewBox(enableMouse=False, enableMenu=False, invertY=True, defaultPadding=0)
@@ -91,12 +113,12 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._move_to(self._followed() if self._following else self._confined(self._origin))
         self._refresh_tooltip()
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
-        self._palette = palette
-        self.setBackground(palette.background)
+        self._colors = colors
+        self.setBackground(colors.background)
         for way in self._ways.values():
-            way.set_palette(palette)
+            way.set_colors(colors)
 
     def set_way(self, name: str) -> None:
         """Show the tree as `CHIPS` or as `ICICLE`, as a whole."""
@@ -213,9 +235,9 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._origin = Point(round(origin.x), round(origin.y))  # on whole pixels letters stay crisp
         self._box.setRange(QRectF(*self._origin, self.width(), self.height()), padding=0)
         self._marker = marker(self._picture, self._origin, self._letters) if self._picture else None
-        self._way.set_brink(self._brink() if self._following else None)
+        self._way.set_clip(self._clip() if self._following else None)
 
-    def _brink(self) -> Brink | None:
+    def _clip(self) -> LeftClip | None:
         """A hand that drags pushes chips over the edge; where the view goes by itself it shows them whole or not."""
         picture, origin = self._picture, self._origin
         if not isinstance(picture, ChipsPicture) or not origin.x:
@@ -224,14 +246,14 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         path_left = origin.x + (picture.lead if self._marker else 0)
         patch = self._marker.patch.translated(*origin) if self._marker else QRectF()
         inner = QRectF(patch.x() / scale, patch.y() / scale, patch.width() / scale, patch.height() / scale)
-        return Brink(origin.x / scale, path_left / scale, inner)
+        return LeftClip(origin.x / scale, path_left / scale, inner)
 
     def drawForeground(self, painter: QPainter, _rect: QRectF | QRect) -> None:  # noqa: N802
         """The sign at the left edge, in the coordinates of the view."""
         if self._marker:
             painter.save()
             painter.resetTransform()
-            paint_marker(painter, self._marker, self._palette, self._letters)
+            paint_marker(painter, self._marker, self._colors, self._letters)
             painter.restore()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802

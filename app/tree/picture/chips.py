@@ -1,18 +1,123 @@
-"""The tree as chips and curves: one graphics item that lays out and paints."""
+"""The tree as chips and curves: prepared as paths and lists by style, then painted by one graphics item."""
+
+from dataclasses import dataclass
 
 import pyqtgraph as pg
-from PySide6.QtCore import QLineF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.tree.picture.brink import Brink
-from app.tree.picture.chips_picture import ChipsPicture, compose_chips
-from app.tree.picture.drawing import Chip, Drawing, draw
-from app.tree.picture.grid import Size
-from app.tree.picture.inks import BOLD_STYLES, edge, ink, mark, outline
-from app.tree.picture.lettering import Lettering
-from app.tree.picture.palette import Palette
+from app.tree.picture.chips_layout import ChipsPicture, compose_chips
+from app.tree.picture.left_edge import LeftClip
+from app.tree.picture.lettering import Label, Lettering
+from app.tree.picture.picture import Box, Size
+from app.tree.picture.styles import ACCEPTED, BOLD_STYLES, BONUS, STYLES, edge, ink, mark, node_styles, outline
 from app.tree.rounds.snapshot import Snapshot
+from app.ui.colors import TreeColors
+
+_ABOVE_EDGE = 2  # logical pixels between the middle of a row and the foot of a count
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One token; the text begins at `start`, on the baseline."""
+
+    rect: QRectF
+    text: str
+    start: QPointF
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many nodes are folded into the chip before it."""
+
+    text: str
+    start: QPointF
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Edges and chips by style, in the order of painting: unlikely edges first, accepted and bonus last."""
+
+    edges: tuple[tuple[int, QPainterPath], ...]
+    chips: tuple[tuple[int, tuple[Chip, ...]], ...]
+    counts: tuple[Count, ...]
+    bounds: QRectF
+    scale: float
+
+
+def draw(picture: ChipsPicture, letters: Lettering) -> Drawing:
+    """Prepare a picture for painting; everything is measured before it grows by `scale`."""
+    tree, layout, grid = picture.tree, picture.layout, picture.grid
+    styles = node_styles(tree).tolist()
+    boxes = {node: grid.box(place) for node, place in layout.places.items()}
+    bonus = grid.box(layout.bonus) if layout.bonus else None
+    return Drawing(
+        edges=_edges(tree, boxes, bonus, styles),
+        chips=_chips(tree, boxes, bonus, styles, letters),
+        counts=_counts(picture, boxes),
+        bounds=QRectF(0, 0, picture.size.width / grid.scale, picture.size.height / grid.scale),
+        scale=grid.scale,
+    )
+
+
+def _chips(
+    tree: Snapshot, boxes: dict[int, Box], bonus: Box | None, styles: list[int], letters: Lettering
+) -> tuple[tuple[int, tuple[Chip, ...]], ...]:
+    tokens = tree.tokens.tolist()
+    chips: dict[int, list[Chip]] = {}
+    for node, box in boxes.items():
+        label, style = letters.label(tree.pieces[node], tokens[node]), styles[node]
+        chips.setdefault(style, []).append(_chip(box, label, letters, bold=style == ACCEPTED))
+    if bonus:
+        chips[BONUS] = [_chip(bonus, letters.label(tree.bonus_piece, tree.bonus), letters, bold=True)]
+    return tuple((style, tuple(alike)) for style, alike in chips.items())
+
+
+def _chip(box: Box, label: Label, letters: Lettering, *, bold: bool) -> Chip:
+    indent = (box.width - (label.bold_width if bold else label.plain_width)) / 2
+    baseline = round(box.y + box.height / 2 + letters.baseline)
+    return Chip(QRectF(*box), label.text, QPointF(round(box.x + indent), baseline))
+
+
+def _counts(picture: ChipsPicture, boxes: dict[int, Box]) -> tuple[Count, ...]:
+    """Counts stand in the upper half of the gap behind their chip, where no edge ever runs: edges only lead down."""
+    layout = picture.layout
+    parents = set(picture.tree.parents[list(layout.places)].tolist())
+    if layout.bonus:
+        parents.add(picture.tree.tip)
+    counts = []
+    for node, folded in layout.folded.items():
+        box = boxes[node]
+        text = "99+" if folded > 99 and node in parents else f"+{folded}"
+        counts.append(Count(text, QPointF(box.x + box.width + 2, box.y + box.height / 2 - _ABOVE_EDGE)))
+    return tuple(counts)
+
+
+def _edges(
+    tree: Snapshot, boxes: dict[int, Box], bonus: Box | None, styles: list[int]
+) -> tuple[tuple[int, QPainterPath], ...]:
+    paths = {style: QPainterPath() for style in STYLES}
+    parents = tree.parents.tolist()
+    for node, box in boxes.items():
+        if node:
+            _connect(paths[styles[node]], boxes[parents[node]], box)
+    if bonus:
+        _connect(paths[BONUS], boxes[tree.tip], bonus)
+    return tuple((style, path) for style, path in paths.items() if not path.isEmpty())
+
+
+def _connect(path: QPainterPath, parent: Box, child: Box) -> None:
+    """From the right end of a chip to the left end of another: the curve stays in the gap behind the parent."""
+    start, end = parent.x + parent.width, child.x
+    above, below = parent.y + parent.height / 2, child.y + child.height / 2
+    path.moveTo(start, above)
+    if above == below:
+        path.lineTo(end, below)
+    else:
+        middle = (start + end) / 2
+        path.cubicTo(middle, above, middle, below, end, below)
+
 
 _CORNER = 4.0
 
@@ -20,13 +125,13 @@ _CORNER = 4.0
 class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
     """Paints one drawing, in logical pixels from its top left corner."""
 
-    def __init__(self, palette: Palette, letters: Lettering) -> None:
+    def __init__(self, colors: TreeColors, letters: Lettering) -> None:
         super().__init__()
-        self._palette = palette
+        self._colors = colors
         self._letters = letters
         self._fitted: ChipsPicture | None = None  # what is shown, unless it is zoomed
         self._drawing: Drawing | None = None
-        self._brink: Brink | None = None
+        self._clip: LeftClip | None = None
         self._mark: QRectF | None = None
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemUsesExtendedStyleOption)  # paint gets the exposed rectangle
 
@@ -45,9 +150,9 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         self._fitted = None
         self._show(None, self._letters)
 
-    def set_brink(self, brink: Brink | None) -> None:
+    def set_clip(self, clip: LeftClip | None) -> None:
         """Leave out the chips at the left edge of the view; with None they are cut there."""
-        self._brink = brink
+        self._clip = clip
         self.update()
 
     def set_mark(self, place: QRectF | None) -> None:
@@ -55,9 +160,9 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         self._mark = place
         self.update()
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
-        self._palette = palette
+        self._colors = colors
         self.update()
 
     def boundingRect(self) -> QRectF:  # noqa: N802
@@ -72,17 +177,17 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         exposed: QRectF = option.exposedRect
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_edges(painter, self._drawing)
-        brink = self._brink
+        clip = self._clip
         for style, chips in self._drawing.chips:
             in_view = [chip for chip in chips if chip.rect.intersects(exposed)]
-            if brink:
-                self._paint_left_out(painter, style, [chip for chip in in_view if brink.takes(style, chip.rect)])
-                in_view = [chip for chip in in_view if not brink.takes(style, chip.rect)]
+            if clip:
+                self._paint_left_out(painter, style, [chip for chip in in_view if clip.takes(style, chip.rect)])
+                in_view = [chip for chip in in_view if not clip.takes(style, chip.rect)]
             self._paint_chips(painter, style, in_view)
-        painter.setPen(QColor(self._palette.muted))
+        painter.setPen(QColor(self._colors.muted))
         painter.setFont(self._letters.small)
         for count in self._drawing.counts:
-            if brink is None or count.start.x() >= brink.left:
+            if clip is None or count.start.x() >= clip.left:
                 painter.drawText(count.start, count.text)
         if self._mark:
             self._paint_mark(painter, self._mark, self._drawing.scale)
@@ -97,19 +202,19 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
     def _paint_edges(self, painter: QPainter, drawing: Drawing) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for style, path in drawing.edges:
-            painter.setPen(edge(self._palette, style))
+            painter.setPen(edge(self._colors, style))
             painter.drawPath(path)
 
     def _paint_left_out(self, painter: QPainter, style: int, chips: list[Chip]) -> None:
         """A line in place of every chip, so that what hangs behind it hangs on something."""
-        painter.setPen(edge(self._palette, style))
+        painter.setPen(edge(self._colors, style))
         for chip in chips:
             y = chip.rect.center().y()
             painter.drawLine(QLineF(chip.rect.left(), y, chip.rect.right(), y))
 
     def _paint_chips(self, painter: QPainter, style: int, chips: list[Chip]) -> None:
-        colours = ink(self._palette, style)
-        painter.setPen(outline(self._palette, style))
+        colours = ink(self._colors, style)
+        painter.setPen(outline(self._colors, style))
         painter.setBrush(QColor(colours.fill))
         for chip in chips:
             painter.drawRoundedRect(chip.rect, _CORNER, _CORNER)
@@ -119,7 +224,7 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
             painter.drawText(chip.start, chip.text)
 
     def _paint_mark(self, painter: QPainter, place: QRectF, scale: float) -> None:
-        painter.setPen(mark(self._palette))
+        painter.setPen(mark(self._colors))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         unscaled = QRectF(place.x() / scale, place.y() / scale, place.width() / scale, place.height() / scale)
         painter.drawRoundedRect(unscaled.adjusted(-2, -2, 2, 2), _CORNER + 2, _CORNER + 2)

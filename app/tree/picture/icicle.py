@@ -7,15 +7,13 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.tree.picture.brink import Brink
-from app.tree.picture.drawing import BONUS, STYLES, node_styles
-from app.tree.picture.grid import MARGIN, Size
-from app.tree.picture.icicle_picture import IciclePicture, compose_icicle
-from app.tree.picture.inks import BOLD_STYLES, PATH_STYLES, ink, mark, outline
+from app.tree.picture.icicle_layout import IciclePicture, compose_icicle
+from app.tree.picture.left_edge import LeftClip
 from app.tree.picture.lettering import Lettering
-from app.tree.picture.palette import Palette
-from app.tree.picture.picture import BONUS_NODE
+from app.tree.picture.picture import BONUS_NODE, MARGIN, Size
+from app.tree.picture.styles import BOLD_STYLES, BONUS, PATH_STYLES, STYLES, ink, mark, node_styles, outline
 from app.tree.rounds.snapshot import Snapshot
+from app.ui.colors import TreeColors
 
 _INDENT = 5.0  # logical pixels from the edge of a band to its text
 _GAPPED = 3.0  # bands below this height are drawn without a gap
@@ -25,9 +23,9 @@ _OUTLINED = 6.0  # bands of guesses below this height have no outline, but its c
 class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
     """Paints one picture, in logical pixels from its top left corner. Only what is in view costs anything."""
 
-    def __init__(self, palette: Palette, letters: Lettering) -> None:
+    def __init__(self, colors: TreeColors, letters: Lettering) -> None:
         super().__init__()
-        self._palette = palette
+        self._colors = colors
         self._letters = letters
         self._picture: IciclePicture | None = None
         self._rectangles: NDArray[np.float64] = np.empty((0, 4))  # left, top, right, bottom of every shown band
@@ -57,7 +55,7 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         self._picture = None
         self.update()
 
-    def set_brink(self, brink: Brink | None) -> None:
+    def set_clip(self, clip: LeftClip | None) -> None:
         """Bands may be cut at the edge: their columns tell where they go on."""
 
     def set_mark(self, place: QRectF | None) -> None:
@@ -65,9 +63,9 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         self._mark = place
         self.update()
 
-    def set_palette(self, palette: Palette) -> None:
+    def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
-        self._palette = palette
+        self._colors = colors
         self.update()
 
     def boundingRect(self) -> QRectF:  # noqa: N802
@@ -91,7 +89,7 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         if picture.tree.has_bonus:
             self._paint_bonus(painter, picture)
         if self._mark:
-            painter.setPen(mark(self._palette))
+            painter.setPen(mark(self._colors))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self._mark)
 
@@ -106,7 +104,7 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
 
     def _paint_bands(self, painter: QPainter, style: int, bands: list[QRectF]) -> None:
         """The line lies within the band."""
-        colours, pen = ink(self._palette, style), outline(self._palette, style)
+        colours, pen = ink(self._colors, style), outline(self._colors, style)
         least = 0.0 if style in PATH_STYLES else _OUTLINED
         thin = [band for band in bands if band.height() < least]
         full = [band for band in bands if band.height() >= least]
@@ -129,7 +127,7 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         if not len(tall) or self._picture is None:
             return
         tree, bold = self._picture.tree, style in BOLD_STYLES
-        painter.setPen(QColor(ink(self._palette, style).text))
+        painter.setPen(QColor(ink(self._colors, style).text))
         painter.setFont(letters.bold if bold else letters.plain)
         places = zip(chosen[tall].tolist(), visible[tall].mean(1).tolist(), strict=True)
         for index, middle in places:
@@ -142,7 +140,7 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         box, letters, tree = picture.chip(BONUS_NODE), self._letters, picture.tree
         band = QRectF(box.x, round(box.y), box.width - 1, round(box.y + box.height) - round(box.y) - 1)
         self._paint_bands(painter, BONUS, [band])
-        painter.setPen(QColor(ink(self._palette, BONUS).text))
+        painter.setPen(QColor(ink(self._colors, BONUS).text))
         painter.setFont(letters.bold)
         text = letters.fitted(tree.bonus_piece, tree.bonus, int(box.width - 2 * _INDENT), bold=True)
         if text and band.height() >= letters.type.line:

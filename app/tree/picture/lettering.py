@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
 from app.i18n.translation import tr
-from app.tree.picture.grid import MARGIN, Type
-from app.tree.rounds.pieces import visible
+from app.tree.picture.picture import MARGIN, Type
+from app.tree.rounds.text import visible
 
 _SMALL = 0.85
 _LONGEST = 16  # mean characters in a chip; a longer token is elided

@@ -1,13 +1,85 @@
-"""One tree laid out for one view: what stands where, in pixels. Pure arithmetic; chips and icicle are siblings."""
+"""One tree laid out for one view: what stands where, in pixels. Pure arithmetic; chips and icicle are siblings.
+
+Zoom is detail, not magnification: at twice the zoom twice as many rows fit into the picture, at the same legible size.
+"""
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
-from app.tree.picture.grid import MARGIN, Box, Point, Size, reveal
 from app.tree.rounds.snapshot import Snapshot
+
+MARGIN = 6
+_LEAST_ROW = 18
+
+
+class Size(NamedTuple):
+    """Of a view or a picture, in logical pixels."""
+
+    width: float
+    height: float
+
+
+class Point(NamedTuple):
+    """In a picture, in logical pixels from its top left corner."""
+
+    x: float
+    y: float
+
+
+class Box(NamedTuple):
+    """A rectangle in a picture, in logical pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """Measures before the picture grows, in logical pixels: height of a line of text, gap and link between chips.
+
+    `lead` is what stands before the first shown token of a path that begins farther left; it never grows.
+    """
+
+    line: float
+    gap: float
+    link: float
+    lead: float
+
+    @property
+    def least_row(self) -> int:
+        """Below this rows are folded rather than squeezed."""
+        return max(_LEAST_ROW, math.ceil(self.line + 3))
+
+    @property
+    def largest_row(self) -> int:
+        """More distance would not make a row easier to read."""
+        return round(self.least_row * 1.5)
+
+
+def reveal(origin: Point, box: Box, view: Size, picture: Size) -> Point:
+    """The top left corner of the view, moved from `origin` as little as it takes to show `box`."""
+    x = clamp(origin.x, box.x + box.width + MARGIN - view.width, box.x - MARGIN)
+    y = clamp(origin.y, box.y + box.height + MARGIN - view.height, box.y - MARGIN)
+    return confine(Point(x, y), view, picture)
+
+
+def confine(origin: Point, view: Size, picture: Size) -> Point:
+    """The corner nearest to `origin` from which the view shows no more emptiness than it must."""
+    x = clamp(origin.x, 0.0, max(0.0, picture.width - view.width))
+    y = clamp(origin.y, 0.0, max(0.0, picture.height - view.height))
+    return Point(x, y)
+
+
+def clamp(value: float, least: float, most: float) -> float:
+    """The value, or the end of the range that it is beyond."""
+    return max(least, min(most, value))
+
 
 BONUS_NODE = -1
 """Stands for the bonus token where a node is asked for; it is no node of the draft's tree."""

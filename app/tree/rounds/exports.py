@@ -13,14 +13,12 @@ from app.i18n.number_text import Number
 from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.system.files import write_chosen
-from app.tree.rounds.history import History
-from app.tree.rounds.outline import as_text
+from app.tree.rounds.history import FileSpill, History
 from app.tree.rounds.player import Player
-from app.tree.rounds.recording import read_recording
-from app.tree.rounds.saving import Saving
+from app.tree.rounds.recording import Saving, read_recording
 from app.tree.rounds.snapshot import Snapshot
-from app.tree.rounds.spill import FileSpill
-from app.ui.save_dialog import ask_where
+from app.tree.rounds.text import as_text
+from app.ui.widgets import ask_where
 from engine.errors import InputError
 from engine.protocol.messages import Round
 

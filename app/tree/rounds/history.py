@@ -1,14 +1,72 @@
-"""Every round of a conversation or a recording, kept small: packed in memory, and elsewhere beyond a limit."""
+"""Rounds that were, packed: as many as memory has room for, the others in a temporary file."""
 
 import logging
+import tempfile
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import IO, Protocol
 
 from app.engine.round_packing import DamagedRoundError, pack, unpack
-from app.tree.rounds.spill import Key, Spill
 from engine.protocol.messages import Round
 
 _log = logging.getLogger(__name__)
+
+Key = tuple[int, int]
+"""A round's request and its number in it."""
+
+
+class Spill(Protocol):
+    """What stands behind a history in memory."""
+
+    def put(self, key: Key, packed: bytes) -> None:
+        """Memory gives this round up."""
+
+    def get(self, key: Key) -> bytes | None:
+        """A round that memory gave up; None if it is not here."""
+
+    def clear(self) -> None:
+        """Nothing of it is wanted any more."""
+
+
+class FileSpill:
+    """A file without a name, gone with the program. Where the disk is full, rounds are lost."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._places: dict[Key, tuple[int, int]] = {}  # begin and length
+
+    def put(self, key: Key, packed: bytes) -> None:
+        """Write it at the end, once."""
+        if key in self._places:
+            return
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="coppice-rounds-")  # noqa: SIM115  # lives as long as this
+            begin = self._file.seek(0, 2)
+            self._file.write(packed)
+            self._places[key] = (begin, len(packed))
+        except OSError as error:
+            _log.warning("A round of the recording could not be kept: %s", error)
+
+    def get(self, key: Key) -> bytes | None:
+        """Read it; None if it could not be kept."""
+        if key not in self._places or self._file is None:
+            return None
+        begin, length = self._places[key]
+        try:
+            self._file.seek(begin)
+            return self._file.read(length)
+        except OSError as error:
+            _log.warning("A round of the recording could not be read: %s", error)
+            return None
+
+    def clear(self) -> None:
+        """Give the disk its room back."""
+        self._places.clear()
+        if self._file:
+            self._file.close()
+            self._file = None
+
 
 MEMORY_BYTES = 96 << 20
 
@@ -16,7 +74,7 @@ MEMORY_BYTES = 96 << 20
 class History:
     """Rounds in the order they came, of which at most `memory_bytes` are in memory.
 
-    What memory gives up goes to `spill`. Without one, somebody else has kept it: such a round is `missing` until it is
+    What memory gives up goes to `spill`. Without one, it is kept elsewhere: such a round is `missing` until it is
     brought, or until it is known to be lost.
     """
 
@@ -47,7 +105,7 @@ class History:
         self._hold(key, pack(newest))
 
     def put_before(self, keys: Sequence[Key]) -> int:
-        """There are rounds that somebody else has kept, before all that came; returns how many are new here."""
+        """Put rounds that are kept elsewhere before all that came; returns how many are new here."""
         older = [each for each in keys if each not in self._places]
         self._keys[:0] = older
         self._places = {key: place for place, key in enumerate(self._keys)}

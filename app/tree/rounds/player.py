@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.tree.rounds.history import History
-from app.tree.rounds.spill import Key
+from app.tree.rounds.history import History, Key
 from engine.protocol.messages import Round
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -148,7 +147,7 @@ class Player(QObject):
     # ---- what a person does ------------------------------------------------------------------------------------------
 
     def glance(self, place: int | None) -> None:
-        """Show a round for as long as somebody points at it; None: no longer."""
+        """Show a round while it is pointed at; None: no longer."""
         if place != self._glanced:
             self._glanced = place
             self.moved.emit()
@@ -199,7 +198,7 @@ class Player(QObject):
         self.moved.emit()
 
     def _play_on(self, place: int) -> None:
-        """Whoever hears of the move finds it playing."""
+        """Start the timer before the move is told: its listeners find the player playing."""
         self.is_live, self._glanced = False, None
         self.place = place
         self._schedule()

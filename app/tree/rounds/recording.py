@@ -1,21 +1,24 @@
-"""Recordings of rounds: one JSON object a line, as `coppice-engine generate --trace` writes them, and the texts.
-
-A recording comes from anywhere: nothing in it is trusted, and whatever is wrong with it is said with its line.
-"""
+"""Recordings: the rounds of a conversation in a file, written and read in steps."""
 
 import math
+import time
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
 
+from PySide6.QtCore import QObject, QTimer, Signal
+
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system import json_text as json
+from app.system.files import chosen_replacement
+from app.tree.rounds.player import Player
 from app.tree.rounds.snapshot import MalformedTreeError, snapshot
 from engine.errors import InputError
+from engine.files import Replacement
 from engine.protocol.messages import Round, Seconds, Tree
 from engine.protocol.watching import Verdicts
 
@@ -111,7 +114,7 @@ def _checked(line: Any, place: int) -> Round:
         seconds=_seconds(line.get("seconds")),
         method=str(line.get("method", "")),
         budget=int(line.get("budget", 0)),
-        verdicts=_verdicts(line),
+        verdicts=_target_scores(line),
     )
     snapshot(read)
     return read
@@ -124,7 +127,7 @@ def _seconds(spent: Any) -> Seconds:
     return Seconds(decode=float(spent or 0))
 
 
-def _verdicts(line: dict[str, Any]) -> Verdicts | None:
+def _target_scores(line: dict[str, Any]) -> Verdicts | None:
     if not line.get("ranks"):
         return None
     return Verdicts(_floats(line["target_log_probs"]), array("i", line["ranks"]).tobytes())
@@ -159,3 +162,91 @@ def _line(of: Round) -> dict[str, Any]:
         "target_log_probs": [] if log_probs is None else _finite(log_probs.tolist()),
         "ranks": [] if ranks is None else ranks.tolist(),
     }
+
+
+_SLICE_SECONDS = 0.015
+_AGAIN_MS = 15  # until what is on its way is looked for again
+
+
+class Saving(QObject):
+    """One recording at a time. It is written beside its place, and takes it when it is whole."""
+
+    progressed = Signal(int, int)  # rounds written, of how many
+    ended = Signal(str)  # in words
+
+    def __init__(self, player: Player, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._player = player
+        self._file: Replacement | None = None
+        self._path = Path()
+        self._next = self._count = self._written = 0
+        self._timer = QTimer(self, singleShot=True)
+        self._timer.timeout.connect(self._write_on)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether something is being written."""
+        return self._file is not None
+
+    def begin(self, path: Path) -> None:
+        """Write all rounds that there are now to this place."""
+        self.stop()
+        self._path = path
+        self._next = self._written = 0
+        self._count = len(self._player.history)
+        try:
+            self._file = chosen_replacement(path)
+        except OSError as error:
+            self._fail(error)
+            return
+        self._write_on()
+
+    def stop(self) -> None:
+        """Write no more, and leave nothing behind."""
+        self._timer.stop()
+        if self._file is not None:
+            self._file.discard()
+            self._file = None
+
+    def _write_on(self) -> None:
+        """For a moment; then the window has its turn."""
+        assert self._file is not None, "the timer runs only while something is written"
+        until = time.monotonic() + _SLICE_SECONDS
+        history = self._player.history
+        try:
+            while self._next < self._count and time.monotonic() < until:
+                if history.missing(self._next, self._next + 1):
+                    self._player.want(self._next)
+                    break
+                kept = history.round(self._next)
+                if kept is not None:
+                    self._file.write(recording_line(kept).encode("utf-8", "replace"))
+                    self._written += 1
+                self._next += 1
+            if self._next >= self._count:
+                self._finish()
+                return
+        except OSError as error:
+            self._fail(error)
+            return
+        self.progressed.emit(self._next, self._count)
+        self._timer.start(_AGAIN_MS if history.missing(self._next, self._next + 1) else 0)
+
+    def _finish(self) -> None:
+        assert self._file is not None, "only what was begun ends"
+        self._file.commit()
+        self._file = None
+        lost = self._count - self._written
+        words = tr("{count} rounds were saved in {name}.").format(
+            count=f"{Number(self._written):,}", name=self._path.name
+        )
+        if lost:
+            words += " " + tr("{count} are not kept any more.").format(count=f"{Number(lost):,}")
+        self.ended.emit(words)
+
+    def _fail(self, error: OSError) -> None:
+        self._timer.stop()
+        if self._file is not None:
+            self._file.discard()
+            self._file = None
+        self.ended.emit(tr("The recording could not be saved: {reason}.").format(reason=error.strerror or error))

@@ -25,7 +25,7 @@ class Snapshot:
     As long as the target has not verified it all, `has_bonus` is False and `accepted` ends where it has got to; so many
     of its first nodes as `checking` says are being verified, 0 while the draft is still at work on these.
     `target_log_probs` and `ranks` [nodes + 1] are what the target thinks of every node behind its parent, and last of
-    the bonus token; None where nobody asked for them.
+    the bonus token; None where they were not asked for.
     """
 
     number: int
@@ -89,7 +89,7 @@ def snapshot(of: Round) -> Snapshot:
         bonus=of.bonus,
         bonus_piece=of.bonus_piece,
         new_tokens=of.new_tokens,
-        **_verdicts(of.verdicts, len(tokens) + 1),
+        **_target_scores(of.verdicts, len(tokens) + 1),
     )
 
 
@@ -136,7 +136,7 @@ def same_node(old: Snapshot | None, node: int | None, new: Snapshot | None) -> i
     return place if place >= 0 or new.has_bonus else None
 
 
-def _verdicts(given: Verdicts | None, count: int) -> dict[str, Any]:
+def _target_scores(given: Verdicts | None, count: int) -> dict[str, Any]:
     if given is None:
         return {}
     log_probs = _array(given.log_probs, np.dtype("<f4"), "target's probabilities")

@@ -14,17 +14,18 @@ from app.installation.runtime.manager import MissingRuntimeError, RuntimeManager
 from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import InstallProgress, Stage
 from app.preferences.engine_page import EnginePage
-from app.shell.runtime_wiring import RUNTIME_NOTICE, RuntimeRoom, connect_runtime
+from app.shell.engine_setup import RUNTIME_NOTICE, EngineSetup
 from app.shell.window import ENGINE_NOTICE, MainWindow
+from app.shell.wiring import connect_runtime
 from app.system.paths import Folders
 from engine.protocol.messages import Failed, Generate
 from tests.app.fake_link import FakeLink
 
 
 @pytest.fixture
-def room(window: MainWindow, runtime: RuntimeLink) -> Iterator[RuntimeRoom]:
+def room(window: MainWindow, runtime: RuntimeLink) -> Iterator[EngineSetup]:
     """The room of a window in front of a fake engine."""
-    made = RuntimeRoom(window, runtime)
+    made = EngineSetup(window, runtime)
     yield made
     made.close()
 
@@ -50,7 +51,7 @@ def test_from_a_checkout_there_is_nothing_of_it(window: MainWindow, folders: Fol
     assert window.findChildren(EnginePage) == []
 
 
-def test_the_first_start_shows_the_assistant_and_leaves_the_window_usable(room: RuntimeRoom) -> None:
+def test_the_first_start_shows_the_assistant_and_leaves_the_window_usable(room: EngineSetup) -> None:
     room.begin()
     assert room.assistant.isVisible()
     assert not room.assistant.isModal()
@@ -66,15 +67,15 @@ def test_a_window_with_a_runtime_to_look_after_begins_by_itself(
     assert not assistant.isVisible()
 
 
-def test_without_an_engine_the_bar_offers_to_install_one(window: MainWindow, room: RuntimeRoom) -> None:
+def test_without_an_engine_the_bar_offers_to_install_one(window: MainWindow, room: EngineSetup) -> None:
     window.link.engine_stopped.emit(Failed(0, "The engine is not installed yet."))
     assert bars(window) == [RUNTIME_NOTICE]
-    window.notices.action_requested.emit(RUNTIME_NOTICE)
+    window.notices.act(RUNTIME_NOTICE)
     assert room.assistant.isVisible()
 
 
 def test_an_engine_that_was_installed_is_started(
-    window: MainWindow, link: FakeLink, room: RuntimeRoom, runtime: RuntimeLink
+    window: MainWindow, link: FakeLink, room: EngineSetup, runtime: RuntimeLink
 ) -> None:
     room.begin()
     runtime.changed.emit(InstallProgress(Stage.CHECKING))
@@ -85,7 +86,7 @@ def test_an_engine_that_was_installed_is_started(
 
 
 def test_the_bar_says_that_it_goes_on_however_quick_its_first_step_was(
-    window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink
+    window: MainWindow, room: EngineSetup, runtime: RuntimeLink
 ) -> None:
     runtime.ended.emit(InstallProgress(Stage.PAUSED))
     assert "paused" in window.notices.notices[0].message
@@ -97,7 +98,7 @@ def test_the_bar_says_that_it_goes_on_however_quick_its_first_step_was(
 
 
 def test_an_engine_that_dies_later_is_told_as_ever(
-    qtbot: QtBot, window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink, wheels: Path
+    qtbot: QtBot, window: MainWindow, room: EngineSetup, runtime: RuntimeLink, wheels: Path
 ) -> None:
     with qtbot.waitSignal(runtime.ended):
         runtime.install(Wanted("cpu", str(wheels)))
@@ -106,7 +107,7 @@ def test_an_engine_that_dies_later_is_told_as_ever(
 
 
 def test_a_failure_behind_the_window_is_told(
-    qtbot: QtBot, window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink, tmp_path: Path
+    qtbot: QtBot, window: MainWindow, room: EngineSetup, runtime: RuntimeLink, tmp_path: Path
 ) -> None:
     with qtbot.waitSignal(runtime.ended):
         runtime.install(Wanted("cpu", str(tmp_path / "nowhere")))
@@ -114,7 +115,7 @@ def test_a_failure_behind_the_window_is_told(
 
 
 def test_where_the_network_is_forbidden_only_a_folder_is_offered(
-    window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink, manager: RuntimeManager
+    window: MainWindow, room: EngineSetup, runtime: RuntimeLink, manager: RuntimeManager
 ) -> None:
     window.settings.change(offline=True)
     manager.place.want(Wanted("cpu"))
@@ -127,7 +128,7 @@ def test_where_the_network_is_forbidden_only_a_folder_is_offered(
     assert room.assistant.proposal.wanted is None
 
 
-def test_trying_the_embedded_model_asks_it(window: MainWindow, link: FakeLink, room: RuntimeRoom) -> None:
+def test_trying_the_embedded_model_asks_it(window: MainWindow, link: FakeLink, room: EngineSetup) -> None:
     room.assistant.try_requested.emit()
     asked = [each for each in link.sent if isinstance(each, Generate)]
     assert len(asked) == 1
@@ -135,7 +136,7 @@ def test_trying_the_embedded_model_asks_it(window: MainWindow, link: FakeLink, r
 
 
 def test_preferences_tell_of_the_engine_and_remove_it(
-    qtbot: QtBot, window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink, wheels: Path
+    qtbot: QtBot, window: MainWindow, room: EngineSetup, runtime: RuntimeLink, wheels: Path
 ) -> None:
     with qtbot.waitSignal(runtime.ended):
         runtime.install(Wanted("cpu", str(wheels)))
@@ -158,7 +159,7 @@ def test_preferences_tell_of_the_engine_and_remove_it(
     assert not page.repair.isVisible()
 
 
-def test_preferences_make_way_for_the_assistant(qtbot: QtBot, window: MainWindow, room: RuntimeRoom) -> None:
+def test_preferences_make_way_for_the_assistant(qtbot: QtBot, window: MainWindow, room: EngineSetup) -> None:
     page = page_of(window)
     page.change.click()
     assert not page.isVisible()
@@ -166,7 +167,7 @@ def test_preferences_make_way_for_the_assistant(qtbot: QtBot, window: MainWindow
 
 
 def test_a_newer_lock_is_an_update(
-    qtbot: QtBot, window: MainWindow, room: RuntimeRoom, runtime: RuntimeLink, wheels: Path, tmp_path: Path
+    qtbot: QtBot, window: MainWindow, room: EngineSetup, runtime: RuntimeLink, wheels: Path, tmp_path: Path
 ) -> None:
     with qtbot.waitSignal(runtime.ended):
         runtime.install(Wanted("cpu", str(wheels)))

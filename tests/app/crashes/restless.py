@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication
 from app import main as started
 from app.chat.history.records import ConversationRecord
 from app.engine.link import EngineLink
-from app.shell import building
+from app.shell import wiring
 from app.shell.window import MainWindow
 from app.system.paths import Folders
 
@@ -133,7 +133,7 @@ def _row(record: ConversationRecord) -> list[Any]:
 def main() -> int:
     """Start the application as `coppice` does, with somebody in front of it."""
     journal, seed, question, _, *arguments = sys.argv[1:]
-    build = building.build_window
+    build = wiring.build_window
     with Path(journal).open("a", encoding="utf-8") as notes:
 
         def build_watched(
@@ -143,7 +143,7 @@ def main() -> int:
             Restless(window, notes, int(seed), question)
             return window
 
-        building.build_window = build_watched
+        wiring.build_window = build_watched
         return started.main(arguments)
 
 

@@ -134,7 +134,7 @@ def test_a_listing_that_is_none_ends_in_one_sentence(
 
 def test_a_listing_of_brackets_is_never_parsed(hub: Hub, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
-    monkeypatch.setattr("app.system.hostile_json.json.loads", lambda content: read.append(len(content)))
+    monkeypatch.setattr("app.system.json_text.json.loads", lambda content: read.append(len(content)))
     put_up(hub)
     hub.fail(LISTING, status(200, body=b"[" + b"{}," * 500_000 + b"{}]"), times=99)
     start().run()

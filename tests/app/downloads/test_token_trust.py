@@ -9,7 +9,7 @@ from app.hub.failures import HubError, Reason
 from app.hub.files import describe
 from app.hub.place import HubPlace
 from app.hub.tokens import may_carry_token, token_for, withheld
-from app.system.stop import Stop
+from app.system.background import Stop
 from tests.hub import Hub
 
 TRUSTED = (

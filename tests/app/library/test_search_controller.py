@@ -13,7 +13,7 @@ from app.hub.facts import ModelFacts
 from app.hub.search import SearchQuery
 from app.library.hub_queries import FactsController, SearchController, SearchPhase
 from app.library.local.models import find_models
-from app.system.stop import Stop
+from app.system.background import Stop
 from app.ui.jobs import Jobs
 from engine.errors import CoppiceError
 from tests.app.library.hub.conftest import client, connect, hub

@@ -13,7 +13,7 @@ from app.engine.process import engine_program
 from app.hub.client import HubClient
 from app.hub.facts import fetch_facts
 from app.library.estimates import Estimator, Pricing, Terms, in_words
-from app.system.stop import Stop
+from app.system.background import Stop
 from engine.protocol.messages import Appraised
 from tests.app.library.hub.conftest import client, connect, hub
 from tests.app.library.hub.repositories import sharded

@@ -5,7 +5,7 @@ import logging
 import pytest
 from PySide6.QtCore import QMessageLogContext, QtMsgType, qWarning
 
-from app.shell.lifecycle.display import DisplayWatch
+from app.shell.application import DisplayWatch
 
 X11 = "The X11 connection broke (error 1). Did the X11 server die?"
 WAYLAND = "The Wayland connection broke. Did the Wayland compositor die?"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.shell.lifecycle.ending import Ending
+from app.shell.application import Ending
 from app.system.paths import ROOT, folders_below
 from tests.app.conftest import FAKE_ENGINE
 
@@ -24,7 +24,7 @@ OPENED = """
 import sys
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QFileOpenEvent
-from app.shell.lifecycle.application import Application
+from app.shell.application import Application
 
 application = Application(["coppice"])
 asked = []

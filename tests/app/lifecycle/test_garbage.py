@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.shell.lifecycle.garbage import Garbage
+from app.shell.application import Garbage
 
 COUNT = 3000  # more than Python itself would wait for
 

@@ -16,10 +16,8 @@ import pytest
 from PySide6.QtNetwork import QLocalSocket
 from pytestqt.qtbot import QtBot
 
-from app.shell.lifecycle import instance as instance_module
-from app.shell.lifecycle import socket_place
-from app.shell.lifecycle.instance import Instance
-from app.shell.lifecycle.socket_place import is_own_peer, is_private, socket_names
+from app.shell import instance as instance_module
+from app.shell.instance import Instance, is_own_peer, is_private, socket_names
 from app.system.paths import ROOT
 from engine.errors import InputError
 
@@ -27,7 +25,7 @@ LATER = """
 import sys
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
-from app.shell.lifecycle.instance import Instance
+from app.shell.instance import Instance
 
 application = QCoreApplication()
 instance = Instance(Path(sys.argv[1]))
@@ -192,7 +190,7 @@ def test_a_folder_of_somebody_else_is_not_used(
 def test_without_any_private_folder_the_window_opens_and_says_so_in_the_log(
     qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(socket_place, "is_private", lambda _folder: False)
+    monkeypatch.setattr(instance_module, "is_private", lambda _folder: False)
     alone = Instance(tmp_path)
     assert alone.claim()
     assert alone.name == ""
@@ -235,7 +233,7 @@ def test_another_users_server_is_told_nothing(
     qtbot: QtBot, tmp_path: Path, squat: Callable[[str, bytes], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     squat(next(socket_names(tmp_path)), b"done\n")
-    monkeypatch.setattr(socket_place, "_peer_uid", lambda _descriptor: os.getuid() + 1)
+    monkeypatch.setattr(instance_module, "_peer_uid", lambda _descriptor: os.getuid() + 1)
     with pytest.raises(InputError, match="does not answer"):
         Instance(tmp_path).hand_over("/my/secret.coppice")
 
@@ -246,7 +244,7 @@ def test_another_users_words_are_not_heard(
 ) -> None:
     asked: list[str] = []
     instance.asked.connect(asked.append)
-    monkeypatch.setattr(socket_place, "_peer_uid", lambda _descriptor: os.getuid() + 1)
+    monkeypatch.setattr(instance_module, "_peer_uid", lambda _descriptor: os.getuid() + 1)
     later = subprocess.Popen([sys.executable, "-c", LATER, str(tmp_path), "/x"], cwd=ROOT, stderr=subprocess.DEVNULL)
     qtbot.waitUntil(lambda: later.poll() is not None)
     assert later.returncode != 0
@@ -257,7 +255,7 @@ def test_another_users_words_are_not_heard(
 def test_who_is_at_the_other_end_is_known() -> None:
     one, other = socket.socketpair()
     with one, other:
-        assert socket_place._peer_uid(one.fileno()) == os.getuid()
+        assert instance_module._peer_uid(one.fileno()) == os.getuid()
         assert is_own_peer(one.fileno())
     with tempfile.TemporaryFile() as file:
         assert not is_own_peer(file.fileno()), "what is no socket is nobody's"

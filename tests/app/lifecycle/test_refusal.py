@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.shell.lifecycle import refusal
+from app.shell import crash
 from app.system.paths import folders_below
 from engine.errors import InputError
 
@@ -33,8 +33,8 @@ class Box:
 def box(monkeypatch: pytest.MonkeyPatch) -> Box:
     """What would be shown."""
     made = Box()
-    monkeypatch.setattr(refusal, "refusal_box", made)
-    monkeypatch.setattr(refusal, "install", lambda *_: ())
+    monkeypatch.setattr(crash, "refusal_box", made)
+    monkeypatch.setattr(crash, "install", lambda *_: ())
     return made
 
 
@@ -50,9 +50,9 @@ def test_a_box_is_shown_where_nobody_reads_the_terminal(
     terminal: bool,
     shown: int,
 ) -> None:
-    monkeypatch.setattr(refusal, "is_frozen", lambda: frozen)
+    monkeypatch.setattr(crash, "is_frozen", lambda: frozen)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    assert refusal.refuse(qapp, ERROR) == 2
+    assert crash.refuse(qapp, ERROR) == 2
     assert len(box.errors) == shown
     assert capsys.readouterr().err == "error: Something is in the way. Take it away.\n"
 
@@ -60,21 +60,21 @@ def test_a_box_is_shown_where_nobody_reads_the_terminal(
 def test_a_program_without_standard_error_still_says_it(
     qapp: QApplication, box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refusal, "is_frozen", lambda: True)
+    monkeypatch.setattr(crash, "is_frozen", lambda: True)
     monkeypatch.setattr(sys, "stderr", None)
-    assert refusal.refuse(qapp, ERROR) == 2
+    assert crash.refuse(qapp, ERROR) == 2
     assert box.errors == [ERROR]
 
 
 def test_the_box_says_what_happened_and_what_to_do(qtbot: QtBot) -> None:
-    shown = refusal.refusal_box(ERROR)
+    shown = crash.refusal_box(ERROR)
     qtbot.addWidget(shown)
     assert (shown.text(), shown.informativeText()) == (ERROR.message, ERROR.hint)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     folders = folders_below(tmp_path)
-    error = refusal.unusable(folders, OSError(errno.EROFS, "Read-only file system", "/home/anna/.config"))
+    error = crash.unusable(folders, OSError(errno.EROFS, "Read-only file system", "/home/anna/.config"))
     assert "/home/anna/.config: Read-only file system." in error.message
     assert "--data-dir" in error.hint
-    assert str(folders.config) in refusal.unusable(folders, OSError("odd")).message
+    assert str(folders.config) in crash.unusable(folders, OSError("odd")).message

@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from app.shell.lifecycle.updates import Release, is_newer, newest_release, parse_release
+from app.shell.updates import Release, is_newer, newest_release, parse_release
 from engine.errors import CoppiceError
 
 PAGE = "https://coppice.example/releases/1.2.0"

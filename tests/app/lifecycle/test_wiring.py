@@ -7,10 +7,10 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.shell.lifecycle.instance import Instance
-from app.shell.lifecycle.report_dialog import ReportDialog
-from app.shell.lifecycle.updates import Release
-from app.shell.lifecycle_wiring import CRASH_NOTICE, NEWS_NOTICE, Lifecycle
+from app.shell.dialogs import ReportDialog
+from app.shell.instance import Instance
+from app.shell.lifecycle import CRASH_NOTICE, NEWS_NOTICE, Lifecycle
+from app.shell.updates import Release
 from app.shell.window import MainWindow
 
 
@@ -30,7 +30,7 @@ def test_a_crash_is_offered_and_shown(life: Lifecycle, window: MainWindow, tmp_p
     report.write_text("Fatal Python error\n")
     life.tell_of_crash(report)
     assert keys(window) == [CRASH_NOTICE]
-    window.notices.action_requested.emit(CRASH_NOTICE)
+    window.notices.act(CRASH_NOTICE)
     assert keys(window) == []
     dialog = next(each for each in QApplication.topLevelWidgets() if isinstance(each, ReportDialog))
     assert "Fatal Python error" in dialog.text.toPlainText()
@@ -42,7 +42,7 @@ def test_only_a_newer_version_is_news(
     life: Lifecycle, window: MainWindow, version: str, told: list[str], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = Release(version, "https://coppice.example/")
-    monkeypatch.setattr("app.shell.lifecycle.updates.newest_release", lambda _address: release)
+    monkeypatch.setattr("app.shell.updates.newest_release", lambda _address: release)
     with qtbot.waitSignal(life.asked_for_news):
         life.ask_for_news("https://coppice.example/news.json")
     assert keys(window) == told

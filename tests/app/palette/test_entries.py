@@ -2,8 +2,7 @@
 
 import pytest
 
-from app.shell.command_palette.entries import MOST_RECENT, Entry, found, used
-from app.shell.command_palette.matching import match
+from app.shell.command_palette import MOST_RECENT, Entry, found, match, used
 
 
 def entry(name: str, where: str = "") -> Entry:

@@ -6,7 +6,7 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 
 from app.settings.store import SettingsFile
-from app.shell.command_palette.palette import CommandPalette
+from app.shell.command_palette import CommandPalette
 from app.shell.window import MainWindow
 from tests.app.fake_link import FakeLink
 

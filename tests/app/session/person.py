@@ -13,6 +13,7 @@ from app.engine.link import EngineLink
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
+from app.shell.wiring import connected_window
 from app.system.paths import Folders
 from app.ui.theme import Theme
 from engine.protocol.messages import ChatMessage
@@ -78,6 +79,6 @@ class Session:
 
 def opened(folders: Folders, link: EngineLink, theme: Theme) -> MainWindow:
     """A window on the session's data folder."""
-    window = MainWindow(link, SettingsFile(folders.settings_file), folders, theme, LoadOptions())
+    window = connected_window(link, SettingsFile(folders.settings_file), folders, theme, LoadOptions())
     window.show()
     return window

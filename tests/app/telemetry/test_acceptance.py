@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.telemetry.acceptance import BUCKETS, DEPTHS, EDGES, Acceptance, bucket_of, count_acceptance
-from app.telemetry.shape import shape_of
+from app.telemetry.figures.acceptance import BUCKETS, DEPTHS, EDGES, Acceptance, bucket_of, count_acceptance, shape_of
 from engine.protocol.messages import Round
 from tests.app.telemetry.rounds import made_up_round, round_of
 

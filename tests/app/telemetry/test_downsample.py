@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.telemetry.charts.axis import round_top, time_step, whole_step
-from app.telemetry.charts.downsample import in_span, keep_extremes, keep_greatest, round_at
-from app.telemetry.curves import MEAN_OF, mean_tokens_per_second, tokens_per_second
-from app.telemetry.history import ROW, Rows
+from app.telemetry.charts.chart import round_top, time_step, whole_step
+from app.telemetry.charts.scope import in_span, keep_extremes, keep_greatest, round_at
+from app.telemetry.figures.curves import MEAN_OF, mean_tokens_per_second, tokens_per_second
+from app.telemetry.figures.history import ROW, Rows
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=400).map(np.array)
 GROUPS = st.integers(1, 50)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.telemetry.history import CAPACITY, PARTS, ROW, History, split
+from app.telemetry.figures.history import CAPACITY, PARTS, ROW, History, split
 from engine.protocol.messages import Seconds
 from tests.app.telemetry.rounds import made_up_round, round_of
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.engine.state import EngineState, Phase
-from app.telemetry.room import TelemetryRoom
+from app.telemetry.dock import TelemetryDock
 from app.ui.theme import LIGHT
 from tests.app.fake_link import FakeLink
 from tests.app.telemetry.rounds import loaded
@@ -33,7 +33,7 @@ class Windows(QObject):
 
 
 def test_the_charts_are_made_with_the_first_look_and_know_the_pair(qtbot: QtBot) -> None:
-    room = TelemetryRoom(FakeLink(), LIGHT)
+    room = TelemetryDock(FakeLink(), LIGHT)
     qtbot.addWidget(room.dock)
     room.on_engine_state(EngineState(Phase.READY, pair=loaded()))
     place = room.dock.widget()
@@ -47,7 +47,7 @@ def test_the_first_look_has_room_for_a_row_of_charts(qtbot: QtBot) -> None:
     qtbot.addWidget(window)
     window.resize(1300, 900)
     window.setCentralWidget(QWidget())
-    room = TelemetryRoom(FakeLink(), LIGHT, window)
+    room = TelemetryDock(FakeLink(), LIGHT, window)
     window.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, room.dock)
     window.show()
     room.dock.show()
@@ -56,7 +56,7 @@ def test_the_first_look_has_room_for_a_row_of_charts(qtbot: QtBot) -> None:
 
 
 def test_no_chart_opens_as_a_window(qtbot: QtBot) -> None:
-    room = TelemetryRoom(FakeLink(), LIGHT)
+    room = TelemetryDock(FakeLink(), LIGHT)
     qtbot.addWidget(room.dock)
     application = QApplication.instance()
     assert application is not None

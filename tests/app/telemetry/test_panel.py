@@ -11,12 +11,11 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.state import EngineState, Phase
 from app.system.plain_text import tip
-from app.telemetry import definitions
-from app.telemetry.card import Card
-from app.telemetry.card_grid import CardGrid
+from app.telemetry import cards
+from app.telemetry.cards import Card
 from app.telemetry.charts.time_chart import TimeChart
-from app.telemetry.panel import NOTHING_YET
-from app.telemetry.room import TelemetryRoom
+from app.telemetry.dock import TelemetryDock
+from app.telemetry.panel import NOTHING_YET, CardGrid
 from app.ui.theme import DARK, LIGHT
 from engine.protocol.messages import Prefilled, Round
 from engine.protocol.options import GenerateOptions
@@ -25,8 +24,8 @@ from tests.app.telemetry.rounds import loaded, made_up_round, round_of
 
 
 @pytest.fixture
-def room(qtbot: QtBot) -> TelemetryRoom:
-    room = TelemetryRoom(FakeLink(), LIGHT)
+def room(qtbot: QtBot) -> TelemetryDock:
+    room = TelemetryDock(FakeLink(), LIGHT)
     qtbot.addWidget(room.dock)
     room.dock.resize(900, 1800)
     room.dock.show()
@@ -34,7 +33,7 @@ def room(qtbot: QtBot) -> TelemetryRoom:
     return room
 
 
-def fill(room: TelemetryRoom, rounds: int, request: int = 2, streams: bool = True) -> None:
+def fill(room: TelemetryDock, rounds: int, request: int = 2, streams: bool = True) -> None:
     random = Random(1)
     room.on_asked(request, (), GenerateOptions())
     room.on_events([Prefilled(request, 10, 0, 0.2)])
@@ -42,12 +41,12 @@ def fill(room: TelemetryRoom, rounds: int, request: int = 2, streams: bool = Tru
     room.panel.refresh()
 
 
-def card(room: TelemetryRoom, figure: definitions.Figure) -> Card:
+def card(room: TelemetryDock, figure: cards.Figure) -> Card:
     return next(each for each in room.panel.cards if each.figure is figure)
 
 
-def speed(room: TelemetryRoom) -> TimeChart:
-    chart = card(room, definitions.SPEED).picture
+def speed(room: TelemetryDock) -> TimeChart:
+    chart = card(room, cards.SPEED).picture
     assert isinstance(chart, TimeChart)
     return chart
 
@@ -57,23 +56,21 @@ def spot(chart: TimeChart, seconds: float) -> QPointF:
     return QPointF(place)
 
 
-def middle_of(room: TelemetryRoom, row: int) -> float:
+def middle_of(room: TelemetryDock, row: int) -> float:
     return float(room.history.rows["begin"][row] + room.history.rows["seconds"][row] / 2)
 
 
-def image(room: TelemetryRoom) -> QImage:
+def image(room: TelemetryDock) -> QImage:
     return room.panel.grab().toImage()
 
 
-def test_without_rounds_every_figure_says_so_in_words(room: TelemetryRoom) -> None:
+def test_without_rounds_every_figure_says_so_in_words(room: TelemetryDock) -> None:
     room.panel.refresh()
     assert room.panel.caption == NOTHING_YET
-    assert {each.reading for each in room.panel.cards if isinstance(each.picture, TimeChart)} == {
-        definitions.NOT_MEASURED
-    }
+    assert {each.reading for each in room.panel.cards if isinstance(each.picture, TimeChart)} == {cards.NOT_MEASURED}
 
 
-def test_every_figure_is_defined(room: TelemetryRoom) -> None:
+def test_every_figure_is_defined(room: TelemetryDock) -> None:
     titles = [each.figure.title for each in room.panel.cards]
     assert len(set(titles)) == len(titles) == 9
     for each in room.panel.cards:
@@ -82,26 +79,26 @@ def test_every_figure_is_defined(room: TelemetryRoom) -> None:
         assert "{" not in each.figure.explanation
 
 
-def test_rounds_are_read_off_the_legends(room: TelemetryRoom) -> None:
+def test_rounds_are_read_off_the_legends(room: TelemetryDock) -> None:
     room.on_engine_state(EngineState(Phase.READY, pair=loaded()))
     room.on_asked(2, (), GenerateOptions())
     room.on_events([round_of(0), round_of(1, bytes_streamed=90_000_000)])
     room.panel.refresh()
-    assert card(room, definitions.SPEED).reading == "a round 222, mean 222"
-    assert card(room, definitions.TOKENS_PER_PASS).reading == "a round 2, mean 2"
-    assert card(room, definitions.TIME).reading.startswith("compute 6.0 ms, stream wait 0.0 ms")
-    assert card(room, definitions.BANDWIDTH).reading == "a round 10.0 GB/s, mean 5.00 GB/s, ceiling 19.0 GB/s"
-    assert card(room, definitions.BY_DEPTH).reading == "accepted at depth 1 100 %"
-    assert card(room, definitions.CALIBRATION).reading.endswith("nodes 4")
+    assert card(room, cards.SPEED).reading == "a round 222, mean 222"
+    assert card(room, cards.TOKENS_PER_PASS).reading == "a round 2, mean 2"
+    assert card(room, cards.TIME).reading.startswith("compute 6.0 ms, stream wait 0.0 ms")
+    assert card(room, cards.BANDWIDTH).reading == "a round 10.0 GB/s, mean 5.00 GB/s, ceiling 19.0 GB/s"
+    assert card(room, cards.BY_DEPTH).reading == "accepted at depth 1 100 %"
+    assert card(room, cards.CALIBRATION).reading.endswith("nodes 4")
     assert room.panel.caption.startswith("Round 2, the newest")
 
 
-def test_what_never_streamed_is_said(room: TelemetryRoom) -> None:
+def test_what_never_streamed_is_said(room: TelemetryDock) -> None:
     fill(room, 5, streams=False)
-    assert card(room, definitions.BANDWIDTH).reading == definitions.BANDWIDTH.empty
+    assert card(room, cards.BANDWIDTH).reading == cards.BANDWIDTH.empty
 
 
-def test_only_rounds_of_the_conversation_are_drawn(room: TelemetryRoom) -> None:
+def test_only_rounds_of_the_conversation_are_drawn(room: TelemetryDock) -> None:
     fill(room, 3)
     room.on_events([round_of(0, request=9)])
     assert room.history.count == 3
@@ -112,14 +109,14 @@ def test_only_rounds_of_the_conversation_are_drawn(room: TelemetryRoom) -> None:
     assert room.panel.caption == NOTHING_YET
 
 
-def test_a_damaged_round_is_left_out(room: TelemetryRoom) -> None:
+def test_a_damaged_round_is_left_out(room: TelemetryDock) -> None:
     fill(room, 2)
     broken: Round = replace(round_of(2), accepted=(0, 9))
     room.on_events([broken, round_of(3)])
     assert room.history.count == 3
 
 
-def test_pointing_reads_a_round_in_all_charts_and_a_click_chooses_it(room: TelemetryRoom, qtbot: QtBot) -> None:
+def test_pointing_reads_a_round_in_all_charts_and_a_click_chooses_it(room: TelemetryDock, qtbot: QtBot) -> None:
     fill(room, 40)
     at = spot(speed(room), middle_of(room, 7))
     QTest.mouseMove(speed(room).viewport(), at.toPoint())
@@ -129,7 +126,7 @@ def test_pointing_reads_a_round_in_all_charts_and_a_click_chooses_it(room: Telem
     assert chosen.args == [7]
 
 
-def test_rounds_are_numbered_on_when_the_oldest_are_forgotten(room: TelemetryRoom, qtbot: QtBot) -> None:
+def test_rounds_are_numbered_on_when_the_oldest_are_forgotten(room: TelemetryDock, qtbot: QtBot) -> None:
     fill(room, 30)
     room.history.clear()
     room.history.capacity = 10
@@ -140,7 +137,7 @@ def test_rounds_are_numbered_on_when_the_oldest_are_forgotten(room: TelemetryRoo
     assert chosen.args == [room.history.first] == [15]
 
 
-def test_a_chosen_round_is_known_by_its_request(room: TelemetryRoom) -> None:
+def test_a_chosen_round_is_known_by_its_request(room: TelemetryDock) -> None:
     shown: list[tuple[int, int]] = []
     room.follow(QAction(checkable=True), lambda request, index: shown.append((request, index)))
     fill(room, 5, request=2)
@@ -150,7 +147,7 @@ def test_a_chosen_round_is_known_by_its_request(room: TelemetryRoom) -> None:
     assert shown == [(2, 3), (7, 3)]
 
 
-def test_arrow_keys_go_from_round_to_round(room: TelemetryRoom, qtbot: QtBot) -> None:
+def test_arrow_keys_go_from_round_to_round(room: TelemetryDock, qtbot: QtBot) -> None:
     fill(room, 10)
     for key in (Qt.Key.Key_Left, Qt.Key.Key_Left, Qt.Key.Key_Right):
         QTest.keyClick(speed(room), key)
@@ -159,7 +156,7 @@ def test_arrow_keys_go_from_round_to_round(room: TelemetryRoom, qtbot: QtBot) ->
     assert chosen.args == [8]
 
 
-def test_zoom_and_drag_move_all_charts_and_stay_inside(room: TelemetryRoom) -> None:
+def test_zoom_and_drag_move_all_charts_and_stay_inside(room: TelemetryDock) -> None:
     fill(room, 200)
     scope, extent = room.panel.scope, room.panel.scope.extent
     QTest.keyClick(speed(room), Qt.Key.Key_Plus)
@@ -176,7 +173,7 @@ def test_zoom_and_drag_move_all_charts_and_stay_inside(room: TelemetryRoom) -> N
     assert 0 <= scope.span[1] - extent[1] < step
 
 
-def test_the_time_in_view_moves_on_in_small_steps_while_rounds_come(room: TelemetryRoom) -> None:
+def test_the_time_in_view_moves_on_in_small_steps_while_rounds_come(room: TelemetryDock) -> None:
     spans = set()
     for index in range(200):
         room.history.add(made_up_round(index, Random(index), nodes=8))
@@ -187,7 +184,7 @@ def test_the_time_in_view_moves_on_in_small_steps_while_rounds_come(room: Teleme
     assert len(spans) < 190, "axes are painted anew with every step"
 
 
-def test_themes_look_different_and_something_is_drawn(room: TelemetryRoom) -> None:
+def test_themes_look_different_and_something_is_drawn(room: TelemetryDock) -> None:
     fill(room, 50)
     room.on_engine_state(EngineState(Phase.READY, pair=loaded()))
     room.panel.refresh()
@@ -201,14 +198,14 @@ def test_themes_look_different_and_something_is_drawn(room: TelemetryRoom) -> No
     assert len(colours) > 20
 
 
-def test_a_wider_panel_has_more_columns(room: TelemetryRoom, qtbot: QtBot) -> None:
+def test_a_wider_panel_has_more_columns(room: TelemetryDock, qtbot: QtBot) -> None:
     grid = room.panel.findChildren(CardGrid)[0]
     assert grid.columns == 2
     room.dock.resize(400, 900)
     qtbot.waitUntil(lambda: grid.columns == 1)
 
 
-def test_a_hidden_panel_paints_nothing_and_catches_up(room: TelemetryRoom, qtbot: QtBot) -> None:
+def test_a_hidden_panel_paints_nothing_and_catches_up(room: TelemetryDock, qtbot: QtBot) -> None:
     room.dock.hide()
     fill(room, 4)
     assert room.panel.caption == NOTHING_YET

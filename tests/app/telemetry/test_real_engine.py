@@ -9,7 +9,7 @@ from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.telemetry.comparison import Stage
-from app.telemetry.history import PARTS
+from app.telemetry.figures.history import PARTS
 from engine.protocol.messages import Round
 from engine.protocol.options import LoadOptions
 from tests.app.conftest import OpenWindow

@@ -8,9 +8,8 @@ from pytestqt.qtbot import QtBot
 from app.engine.round_packing import pack
 from app.shell.window import MainWindow
 from app.telemetry.charts.scope import Scope
-from app.telemetry.history import History
+from app.telemetry.figures.history import History, Restoring
 from app.telemetry.panel import TelemetryPanel
-from app.telemetry.restoring import Restoring
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 from tests.app.telemetry.rounds import round_of

@@ -5,11 +5,11 @@ from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication, QLabel, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.tree.caption import Caption
-from app.tree.news import News
+from app.tree.header import Caption
 from app.tree.panel import TreePanel
 from app.tree.picture.canvas import TreeCanvas
-from app.tree.picture.chips_picture import ChipsPicture as Picture
+from app.tree.picture.chips_layout import ChipsPicture as Picture
+from app.tree.widgets import News
 from engine.protocol.messages import Round
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.tree.rounds.explanation import explain_bonus, explain_node
+from app.tree.picture.explanation import explain_bonus, explain_node
 from app.tree.rounds.snapshot import partial, snapshot
 from engine.protocol.watching import Inspected
 from tests.app.tree.trees import round_of

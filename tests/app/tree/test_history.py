@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.tree.rounds.history import History
-from app.tree.rounds.outline import as_text
+from app.tree.rounds.history import FileSpill, History
 from app.tree.rounds.player import Player
 from app.tree.rounds.recording import TruncatedError, read_recording, write_recording
 from app.tree.rounds.snapshot import snapshot
-from app.tree.rounds.spill import FileSpill
+from app.tree.rounds.text import as_text
 from engine.errors import InputError
 from engine.protocol.messages import Round, Seconds
 from engine.protocol.watching import Verdicts
@@ -54,7 +53,7 @@ def test_a_full_disk_loses_the_oldest_rounds_and_nothing_else(monkeypatch: pytes
     def full(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("app.tree.rounds.spill.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("app.tree.rounds.history.tempfile.TemporaryFile", full)
     history = History(memory_bytes=30_000, spill=FileSpill())
     for seed in range(20):
         history.append(judged(256, seed, index=seed))

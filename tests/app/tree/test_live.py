@@ -10,13 +10,13 @@ from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.tree.layer_strip import LayerStrip, cell_edges
 from app.tree.panel import TreePanel
-from app.tree.picture.drawing import AHEAD, ROOT, node_styles
 from app.tree.picture.growth import Growth
-from app.tree.picture.palette import DARK, LIGHT, STEPS
+from app.tree.picture.live import LayerStrip, cell_edges
 from app.tree.picture.picture import BONUS_NODE, Way
+from app.tree.picture.styles import AHEAD, ROOT, STEPS, node_styles
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, partial, same_node, snapshot, unverified
+from app.ui.colors import DARK, LIGHT
 from engine.protocol.messages import Finished, Loaded, Round, Seconds
 from engine.protocol.residence import Residence
 from engine.protocol.watching import Drafted, Passing
@@ -195,7 +195,7 @@ def test_layers_pass_by_in_words_and_cells(qtbot: QtBot, watched: TreePanel) -> 
     assert layers.words == layers.accessibleDescription() == "Computing layer 4 of 4"
     qtbot.waitUntil(lambda: layers.height() >= layers.sizeHint().height())
     pixels: QImage = layers.grab().toImage()
-    palette = DARK if pixels.pixelColor(1, 1).lightness() < 128 else LIGHT
+    palette = (DARK if pixels.pixelColor(1, 1).lightness() < 128 else LIGHT).tree
     assert set(palette.tiers.values()) <= colours(pixels), "a tier without its colour"
 
 

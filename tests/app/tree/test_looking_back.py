@@ -11,12 +11,12 @@ from PySide6.QtWidgets import QLabel, QToolButton, QToolTip
 from pytestqt.qtbot import QtBot
 
 from app.engine.round_packing import pack
-from app.tree.caption import Caption
-from app.tree.news import News
+from app.tree.bars import Timeline
+from app.tree.header import Caption
 from app.tree.panel import TreePanel
 from app.tree.picture.canvas import TreeCanvas
 from app.tree.picture.picture import Picture
-from app.tree.timeline import Timeline
+from app.tree.widgets import News
 from engine.protocol.messages import PROTOCOL, Finished, Ready, Round, Statistics
 from engine.protocol.watching import Drafted, Inspect, Inspected, Verdicts, Watch
 from tests.app.tree.trees import random_round, round_of

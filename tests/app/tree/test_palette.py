@@ -1,5 +1,6 @@
-"""Both themes are legible, and the three kinds of chip stay apart for colour-blind eyes."""
+"""Every theme gives tree and charts colours that are legible, and kinds of chip that stay apart for all eyes."""
 
+from dataclasses import astuple
 from itertools import combinations
 
 import numpy as np
@@ -7,11 +8,11 @@ import pytest
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 
-from app.tree.picture.drawing import ACCEPTED, AHEAD, BONUS, REJECTED
-from app.tree.picture.inks import BOLD_STYLES, edge, outline
-from app.tree.picture.palette import DARK, EDGE_WIDTHS, LIGHT, STEPS, Palette
+from app.tree.picture.styles import ACCEPTED, AHEAD, BOLD_STYLES, BONUS, EDGE_WIDTHS, REJECTED, STEPS, edge, outline
+from app.ui.colors import DARK, DARK_CONTRAST, LIGHT, LIGHT_CONTRAST, Colors, TreeColors
 
-PALETTES = pytest.mark.parametrize("palette", [DARK, LIGHT], ids=["dark", "light"])
+THEMES = {"dark": DARK, "light": LIGHT, "dark contrast": DARK_CONTRAST, "light contrast": LIGHT_CONTRAST}
+PALETTES = pytest.mark.parametrize("palette", [each.tree for each in THEMES.values()], ids=THEMES)
 
 # Linear RGB as dichromats see it: Viénot, Brettel and Mollon 1999 (protan, deutan); tritan after Machado et al. 2009.
 VISION = {
@@ -46,7 +47,7 @@ def lab(colour: str, vision: str) -> NDArray[np.float64]:
 
 
 @PALETTES
-def test_text_is_legible_on_every_chip(palette: Palette) -> None:
+def test_text_is_legible_on_every_chip(palette: TreeColors) -> None:
     for ink in (palette.root, palette.accepted, palette.bonus, palette.ahead, *palette.ramp, *palette.rejected):
         assert contrast(ink.text, ink.fill) >= 4.5
     assert contrast(palette.text, palette.background) >= 7
@@ -54,7 +55,7 @@ def test_text_is_legible_on_every_chip(palette: Palette) -> None:
 
 
 @PALETTES
-def test_every_edge_can_be_seen_and_likelier_ones_stand_out(palette: Palette) -> None:
+def test_every_edge_can_be_seen_and_likelier_ones_stand_out(palette: TreeColors) -> None:
     strengths = [contrast(ink.line, palette.background) for ink in palette.ramp]
     assert strengths == sorted(strengths, reverse=True)
     assert strengths[-1] >= 1.7
@@ -66,20 +67,20 @@ def test_every_edge_can_be_seen_and_likelier_ones_stand_out(palette: Palette) ->
 
 @PALETTES
 @pytest.mark.parametrize("vision", VISION)
-def test_kinds_stay_apart(palette: Palette, vision: str) -> None:
+def test_kinds_stay_apart(palette: TreeColors, vision: str) -> None:
     kinds = (palette.accepted.line, palette.bonus.line, palette.ramp[0].line)
     for one, other in combinations(kinds, 2):
         assert np.linalg.norm(lab(one, vision) - lab(other, vision)) >= 20
 
 
-def test_ramp_has_an_ink_and_a_width_per_step() -> None:
-    assert len(DARK.ramp) == len(LIGHT.ramp) == len(STEPS) == len(EDGE_WIDTHS)
-    assert len(DARK.rejected) == len(LIGHT.rejected) == len(STEPS)
+@PALETTES
+def test_ramp_has_an_ink_and_a_width_per_step(palette: TreeColors) -> None:
+    assert len(palette.ramp) == len(palette.rejected) == len(STEPS) == len(EDGE_WIDTHS)
     assert list(EDGE_WIDTHS) == sorted(EDGE_WIDTHS, reverse=True)
 
 
 @PALETTES
-def test_what_became_of_a_guess_is_told_by_its_outline_too(palette: Palette) -> None:
+def test_what_became_of_a_guess_is_told_by_its_outline_too(palette: TreeColors) -> None:
     """Whoever sees no colours at all still tells the kinds apart."""
     pens = {style: outline(palette, style) for style in (0, REJECTED, AHEAD, ACCEPTED, BONUS)}
     looks = {(pen.style(), pen.widthF() if pen.style() is not Qt.PenStyle.NoPen else 0) for pen in pens.values()}
@@ -89,7 +90,29 @@ def test_what_became_of_a_guess_is_told_by_its_outline_too(palette: Palette) -> 
 
 
 @PALETTES
-def test_rejected_guesses_step_back_behind_those_that_are_not_decided(palette: Palette) -> None:
+def test_rejected_guesses_step_back_behind_those_that_are_not_decided(palette: TreeColors) -> None:
     for rejected, undecided in zip(palette.rejected, palette.ramp, strict=True):
         assert contrast(rejected.fill, palette.background) < contrast(undecided.fill, palette.background)
         assert contrast(rejected.line, palette.background) <= contrast(undecided.line, palette.background) * 1.05
+
+
+@pytest.mark.parametrize("colors", THEMES.values(), ids=THEMES)
+def test_marks_are_seen_on_their_ground(colors: Colors) -> None:
+    """What the tree and the charts are read by; in high contrast unlikely and rejected guesses too."""
+    tree = colors.tree
+    lines = [each.line for each in (tree.root, tree.accepted, tree.bonus, tree.ahead, tree.ramp[0])]
+    if colors.is_contrast:
+        lines += [each.line for each in (*tree.ramp, *tree.rejected)]
+    assert min(contrast(line, tree.background) for line in (*lines, *tree.tiers.values())) >= 3
+    assert min(contrast(each, colors.surface) for each in astuple(colors.charts)) >= 3
+    assert contrast(colors.text, colors.surface) >= 4.5
+    assert contrast(colors.muted, colors.surface) >= 4.5
+
+
+def test_high_contrast_is_more_than_the_usual() -> None:
+    for usual, high in ((DARK, DARK_CONTRAST), (LIGHT, LIGHT_CONTRAST)):
+        pairs = zip((*usual.tree.ramp, *usual.tree.rejected), (*high.tree.ramp, *high.tree.rejected), strict=True)
+        for weak, strong in pairs:
+            assert contrast(strong.line, high.tree.background) > contrast(weak.line, usual.tree.background)
+        for weak_mark, strong_mark in zip(astuple(usual.charts), astuple(high.charts), strict=True):
+            assert contrast(strong_mark, high.surface) > contrast(weak_mark, usual.surface)

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QToolTip
 from pytestqt.qtbot import QtBot
 
 from app.tree.panel import TreePanel
-from app.tree.picture.palette import DARK, LIGHT
 from app.tree.picture.picture import BONUS_NODE
+from app.ui.colors import DARK, DARK_CONTRAST, LIGHT, LIGHT_CONTRAST, Colors
 from engine.protocol.messages import Tree
 from tests.app.tree.panels import button, canvas, caption, colours, image, message, show, shown, wheel
 from tests.app.tree.trees import random_round, round_of
@@ -66,20 +66,20 @@ def test_round_without_a_draft_is_root_and_bonus(qtbot: QtBot, panel: TreePanel)
     show(qtbot, panel, random_round(0))
     assert "0 accepted + 1 bonus = 1 token · nothing drafted" in caption(panel).text()
     found = colours(image(panel))
-    assert {DARK.bonus.line, LIGHT.bonus.line} & found
-    assert {DARK.root.fill, LIGHT.root.fill} & found
+    assert {DARK.tree.bonus.line, LIGHT.tree.bonus.line} & found
+    assert {DARK.tree.root.fill, LIGHT.tree.root.fill} & found
 
 
-@pytest.mark.parametrize("dark", [True, False])
-def test_theme_colours_what_is_shown(qtbot: QtBot, panel: TreePanel, dark: bool) -> None:
-    panel.set_theme(not dark)
+@pytest.mark.parametrize("colors", [DARK, LIGHT, DARK_CONTRAST, LIGHT_CONTRAST])
+def test_theme_colours_what_is_shown(qtbot: QtBot, panel: TreePanel, colors: Colors) -> None:
+    other = LIGHT if colors is DARK else DARK
+    panel.set_theme(other)
     show(qtbot, panel, round_of([0, 1, 2, 3], [-1, 0, 1, 0], [0, -0.1, -0.2, -3], (0, 1, 2)))
-    panel.set_theme(dark)
-    colour, other = (DARK, LIGHT) if dark else (LIGHT, DARK)
-    found = colours(image(panel))
-    assert {colour.background, colour.accepted.fill, colour.bonus.fill, colour.root.fill} <= found
-    assert other.background not in found
-    assert panel.grab().toImage().pixelColor(2, 2).name() == colour.background
+    panel.set_theme(colors)
+    tree, found = colors.tree, colours(image(panel))
+    assert {tree.background, tree.accepted.fill, tree.bonus.fill, tree.root.fill} <= found
+    assert other.tree.background not in found
+    assert panel.grab().toImage().pixelColor(2, 2).name() == tree.background
 
 
 def test_closed_dock_rests_and_catches_up_when_opened_again(qtbot: QtBot) -> None:

@@ -6,8 +6,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.tree.panel import TreePanel
-from app.tree.picture.icicle_picture import IciclePicture
-from app.tree.picture.palette import DARK, LIGHT
+from app.tree.picture.icicle_layout import IciclePicture
+from app.ui.colors import DARK, LIGHT
 from tests.app.tree.panels import button, canvas, caption, colours, image, show, shown, wheel
 from tests.app.tree.trees import random_round, round_of
 
@@ -34,11 +34,11 @@ def test_keys_and_buttons_switch_between_chips_and_icicle(qtbot: QtBot, panel: T
 def test_icicle_shows_path_bonus_and_rejected_in_the_colours_of_the_theme(
     qtbot: QtBot, panel: TreePanel, dark: bool
 ) -> None:
-    panel.set_theme(dark)
+    panel.set_theme(DARK if dark else LIGHT)
     panel.set_way("icicle")
     panel.show_round(round_of([0, 1, 2, 3], [-1, 0, 1, 0], [0, -0.1, -0.2, -3], (0, 1, 2)))
     qtbot.waitUntil(lambda: canvas(panel).picture is not None)
-    colour = DARK if dark else LIGHT
+    colour = (DARK if dark else LIGHT).tree
     fills = {colour.accepted.fill, colour.bonus.fill, colour.root.fill, colour.rejected[3].fill}
     assert fills <= colours(image(panel))
 

@@ -7,8 +7,8 @@ import pytest
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
+from app.tree.bars import RecordingBar
 from app.tree.panel import TreePanel
-from app.tree.recording_bar import RecordingBar
 from app.tree.rounds.recording import write_recording
 from engine.protocol.messages import Round
 from tests.app.tree.panels import canvas, caption, news, shown

@@ -6,10 +6,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.picture.bands import stack
-from app.tree.picture.chips_picture import ChipsPicture, compose_chips
-from app.tree.picture.grid import Size, Type
-from app.tree.picture.layout import Layout, Room, arrange
+from app.tree.picture.chips_layout import ChipsPicture, Extent, Layout, arrange, compose_chips
+from app.tree.picture.icicle_layout import stack
+from app.tree.picture.picture import Size, Type
 from app.tree.rounds.snapshot import Snapshot, snapshot
 from tests.app.tree.trees import round_of
 from tests.campaigns.extent import choose
@@ -78,8 +77,8 @@ def width(token: int) -> int:
     return 20 + 7 * (token % 5)
 
 
-def arranged(tree: Snapshot, room: Room) -> Layout:
-    return arrange(tree, [width(token) for token in tree.tokens.tolist()], 30, room)
+def arranged(tree: Snapshot, extent: Extent) -> Layout:
+    return arrange(tree, [width(token) for token in tree.tokens.tolist()], 30, extent)
 
 
 def order(layout: Layout, tree: Snapshot) -> list[int]:
@@ -108,18 +107,18 @@ def before(tree: Snapshot, node: int) -> list[int]:
 @settings(deadline=None, max_examples=choose(30, 150))
 @given(growths(), st.integers(1, 30), st.floats(100, 600))
 def test_nodes_that_stay_keep_their_order(growth: list[Snapshot], rows: int, room_width: float) -> None:
-    room = Room(rows, room_width, GAP, LINK)
+    extent = Extent(rows, room_width, GAP, LINK)
     for old, new in pairwise(growth):
-        one, other = order(arranged(old, room), old), order(arranged(new, room), new)
+        one, other = order(arranged(old, extent), old), order(arranged(new, extent), new)
         assert [token for token in one if token in other] == [token for token in other if token in one]
 
 
 @settings(deadline=None, max_examples=choose(30, 150))
 @given(growths())
 def test_nodes_that_stay_keep_their_column_unless_a_fork_before_them_comes_or_goes(growth: list[Snapshot]) -> None:
-    room = Room(1000, 1e9, GAP, LINK)
+    extent = Extent(1000, 1e9, GAP, LINK)
     for old, new in pairwise(growth):
-        one, other = arranged(old, room), arranged(new, room)
+        one, other = arranged(old, extent), arranged(new, extent)
         old_forks, new_forks = forks(old), forks(new)
         lefts = {int(new.tokens[node]): place.left for node, place in other.places.items()}
         for node, place in one.places.items():
@@ -132,11 +131,11 @@ def test_nodes_that_stay_keep_their_column_unless_a_fork_before_them_comes_or_go
 @given(growths())
 def test_rows_come_and_go_only_where_nodes_do(growth: list[Snapshot]) -> None:
     """A node moves down by the rows that opened above it, and up by those that closed, and by no more."""
-    room = Room(1000, 1e9, GAP, LINK)
+    extent = Extent(1000, 1e9, GAP, LINK)
     for old, new in pairwise(growth):
         added = len(new.pieces) - len(set(new.tokens.tolist()) & set(old.tokens.tolist())) + new.has_bonus
         lost = len(old.pieces) - len(set(new.tokens.tolist()) & set(old.tokens.tolist()))
-        one, other = arranged(old, room), arranged(new, room)
+        one, other = arranged(old, extent), arranged(new, extent)
         rows = {int(new.tokens[node]): place.row for node, place in other.places.items()}
         for node, place in one.places.items():
             token = int(old.tokens[node])

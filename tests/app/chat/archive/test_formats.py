@@ -10,7 +10,7 @@ from app.chat.archive import formats
 from app.chat.archive.formats import ExchangeError, exported_json, exported_markdown, from_json, read_conversations
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding
-from app.system import hostile_json
+from app.system import json_text
 
 
 def conversation() -> Conversation:
@@ -138,7 +138,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(json, "loads", counting)
     monkeypatch.setattr(formats, "_LARGEST_CHAT_BYTES", 1 << 20)
-    monkeypatch.setattr(hostile_json, "_BRACKET_SLACK_BYTES", 1 << 10)
+    monkeypatch.setattr(json_text, "_BRACKET_SLACK_BYTES", 1 << 10)
     return sizes
 
 

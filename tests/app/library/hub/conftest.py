@@ -7,7 +7,7 @@ import pytest
 
 from app.hub.client import HubClient
 from app.hub.place import HubPlace, hub_place
-from app.system.stop import Stop
+from app.system.background import Stop
 from tests.hub import Hub
 from tests.hub.fixture import hub
 

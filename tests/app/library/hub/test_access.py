@@ -13,7 +13,7 @@ from keyring.errors import PasswordDeleteError
 from app.hub.facts import fetch_facts
 from app.hub.failures import HubError, Reason
 from app.hub.tokens import Token, TokenOrigin, Tokens
-from app.system.stop import Stop
+from app.system.background import Stop
 from tests.app.library.hub.conftest import Connect
 from tests.app.library.hub.repositories import tiny
 from tests.hub import Hub, redirect

@@ -10,7 +10,7 @@ import pytest
 from app.hub.client import HubClient
 from app.hub.facts import fetch_facts, prune_facts, read_facts
 from app.hub.failures import HubError, Reason
-from app.system.stop import Stop
+from app.system.background import Stop
 from engine.errors import Cancelled
 from tests.app.library.hub.repositories import REST, safetensors, shapes, sharded, tiny
 from tests.hub import Hub, drop, no_range, status

@@ -7,7 +7,7 @@ import pytest
 from app.hub.client import HubClient
 from app.hub.failures import HubError, Reason
 from app.hub.search import ModelRow, SearchPage, SearchQuery, SearchResults, row_of, search
-from app.system.stop import Stop
+from app.system.background import Stop
 from engine.errors import Cancelled
 from tests.app.library.hub.conftest import Connect
 from tests.app.library.hub.repositories import tiny

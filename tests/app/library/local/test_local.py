@@ -12,7 +12,7 @@ from app.hub.place import hub_place
 from app.library.local.models import Home, LocalModel, find_models, find_prepared
 from app.library.local.removal import ASIDE, Removals, settle_leftovers
 from app.library.local.verification import Verifying, verify_model, verify_prepared
-from app.system.stop import Stop
+from app.system.background import Stop
 from engine.errors import Cancelled, CoppiceError
 from engine.weights.store.manifest import LayerFile, Manifest, Recipe
 from tests.app.library.hub.repositories import sharded, tiny

@@ -12,8 +12,8 @@ from app.hub.client import HubClient
 from app.hub.facts import fetch_facts
 from app.hub.failures import HubError
 from app.library.pairing.vocabulary import VocabularyCache, fingerprint
+from app.system.background import Stop
 from app.system.paths import resource
-from app.system.stop import Stop
 from tests.app.library.hub.conftest import client, connect, hub
 from tests.app.library.hub.repositories import tiny
 from tests.hub import Hub

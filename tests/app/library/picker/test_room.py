@@ -44,7 +44,8 @@ def test_downloads_go_on_when_the_dialog_is_closed(desk: Desk, hub: Hub, pair: N
     desk.wait(lambda: bool(desk.notices))
     assert desk.asked == [], "nobody is interrupted"
     assert [each.key for each in desk.notices] == [READY_NOTICE]
-    desk.room.notice_actions[READY_NOTICE]()
+    assert desk.notices[0].on_action is not None
+    desk.notices[0].on_action()
     assert desk.asked == [LoadOptions("org/large", "none")]
 
 
@@ -75,7 +76,8 @@ def test_what_was_not_finished_is_offered_at_the_next_start(
     assert "org/large" in second.notices[0].message
     assert second.room.indicator.text() == "1 download paused"
     assert second.download("org/large").bytes_done > 5_000
-    second.room.notice_actions[PAUSED_NOTICE]()
+    assert second.notices[0].on_action is not None
+    second.notices[0].on_action()
     second.wait_for("org/large", State.DONE)
 
 

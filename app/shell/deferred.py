@@ -1,0 +1,74 @@
+"""Imports heavy modules after the first paint of the window, then runs what was deferred."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtWidgets import QWidget
+
+from app.ui.jobs import Task
+
+_log = logging.getLogger(__name__)
+
+LATER = (
+    "app.tree.panel",
+    "app.chat.view.answer_view",
+    "app.telemetry.panel",
+    "app.preferences.pages",
+    "app.library.picker.dialog",
+)
+"""What the first question and the first clicks need, but the first picture of the window does not."""
+
+_LONGEST_MS = 2000  # after which a window that is not painted, such as a minimised one, goes on all the same
+
+
+class DeferredWork(QObject):
+    """Begins with the first paint of a window. Modules are read in a thread, then each work has a turn of its own."""
+
+    def __init__(self, window: QWidget, modules: Sequence[str] = LATER) -> None:
+        super().__init__(window)
+        self._works: deque[Callable[[], None]] = deque()
+        self._reading = Task("read ahead", lambda: _read(modules), self)
+        self._reading.done.connect(self._on_read)
+        self._beginning = QTimer(self, singleShot=True)
+        self._beginning.timeout.connect(self._reading.start)
+        self._turn = QTimer(self, singleShot=True, interval=0)
+        self._turn.timeout.connect(self._on_turn)
+        self._is_read = False
+        window.installEventFilter(self)
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Call this from the event loop when the modules have been read."""
+        self._works.append(work)
+        if self._is_read:
+            self._turn.start()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Look for the first paint; take no event."""
+        if event.type() == QEvent.Type.Show:
+            self._beginning.start(_LONGEST_MS)
+        elif event.type() == QEvent.Type.Paint:
+            watched.removeEventFilter(self)
+            self._beginning.start(0)
+        return False
+
+    def _on_read(self) -> None:
+        self._is_read = True
+        self._turn.start()
+
+    def _on_turn(self) -> None:
+        if self._works:
+            work = self._works.popleft()
+            self._turn.start()
+            work()
+
+
+def _read(modules: Sequence[str]) -> None:
+    """In a thread: all this in the window's own would keep it from answering for a quarter of a second."""
+    for name in modules:
+        try:
+            import_module(name)
+        except Exception:  # noqa: BLE001  # the first use raises the same error, where it can be told
+            _log.exception("%s could not be read ahead", name)

@@ -1,0 +1,110 @@
+"""The small dialogs of the window: about, keyboard shortcuts, and the report of a crash."""
+
+import re
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QFontDatabase, QGuiApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFrame,
+    QMessageBox,
+    QPlainTextEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n.translation import tr
+from app.i18n.wording import mark
+from app.system.plain_text import unsteered
+from app.ui.theme import application_icon
+from app.ui.widgets import SealedBrowser, label
+
+_SHORTCUTS_WIDTH, _SHORTCUTS_HEIGHT = 460, 620
+
+_ABOUT = mark("""
+<h3>Coppice {version}</h3>
+<p>Chat with a language model that is bigger than your GPU: a small draft model grows a tree of guesses,
+one pass of the target model checks them all, and you watch it happen.</p>
+<p>To coppice a tree is to cut it back to the stump so that it regrows.
+Every round does that to the tree of guesses.</p>
+<p>Free software under the Apache License 2.0.</p>
+""")
+_PARAGRAPH = re.compile(r"<(?:h3|p)>(.*?)</", re.DOTALL)
+
+
+def about_box(version: str, parent: QWidget) -> QMessageBox:
+    """What this is."""
+    paragraphs = [" ".join(each.split()) for each in _PARAGRAPH.findall(tr(_ABOUT).format(version=version))]
+    return _box(tr("About Coppice"), paragraphs, parent)
+
+
+class ShortcutsDialog(QDialog):
+    """Every shortcut there is; they are so many that they are scrolled through."""
+
+    def __init__(self, shortcuts: Sequence[tuple[str, str]], parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(tr("Keyboard shortcuts"))
+        rows = ((tr("Send"), tr("Enter")), (tr("New line"), tr("Shift+Enter")), *shortcuts)
+        cells = "".join(f"<tr><td>{escape(name)}</td><td><b>{escape(keys)}</b></td></tr>" for name, keys in rows)
+        self.list = SealedBrowser(self)
+        self.list.setAccessibleName(self.windowTitle())
+        self.list.setFrameShape(QFrame.Shape.NoFrame)
+        self.list.setHtml(f"<table cellpadding=4 width='100%'>{cells}</table>")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.addWidget(self.list)
+        column.addWidget(buttons)
+        self.resize(_SHORTCUTS_WIDTH, min(_SHORTCUTS_HEIGHT, parent.screen().availableGeometry().height()))
+
+
+def _box(title: str, paragraphs: Sequence[str], parent: QWidget) -> QMessageBox:
+    box = QMessageBox(parent)
+    box.setWindowTitle(title)
+    box.setText(paragraphs[0])
+    box.setInformativeText("\n\n".join(paragraphs[1:]))
+    box.setIconPixmap(application_icon().pixmap(64, 64))
+    box.setStandardButtons(QMessageBox.StandardButton.Close)
+    return box
+
+
+_SIZE = (760, 520)
+
+
+class ReportDialog(QDialog):
+    """Shows a report; its buttons copy it and open its folder."""
+
+    def __init__(self, report: Path, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(tr("Crash report"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._report = report
+        try:
+            text = report.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            text = tr("It cannot be read: {reason}").format(reason=error.strerror)
+        self.text = QPlainTextEdit(unsteered(text), self)
+        self.text.setReadOnly(True)
+        self.text.setAccessibleName(tr("Crash report"))
+        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        self.copy = buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.toPlainText()))
+        self.folder = buttons.addButton(tr("Open folder"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.folder.clicked.connect(self._on_folder)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        words = tr("Nothing of this is sent anywhere. It holds no chats and no tokens; it helps whoever looks into it.")
+        column.addWidget(label("quiet-text", words, self))
+        column.addWidget(self.text, 1)
+        column.addWidget(buttons)
+        self.resize(*_SIZE)
+
+    def _on_folder(self) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._report.parent)))

@@ -1,0 +1,175 @@
+"""The bars around the tree: why trees are small, which recording is open, and which of the rounds is looked at."""
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QWidget
+
+from app.i18n.number_text import Number
+from app.i18n.sentences import translated
+from app.i18n.translation import tr
+from app.tree.rounds.player import SPEEDS, Player
+from app.tree.widgets import tool_button
+from engine.protocol.messages import Round
+
+LARGER_BUDGET = 64
+_SMALL_BUDGET = 16
+_SMALL_ROUNDS = 3  # a first small tree or two are trials
+
+
+class Advice(QWidget):
+    """Seen only while the automatic budget grows small trees, or while it is overruled from here."""
+
+    budget_wanted = Signal(int)
+    """The budget of the next answers; 0 for automatic."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._budget = 0
+        self._is_ours = False  # the budget that holds was set from here
+        self._small = 0  # rounds on end with small trees
+        self._reason = ""
+        self.words = QLabel(self)
+        self.words.setWordWrap(True)
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        tip = tr("From the next answer on; the answers stay the same, but may come slower.")
+        self.button = tool_button("", tip, self)
+        self.button.setAutoRaise(False)  # it stands in a sentence's line, and is to be seen as a button
+        self.button.clicked.connect(self._on_clicked)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 0, 4, 2)
+        row.setSpacing(8)
+        row.addWidget(self.words, 1)
+        row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignTop)
+        self._refresh()
+
+    def set_budget(self, budget: int) -> None:
+        """The budget that the next answer will have; 0 for automatic."""
+        if budget != self._budget:
+            self._is_ours = False
+        self._budget, self._small = budget, 0
+        self._refresh()
+
+    def learn(self, newest: Round) -> None:
+        """A round was computed."""
+        is_small = newest.budget <= _SMALL_BUDGET and self._budget == 0 and bool(newest.method)
+        self._small = self._small + 1 if is_small else 0
+        self._refresh()
+
+    def tell(self, reason: str) -> None:
+        """What the engine said, at the end of an answer, of its choices."""
+        self._reason = reason
+        self._refresh()
+
+    def _on_clicked(self) -> None:
+        wanted = 0 if self._is_ours else LARGER_BUDGET
+        self._budget, self._is_ours, self._small = wanted, not self._is_ours, 0
+        self.budget_wanted.emit(wanted)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self.setVisible(self._is_ours or self._small >= _SMALL_ROUNDS)
+        if self._is_ours:
+            words = tr("Trees have up to {count} nodes from the next answer on.")
+            self.words.setText(words.format(count=LARGER_BUDGET))
+            self.button.setText(tr("Undo"))
+        else:
+            plain = tr("The budget tunes itself: larger trees would not make this pair faster.")
+            why = translated(self._reason) if self._reason else plain
+            self.words.setText(tr("Small trees. {reason}").format(reason=why))
+            self.button.setText(tr("Show larger trees"))
+
+
+class RecordingBar(QWidget):
+    """Hidden, unless a recording is open."""
+
+    closed = Signal()
+    """The conversation's rounds are wanted again."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.words = QLabel(self)
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.words.setWordWrap(True)
+        self.close_ = tool_button(tr("Back to the conversation"), tr("Close the recording (L)"), self)
+        self.close_.setAutoRaise(False)
+        self.close_.clicked.connect(self.closed)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 2, 4, 2)
+        row.setSpacing(8)
+        row.addWidget(self.words, 1)
+        row.addWidget(self.close_, 0, Qt.AlignmentFlag.AlignTop)
+        self.hide()
+
+    def show_recording(self, name: str, rounds: int, is_whole: bool) -> None:
+        """Say which one, and how much of it is there."""
+        words = (
+            tr("Recording “{name}”: {count} rounds") if is_whole else tr("Recording “{name}”: {count} rounds so far…")
+        )
+        self.words.setText(words.format(name=name, count=f"{Number(rounds):,}"))
+        self.show()
+
+
+class Timeline(QWidget):
+    """Moves a `Player`, and shows where it is. Hidden as long as there is nothing to choose from."""
+
+    def __init__(self, player: Player, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._player = player
+        self.back = tool_button("‹", tr("The round before (,)"), self)
+        self.play = tool_button(
+            tr("Pause"),
+            tr("Pause at this round, or go on through the rounds (Space). The answer is written on meanwhile."),
+            self,
+        )
+        self.forth = tool_button("›", tr("The next round (.)"), self)
+        self.slider = QSlider(Qt.Orientation.Horizontal, self)
+        self.slider.setAccessibleName(tr("Round"))
+        self.slider.setMinimumWidth(40)
+        self.slider.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.place = QLabel(self)
+        self.speed = QComboBox(self)
+        self.speed.setToolTip(tr("How fast rounds are played, of the speed at which they were computed"))
+        self.speed.setAccessibleName(tr("Speed"))
+        for speed in SPEEDS:
+            self.speed.addItem(f"{Number(speed):g}×", speed)
+        self.speed.setCurrentIndex(SPEEDS.index(1.0))
+        self.live = tool_button(tr("Live"), tr("Show the newest round as it comes (L)"), self, checkable=True)
+        self._lay_out()
+        self._connect()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show where the player is."""
+        player, count = self._player, len(self._player.history)
+        self.setVisible(count > 1)
+        with QSignalBlocker(self.slider):
+            self.slider.setMaximum(max(0, count - 1))
+            self.slider.setValue(max(0, player.shown_place))
+        self.place.setText(f"{Number(player.shown_place + 1):,} / {Number(count):,}")
+        self.play.setText(tr("Pause") if player.follows_newest or player.is_playing else tr("Play"))
+        self.live.setChecked(player.follows_newest)
+        self.back.setEnabled(player.shown_place > 0)
+        self.forth.setEnabled(player.shown_place < count - 1)
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 2, 4, 4)
+        row.setSpacing(4)
+        row.addWidget(self.back)
+        row.addWidget(self.play)
+        row.addWidget(self.forth)
+        row.addWidget(self.slider, 1)
+        row.addWidget(self.place)
+        row.addWidget(self.speed)
+        row.addWidget(self.live)
+
+    def _connect(self) -> None:
+        player = self._player
+        self.back.clicked.connect(lambda: player.step(-1))
+        self.forth.clicked.connect(lambda: player.step(1))
+        self.play.clicked.connect(player.toggle)
+        self.live.clicked.connect(player.go_live)
+        self.slider.valueChanged.connect(player.seek)
+        self.speed.currentIndexChanged.connect(self._on_speed_chosen)
+
+    def _on_speed_chosen(self, index: int) -> None:
+        self._player.speed = SPEEDS[index]

@@ -1,0 +1,165 @@
+"""Small widgets and dialogs that several rooms use."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QObject, Qt, QUrl
+from PySide6.QtGui import QImage, QTextDocument, QValidator, QWheelEvent
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QLabel,
+    QMessageBox,
+    QPushButton,
+    QSpinBox,
+    QTextBrowser,
+    QToolButton,
+    QWidget,
+)
+
+from app.i18n.translation import tr
+from app.system.plain_text import tip, unsteered
+
+
+def label(name: str, text: str, parent: QWidget) -> QLabel:
+    """A label that wraps and shows its text as it is; `name` is one of the style sheet's."""
+    made = QLabel(text, parent)
+    made.setObjectName(name)
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    made.setWordWrap(True)
+    return made
+
+
+_BOLDER = 1.12
+
+
+def make_room(*buttons: QPushButton) -> None:
+    """Let each be as wide as it will be when it is the default one."""
+    for button in buttons:
+        button.setMinimumWidth(round(button.sizeHint().width() * _BOLDER))
+
+
+_TOOL_SIZE = 26
+
+
+def quiet_tool(parent: QWidget, name: str, action: Callable[[], object]) -> QToolButton:
+    """A button that shows an icon only; `name` is its tooltip and what a screen reader says."""
+    tool = QToolButton(parent)
+    tool.setObjectName("quiet")
+    tool.setFixedSize(_TOOL_SIZE, _TOOL_SIZE)
+    tool.setToolTip(tip(name))
+    tool.setAccessibleName(name)
+    tool.clicked.connect(action)
+    return tool
+
+
+_TEXT_MARGIN = 4  # pixels
+
+
+def give_room(field: QAbstractSpinBox) -> None:
+    """Keep the number off the edge: a style sheet's padding makes such a field wider, but does not move its text."""
+    field.lineEdit().setTextMargins(_TEXT_MARGIN, 0, 0, 0)
+
+
+class DecimalField(QDoubleSpinBox):
+    """A number with decimals, which may be typed with a point in every language."""
+
+    def validate(self, text: str, place: int) -> tuple[QValidator.State, str, int]:
+        """Take a point for what parts decimals here: in German Qt would leave it out, and make 6 of 0.6."""
+        return super().validate(text.replace(".", self.locale().decimalPoint()), place)
+
+
+_IMAGE = QTextDocument.ResourceType.ImageResource.value
+_TEXT = " "
+
+
+class SealedBrowser(QTextBrowser):
+    """Shows what the program puts into its document, pictures too, and nothing else."""
+
+    def loadResource(self, kind: int, url: QUrl | str) -> QImage | str:  # noqa: N802
+        """Something empty: where there is nothing, or something of another type, Qt opens the file by itself."""
+        del url
+        return QImage() if kind == _IMAGE else _TEXT
+
+
+class _Silence(QObject):
+    """Asked for a tooltip when the mouse has rested for a moment, the scene would find none, and hide the one shown."""
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Only this question is kept away."""
+        return event.type() == QEvent.Type.ToolTip
+
+
+def keep_tips(viewport: QWidget) -> None:
+    """What is shown while the mouse rests in this viewport stays until it moves on."""
+    viewport.installEventFilter(_Silence(viewport))
+
+
+def ask_where(parent: QWidget, title: str, name: str, kinds: Mapping[str, str]) -> Path | None:
+    """The place that a person chose, with a suffix; None if they did not.
+
+    `kinds`: the filters of the dialog, each with the suffix that a name without one gets. The dialog asks before a file
+    is replaced, but it knows the name only as it was typed: where the suffix makes it another file, it is asked here.
+    """
+    typed, kind = QFileDialog.getSaveFileName(parent, title, name, ";;".join(kinds))
+    if not typed:
+        return None
+    path = Path(typed)
+    if path.suffix:
+        return path
+    path = path.with_name(path.name + kinds.get(kind, next(iter(kinds.values()))))
+    return path if not path.exists() or _may_replace(parent, title, path) else None
+
+
+def _may_replace(parent: QWidget, title: str, path: Path) -> bool:
+    words = tr("{name} is there already. Do you want to replace it?").format(name=path.name)
+    return (
+        QMessageBox.warning(
+            parent,
+            title,
+            unsteered(words),
+            QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.Cancel,
+            QMessageBox.StandardButton.Cancel,
+        )
+        == QMessageBox.StandardButton.Yes
+    )
+
+
+class WheellessChoice(QComboBox):
+    """A choice that the wheel does not change: nobody wants to change it by scrolling past it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+        """Left to the page."""
+        event.ignore()
+
+
+class WheellessWhole(QSpinBox):
+    """A whole number that the wheel does not change."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        give_room(self)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+        """Left to the page."""
+        event.ignore()
+
+
+class WheellessDecimal(DecimalField):
+    """A number with decimals that the wheel does not change."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        give_room(self)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+        """Left to the page."""
+        event.ignore()

@@ -1,0 +1,43 @@
+"""Every token shows as one line of visible characters."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.tree.rounds.text import visible
+
+
+@pytest.mark.parametrize(
+    ("piece", "shown"),
+    [
+        (" the", "·the"),
+        ("\n\n", "⏎⏎"),
+        ("\t", "\\t"),
+        ("\r\n", "\\r⏎"),
+        ("\x00\x1b", "\\x00\\x1b"),
+        ("\u202eabc", "\\u202eabc"),
+        ("\u2028", "\\u2028"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\u00a0x", "·x"),
+        ("\ufffd", "\ufffd"),
+        ("\u0301", "◌\u0301"),
+        ("<b>", "<b>"),
+        ("", "‹42›"),
+    ],
+)
+def test_invisible_characters_are_made_visible(piece: str, shown: str) -> None:
+    assert visible(piece, 42) == shown
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(codec=None, exclude_categories=())))
+def test_nothing_invisible_is_left(piece: str) -> None:
+    shown = visible(piece, 1)
+    assert shown
+    assert not {unicodedata.category(character) for character in shown} & {"Cc", "Cf", "Zs", "Zl", "Zp", "Cs"}
+
+
+def test_very_long_piece_is_cut() -> None:
+    assert len(visible("x" * 100_000, 1)) < 300
