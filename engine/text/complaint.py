@@ -1,13 +1,9 @@
 """What a library or a template complained about, fit to stand in a sentence of ours."""
 
-from engine.protocol.sentences import Sentence
-
 LONGEST = 200
 
 
 def complaint_of(error: BaseException) -> str:
     """The error's own words as one printable line of moderate length without a full stop; its type if it has none."""
-    if error.args and isinstance(error.args[0], Sentence):
-        return error.args[0]
     words = " ".join(str(error).split()) or type(error).__name__
     return "".join(filter(str.isprintable, words))[:LONGEST].rstrip(". ")

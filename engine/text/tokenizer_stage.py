@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.protocol.sentences import say
-
 CONFIG, SETTINGS, TEMPLATE = "config.json", "tokenizer_config.json", "chat_template.jinja"
 LINKED = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "merges.txt", "spiece.model", "tekken.json",
@@ -71,7 +69,7 @@ def _write(path: Path, settings: Mapping[str, object], is_kept: Callable[[str, o
     if _is_known(own_class):
         kept["tokenizer_class"] = own_class
     elif own_class and _names_tokenizer(settings.get("auto_map")):
-        raise ForeignCode(say("it brings its own code"))
+        raise ForeignCode("it brings its own code")
     path.write_text(json.dumps(kept), "utf-8")
 
 
@@ -91,7 +89,7 @@ def _read(path: Path) -> dict[str, object]:
         content = file.read(MAX_BYTES + 1)
     settings = json.loads(content) if len(content) <= MAX_BYTES else None
     if not isinstance(settings, dict):
-        raise ValueError(say("{file} is no JSON object", file=path.name))  # noqa: TRY004 - the file's fault, not a caller's
+        raise ValueError(f"{path.name} is no JSON object")  # noqa: TRY004 - the file's fault, not a caller's
     return settings
 
 
