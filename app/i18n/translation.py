@@ -11,7 +11,7 @@ CONTEXT = "Coppice"
 def tr(text: str, n: int = -1) -> str:
     """`text` as it is shown; `%n` in it stands for the count `n`, and chooses between singular and plural.
 
-    The text must stand here as it is, or in a `mark`: `packaging/translations.py` finds it by that.
+    The text must stand here as it is, or in a `mark` or `say`: `packaging/translations.py` finds it by that.
     """
     return QCoreApplication.translate(CONTEXT, text, None, n)
 

@@ -3,6 +3,7 @@
 import ast
 import errno
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -142,18 +143,22 @@ EVENTS = {"Passing", "Failed", "Loading", "Appraised", "Notice"}  # what else ca
 MARKS = {"say", "tr", "mark"}
 
 
-def _files() -> Iterator[tuple[str, ast.Module]]:
-    for room in ("engine", "app"):
-        for file in sorted((ROOT / room).rglob("*.py")):
-            place = file.relative_to(ROOT).as_posix()
-            if not place.startswith(ON_A_TERMINAL):
-                yield place, ast.parse(file.read_text(encoding="utf-8"))
+@cache
+def _files() -> tuple[tuple[str, ast.Module], ...]:
+    """Every file that a window may show something of, read once."""
+    files = [
+        (each.relative_to(ROOT).as_posix(), each) for room in ("engine", "app") for each in (ROOT / room).rglob("*.py")
+    ]
+    shown = [each for each in sorted(files) if not each[0].startswith(ON_A_TERMINAL)]
+    return tuple((place, ast.parse(file.read_text(encoding="utf-8"))) for place, file in shown)
 
 
 def _carriers() -> set[str]:
     """Names of the classes of errors and of the functions that make one, and of events with sentences."""
     names, makers = {CoppiceError.__name__, *EVENTS}, set[str]()
-    definitions = [node for _, tree in _files() for node in ast.walk(tree)]
+    definitions = [
+        node for _, tree in _files() for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    ]
     while True:
         found = {
             node.name
