@@ -24,7 +24,7 @@ PLAIN = "PlainText"
 
 # What shows text in another way than as it is. Two modules write HTML, of which they have escaped every foreign part.
 WRITERS = {"setHtml", "insertHtml", "setMarkdown", "insertMarkdown"}
-MAY_WRITE = {"help.py": 1, "chat/document.py": 1}
+MAY_WRITE = {"shell/help.py": 1, "chat/text/document.py": 1}
 FORMATS = {"RichText", "AutoText", "MarkdownText"}
 RICH_WIDGETS = {
     "QTextBrowser",
@@ -35,7 +35,7 @@ RICH_WIDGETS = {
     "LabelItem",
     "TextItem",
 }
-MAY_BE_RICH = {"sealed_browser.py", "chat/round_mark.py", "shortcut_guard.py"}  # the one base; types
+MAY_BE_RICH = {"ui/sealed_browser.py", "chat/origins/round_mark.py", "shell/shortcut_guard.py"}  # the one base; types
 NEVER = {"setWhatsThis", "setStatusTip"}
 
 
