@@ -41,12 +41,11 @@ class GenerationForm(QWidget):
         form.setVerticalSpacing(8)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         for name, field in self._fields.items():
-            title, help_ = tr(declared[name].title), tr(declared[name].help)
-            label = QLabel(title, self)
-            label.setToolTip(help_)
+            label = QLabel(tr(declared[name].title), self)
+            label.setToolTip(tr(declared[name].help))
             label.setBuddy(field.widget)
-            field.widget.setToolTip(help_)
-            field.widget.setAccessibleName(title)
+            field.widget.setToolTip(tr(declared[name].help))
+            field.widget.setAccessibleName(label.text())
             form.addRow(label, field.widget)
             field.changed.connect(self.edited)
 
