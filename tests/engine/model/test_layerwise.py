@@ -27,12 +27,12 @@ from engine.loading.out_of_memory import give_back_large_blocks
 from engine.model import streamable_network
 from engine.model.checkpoint import open_checkpoint
 from engine.model.streamable_network import load_layerwise
-from engine.model.streamable_network import build_skeleton
+from engine.model.streamable_network import build_streamable
 from engine.stats import peak_rss_bytes
 
 # the stand-in device takes layers, but embeddings that are nowhere would be complained about
 cpu = torch.device("cpu")
-streamable_network.build_skeleton = lambda checkpoint, dtype, _device: build_skeleton(checkpoint, dtype, cpu)
+streamable_network.build_streamable = lambda checkpoint, dtype, _device: build_streamable(checkpoint, dtype, cpu)
 give_back_large_blocks()
 checkpoint = open_checkpoint(sys.argv[1])
 for _ in load_layerwise(open_checkpoint("embedded"), torch.bfloat16, torch.device("cpu")):
