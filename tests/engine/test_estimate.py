@@ -31,8 +31,8 @@ CPU = torch.device("cpu")
 MIB = 1 << 20
 
 
-def estimate(estimator: Estimator, **options: Any) -> Appraised:
-    return estimator.estimate(Appraise(7, LoadOptions(**options)))
+def estimate(appraiser: Estimator, **options: Any) -> Appraised:
+    return appraiser.estimate(Appraise(7, LoadOptions(**options)))
 
 
 def with_tokenizer(folder: Path, family: str, **overrides: Any) -> Path:
@@ -132,8 +132,8 @@ def test_a_streamed_model_takes_what_was_said(place: Place, tmp_path: Path, monk
 def test_facts_alone_have_the_price_of_the_whole_model(family: str, tmp_path: Path) -> None:
     tiny_model(family, dtype=torch.bfloat16).save_pretrained(tmp_path / "model")
     facts = facts_of(tmp_path / "model", tmp_path / "facts")
-    estimator = Estimator(loaded=False)
-    told, known = (estimate(estimator, target=str(each), draft="none") for each in (facts, tmp_path / "model"))
+    appraiser = Estimator(loaded=False)
+    told, known = (estimate(appraiser, target=str(each), draft="none") for each in (facts, tmp_path / "model"))
     assert told == known
     assert told.verdict == "device"
     assert told.parameters == open_checkpoint(str(tmp_path / "model")).parameters
@@ -141,14 +141,14 @@ def test_facts_alone_have_the_price_of_the_whole_model(family: str, tmp_path: Pa
 
 
 def test_context_budget_and_weights_change_the_price(tmp_path: Path) -> None:
-    estimator = Estimator(loaded=False)
+    appraiser = Estimator(loaded=False)
     target = str(with_tokenizer(tmp_path, "llama", max_position_embeddings=9000, hidden_size=256))
     draft = str(EMBEDDED_MODELS / "demo-draft")
-    plain = estimate(estimator, target=target, draft=draft, weights="bfloat16", context_tokens=1000)
-    longer = estimate(estimator, target=target, draft=draft, weights="bfloat16", context_tokens=8000)
-    packed = estimate(estimator, target=target, draft=draft, weights="nf4", context_tokens=1000)
-    wider = estimate(estimator, budget=512, target=target, draft=draft, weights="bfloat16", context_tokens=1000)
-    alone = estimate(estimator, target=target, draft="none", weights="bfloat16", context_tokens=1000)
+    plain = estimate(appraiser, target=target, draft=draft, weights="bfloat16", context_tokens=1000)
+    longer = estimate(appraiser, target=target, draft=draft, weights="bfloat16", context_tokens=8000)
+    packed = estimate(appraiser, target=target, draft=draft, weights="nf4", context_tokens=1000)
+    wider = estimate(appraiser, budget=512, target=target, draft=draft, weights="bfloat16", context_tokens=1000)
+    alone = estimate(appraiser, target=target, draft="none", weights="bfloat16", context_tokens=1000)
     assert longer.tiers[0].bytes > plain.tiers[0].bytes > alone.tiers[0].bytes
     assert packed.tiers[0].bytes != plain.tiers[0].bytes
     assert (plain.context_tokens, longer.context_tokens) == (1000, 8000)
@@ -156,29 +156,29 @@ def test_context_budget_and_weights_change_the_price(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_or_cannot_be_used_says_why(tmp_path: Path) -> None:
-    estimator = Estimator(loaded=False)
-    tight = estimate(estimator, target="embedded", ram_limit_bytes=MIB)
+    appraiser = Estimator(loaded=False)
+    tight = estimate(appraiser, target="embedded", ram_limit_bytes=MIB)
     assert tight.verdict == "no"
     assert "would be needed" in tight.reason
     assert "No such" not in tight.reason
-    missing = estimate(estimator, target=str(tmp_path / "nothing"))
+    missing = estimate(appraiser, target=str(tmp_path / "nothing"))
     assert (missing.verdict, missing.tiers) == ("no", ())
     assert "no model folder" in missing.reason
-    too_long = estimate(estimator, context_tokens=10**6)
+    too_long = estimate(appraiser, context_tokens=10**6)
     assert "reads at most" in too_long.reason
 
 
 def test_a_loaded_pair_does_not_stand_in_its_own_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.loading.estimate.memory_now", lambda _device: Memory(ram_free=4096 * MIB))
-    estimator = Estimator(loaded=False)
+    appraiser = Estimator(loaded=False)
     engine = loaded(LoadOptions(str(inflate(tmp_path, 200 * MIB)), "none", weights="bfloat16"))
-    assert estimator._memory(CPU).ram_free > (4096 + 160) * MIB
+    assert appraiser._memory(CPU).ram_free > (4096 + 160) * MIB
     engine.close()
 
 
 def test_a_checkpoint_that_changes_is_read_again(tmp_path: Path) -> None:
-    estimator = Estimator(loaded=False)
+    appraiser = Estimator(loaded=False)
     with_tokenizer(tmp_path, "llama")
-    small = estimate(estimator, target=str(tmp_path), draft="none")
+    small = estimate(appraiser, target=str(tmp_path), draft="none")
     with_tokenizer(tmp_path, "llama", num_hidden_layers=8)
-    assert estimate(estimator, target=str(tmp_path), draft="none").parameters > small.parameters
+    assert estimate(appraiser, target=str(tmp_path), draft="none").parameters > small.parameters

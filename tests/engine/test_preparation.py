@@ -101,7 +101,7 @@ MEASURED = """
 import json, sys
 from pathlib import Path
 from engine.cancellation import Cancellation
-from engine.model.layer_converter import open_layer_converter
+from engine.model.layer_converter import draw_blueprint
 from engine.model.checkpoint import open_checkpoint
 from engine.loading.preparation import prepare_model, storage
 
@@ -110,11 +110,11 @@ def peak_bytes():  # of this program alone: rusage would count what the one that
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
 
 checkpoint = open_checkpoint(sys.argv[1])
-converter = open_layer_converter(checkpoint, storage(sys.argv[2], checkpoint)[1])
+blueprint = draw_blueprint(checkpoint, storage(sys.argv[2], checkpoint)[1])
 before = peak_bytes()
 for _ in prepare_model(checkpoint, sys.argv[2], Path(sys.argv[3]), Cancellation()):
     pass
-layers = [converter.nbytes(index) for index in range(len(converter))]
+layers = [blueprint.nbytes(index) for index in range(len(blueprint))]
 print(json.dumps({"layer": layers[0], "model": sum(layers), "peak": peak_bytes(), "risen": peak_bytes() - before}))
 """
 
