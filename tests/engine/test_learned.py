@@ -86,7 +86,7 @@ def test_a_machine_that_changed_overnight_is_learnt_again(files: LearnedFiles) -
         replace(OPTIONS, speculation=SpeculationOptions(depth=8)),
     ],
 )
-def test_other_settings_have_lessons_of_their_own(files: LearnedFiles, other: GenerateOptions) -> None:
+def test_other_settings_have_files_of_their_own(files: LearnedFiles, other: GenerateOptions) -> None:
     files.remember(OPTIONS, taught(5))
     assert files.recall(other) == (None, "")
 

@@ -1,4 +1,4 @@
-"""A twin in the target's own cache: nothing is held twice, it reads what the target read, and leaves no trace."""
+"""A self-draft in the target's own cache: nothing is held twice, it reads what the target read, and leaves no trace."""
 
 from pathlib import Path
 
@@ -24,26 +24,26 @@ def host_network(family: str, folder: Path) -> tuple[Checkpoint, Network]:
 
 
 def twin_of(checkpoint: Checkpoint, network: Network) -> Network:
-    """A twin whose own layers hold copies of the weights."""
-    twin = build_self_draft_network(network, checkpoint, OWN)
+    """A self-draft whose own layers hold copies of the weights."""
+    copied = build_self_draft_network(network, checkpoint, OWN)
     for index in OWN:
         copies = {name: tensor.clone() for name, tensor in network.layers[index].state_dict().items()}
-        twin.layers[index].load_state_dict(copies, assign=True)
-    return twin
+        copied.layers[index].load_state_dict(copies, assign=True)
+    return copied
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_twin_has_nothing_of_its_own_but_its_layers(family: str, tmp_path: Path) -> None:
     checkpoint, network = host_network(family, tmp_path)
-    twin = build_self_draft_network(network, checkpoint, OWN)
-    assert [twin.layers[index] is network.layers[index] for index in range(4)] == [True, False, False, True]
+    copied = build_self_draft_network(network, checkpoint, OWN)
+    assert [copied.layers[index] is network.layers[index] for index in range(4)] == [True, False, False, True]
     ours = dict(network.model.named_parameters(remove_duplicate=False))
-    for name, parameter in twin.model.named_parameters(remove_duplicate=False):
+    for name, parameter in copied.model.named_parameters(remove_duplicate=False):
         if any(f"layers.{index}." in name for index in OWN):
             assert parameter.is_meta
         else:
             assert parameter.data_ptr() == ours[name].data_ptr()
-    assert not any(buffer.is_meta for buffer in twin.model.buffers())
+    assert not any(buffer.is_meta for buffer in copied.model.buffers())
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -46,9 +46,9 @@ def test_the_engine_prices_facts_as_it_prices_the_model(
     (tmp_path / "whole").mkdir()
     for name, content in files.items():
         (tmp_path / "whole" / name).write_bytes(content)
-    appraiser = Estimator(loaded=False)
+    estimator = Estimator(loaded=False)
     told, known = (
-        appraiser.estimate(Appraise(1, LoadOptions(str(folder), "none")))
+        estimator.estimate(Appraise(1, LoadOptions(str(folder), "none")))
         for folder in (facts.folder, tmp_path / "whole")
     )
     assert told.verdict == "device"
