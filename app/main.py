@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from app.engine.link import EngineLink
 from app.engine.process import engine_program
@@ -19,6 +19,7 @@ from app.shell.lifecycle.ending import Ending
 from app.shell.lifecycle.instance import Instance
 from app.shell.lifecycle.refusal import refuse, unusable
 from app.shell.thread_faults import ThreadFaults
+from app.system.command_line import CommandParser
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder
 from app.system.plain_text import well_formed
 from app.system.private_files import become_private
@@ -30,14 +31,6 @@ if TYPE_CHECKING:
     from app.shell.window import MainWindow
 
 _LOG_BYTES = 500_000
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with 2."""
-        self.exit(2, f"error: {message}\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,7 +123,7 @@ def build_application() -> Application:
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line; what is wrong with it is told in one line."""
-    parser = _Parser(
+    parser = CommandParser(
         prog="coppice",
         description="Chat with a language model that is bigger than your GPU.",
         epilog="coppice download REPO gets a model from the hub without a window; see coppice download --help.",

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from app.downloads.control import StopKind
 from app.downloads.dependencies import Dependencies
@@ -15,20 +15,12 @@ from app.hub.tokens import Tokens
 from app.i18n.units import size_text, time_text
 from app.system import json_text as json
 from app.system.background import start
+from app.system.command_line import BAD_INPUT, CommandParser
 
-BAD_INPUT = 2
 INTERRUPTED = 130
 _LOOK_SECONDS = 0.1
 _LINE_SECONDS = 5.0
 _SECONDS_TO_PART = 3.0
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with 2."""
-        self.exit(BAD_INPUT, f"error: {message}\n")
 
 
 class Reporter(Protocol):
@@ -64,7 +56,7 @@ def run(arguments: Sequence[str], dependencies: Dependencies | None = None) -> i
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="coppice download", description="Download a model from the hub into its local cache.")
+    parser = CommandParser(prog="coppice download", description="Download a model from the hub into its local cache.")
     parser.add_argument("repo", metavar="REPO", help="the model's name on the hub, such as Qwen/Qwen3-0.6B")
     parser.add_argument("--revision", default="main", help="a branch, a tag or a commit; main by default")
     parser.add_argument("--to", metavar="DIR", help="a plain model folder instead of the hub cache")

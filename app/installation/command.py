@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from app.i18n.units import size_text
 from app.installation.runtime.installation import Installation
@@ -13,21 +12,13 @@ from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import InstallProgress, Stage
 from app.system import json_text as json
 from app.system.background import start
+from app.system.command_line import BAD_INPUT, CommandParser
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder
 from app.system.private_files import become_private
 from engine.errors import CoppiceError
 
-BAD_INPUT = 2
 INTERRUPTED = 130
 _LOOK_SECONDS = 0.2
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with 2."""
-        self.exit(BAD_INPUT, f"error: {message}\n")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -59,8 +50,10 @@ def _folders(data_dir: Path | None) -> Folders:
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="coppice runtime", description="Install, repair or remove the engine that models run in.")
-    actions = parser.add_subparsers(dest="action", required=True, parser_class=_Parser)
+    parser = CommandParser(
+        prog="coppice runtime", description="Install, repair or remove the engine that models run in."
+    )
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=CommandParser)
     for name, about in (
         ("status", "say which engine is installed, and what could be"),
         ("install", "install the engine, or go on with it; the build that suits this computer, or --build"),
