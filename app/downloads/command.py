@@ -124,7 +124,7 @@ class Line:
             sys.stderr.write("\n")
 
     def finish(self, progress: Progress) -> None:
-        """Where it is now, for whoever reads stdout."""
+        """Print the model's folder to stdout."""
         _print(progress.path)
 
 

@@ -11,8 +11,8 @@ from app.hub.failures import HubError, Reason
 from app.hub.search import ModelRow, SearchPage, SearchQuery, SearchResults, row_of, search
 from app.system.stop import Stop
 from engine.errors import Cancelled
-from tests.app.library.hub.conftest import Connect
-from tests.app.library.hub.repositories import tiny
+from tests.app.hub.conftest import Connect
+from tests.app.hub.repositories import tiny
 from tests.hub import Hub, redirect, stall, status
 
 LISTED: dict[str, Any] = {
