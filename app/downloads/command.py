@@ -15,9 +15,8 @@ from app.hub.tokens import Tokens
 from app.i18n.units import size_text, time_text
 from app.system import json_text as json
 from app.system.background import start
-from app.system.command_line import BAD_INPUT, CommandParser
+from app.system.command_line import BAD_INPUT, INTERRUPTED, CommandParser, print_line, say
 
-INTERRUPTED = 130
 _LOOK_SECONDS = 0.1
 _LINE_SECONDS = 5.0
 _SECONDS_TO_PART = 3.0
@@ -49,9 +48,9 @@ def run(arguments: Sequence[str], dependencies: Dependencies | None = None) -> i
         reporter.finish(progress)
         return 0
     if interrupted:
-        _say("Interrupted. What has arrived is kept: the same command goes on from there.")
+        say("Interrupted. What has arrived is kept: the same command goes on from there.")
         return INTERRUPTED
-    _say(f"error: {progress.message} {progress.hint}".rstrip())
+    say(f"error: {progress.message} {progress.hint}".rstrip())
     return BAD_INPUT
 
 
@@ -94,11 +93,11 @@ class JsonLines:
         }
         if now != self._last and progress.state.is_running:
             self._last = now
-            _print(json.dumps(now))
+            print_line(json.dumps(now))
 
     def finish(self, progress: Progress) -> None:
         """The last line."""
-        _print(json.dumps({"state": progress.state.value, "path": progress.path}))
+        print_line(json.dumps({"state": progress.state.value, "path": progress.path}))
 
 
 class Line:
@@ -119,13 +118,13 @@ class Line:
             self._width = len(text)
         elif text != self._said and time.monotonic() >= self._next:
             self._said, self._next = text, time.monotonic() + _LINE_SECONDS
-            _say(text)
+            say(text)
         if self._is_terminal and not progress.state.is_running:
             sys.stderr.write("\n")
 
     def finish(self, progress: Progress) -> None:
         """Print the model's folder to stdout."""
-        _print(progress.path)
+        print_line(progress.path)
 
 
 def describe(progress: Progress) -> str:
@@ -144,11 +143,3 @@ def describe(progress: Progress) -> str:
     if progress.seconds_to_retry:
         parts.append(f"again in {time_text(progress.seconds_to_retry)}")
     return "  ".join(parts)
-
-
-def _print(text: str) -> None:
-    print(text, flush=True)  # noqa: T201  # a terminal's job
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job

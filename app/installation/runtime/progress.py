@@ -8,7 +8,7 @@ from engine.errors import CoppiceError
 
 
 class Stage(StrEnum):
-    """Where it is. The values are also what `coppice engine --json` prints."""
+    """Where it is. The values are also what `coppice runtime --json` prints."""
 
     IDLE = "idle"
     CHECKING = "checking"

@@ -1,4 +1,4 @@
-"""Installs the tiny runtime in a process of its own that tests kill: `python -m tests.app.installation.driver FOLDER`."""
+"""Installs the tiny runtime in a process of its own, to be killed: `python -m tests.app.installation.driver FOLDER`."""
 
 import sys
 from pathlib import Path
