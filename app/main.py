@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from app.engine.link import EngineLink
 from app.engine.process import engine_program
@@ -16,6 +16,7 @@ from app.shell.application import Application, DisplayWatch, Ending
 from app.shell.crash import CrashWatch, refuse, unusable
 from app.shell.instance import Instance
 from app.shell.thread_faults import ThreadFaults
+from app.system.command_line import CommandParser
 from app.system.files import become_private
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder
 from app.system.plain_text import well_formed
@@ -27,14 +28,6 @@ if TYPE_CHECKING:
     from app.shell.window import MainWindow
 
 _LOG_BYTES = 500_000
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with 2."""
-        self.exit(2, f"error: {message}\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -127,7 +120,7 @@ def build_application() -> Application:
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line; what is wrong with it is told in one line."""
-    parser = _Parser(
+    parser = CommandParser(
         prog="coppice",
         description="Chat with a language model that is bigger than your GPU.",
         epilog="coppice download REPO gets a model from the hub without a window; see coppice download --help.",

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from app.downloads.control import StopKind
 from app.downloads.dependencies import Dependencies
@@ -15,21 +15,12 @@ from app.hub.tokens import Tokens
 from app.i18n.units import size_text, time_text
 from app.system import json_text as json
 from app.system.background import start
+from app.system.command_line import BAD_INPUT, INTERRUPTED, CommandParser, print_line
 from engine.protocol.sentences import say
 
-BAD_INPUT = 2
-INTERRUPTED = 130
 _LOOK_SECONDS = 0.1
 _LINE_SECONDS = 5.0
 _SECONDS_TO_PART = 3.0
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with 2."""
-        self.exit(BAD_INPUT, f"error: {message}\n")
 
 
 class Reporter(Protocol):
@@ -58,14 +49,14 @@ def run(arguments: Sequence[str], dependencies: Dependencies | None = None) -> i
         reporter.finish(progress)
         return 0
     if interrupted:
-        _say("Interrupted. What has arrived is kept: the same command goes on from there.")
+        say("Interrupted. What has arrived is kept: the same command goes on from there.")
         return INTERRUPTED
-    _say(f"error: {progress.message} {progress.hint}".rstrip())
+    say(f"error: {progress.message} {progress.hint}".rstrip())
     return BAD_INPUT
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="coppice download", description="Download a model from the hub into its local cache.")
+    parser = CommandParser(prog="coppice download", description="Download a model from the hub into its local cache.")
     parser.add_argument("repo", metavar="REPO", help="the model's name on the hub, such as Qwen/Qwen3-0.6B")
     parser.add_argument("--revision", default="main", help="a branch, a tag or a commit; main by default")
     parser.add_argument("--to", metavar="DIR", help="a plain model folder instead of the hub cache")
@@ -103,11 +94,11 @@ class JsonLines:
         }
         if now != self._last and progress.state.is_running:
             self._last = now
-            _print(json.dumps(now))
+            print_line(json.dumps(now))
 
     def finish(self, progress: Progress) -> None:
         """The last line."""
-        _print(json.dumps({"state": progress.state.value, "path": progress.path}))
+        print_line(json.dumps({"state": progress.state.value, "path": progress.path}))
 
 
 class Line:
@@ -128,13 +119,13 @@ class Line:
             self._width = len(text)
         elif text != self._said and time.monotonic() >= self._next:
             self._said, self._next = text, time.monotonic() + _LINE_SECONDS
-            _say(text)
+            say(text)
         if self._is_terminal and not progress.state.is_running:
             sys.stderr.write("\n")
 
     def finish(self, progress: Progress) -> None:
-        """Where it is now, for whoever reads stdout."""
-        _print(progress.path)
+        """Print the model's folder to stdout."""
+        print_line(progress.path)
 
 
 def describe(progress: Progress) -> str:
@@ -155,11 +146,3 @@ def describe(progress: Progress) -> str:
     if progress.seconds_to_retry:
         parts.append(say("again in {time}", time=time_text(progress.seconds_to_retry)))
     return "  ".join(parts)
-
-
-def _print(text: str) -> None:
-    print(text, flush=True)  # noqa: T201  # a terminal's job
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from app.downloads.control import Control
 from app.downloads.disk import Disk
-from app.hub.place import HubPlace, hub_place, stored_token
+from app.hub.place import HubPlace, hub_place
 from app.hub.transport import STALL_SECONDS, TokenOf
 
-LONGEST_WISH_SECONDS = 3600.0
+LONGEST_RETRY_AFTER_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class RetryPolicy:
     def seconds(self, failures: int, retry_after: float = 0.0) -> float:
         """The wait after the `failures`-th failure in a row, from 1."""
         longest = min(self.longest_seconds, self.first_seconds * 2.0 ** min(failures - 1, 30))
-        return max(longest * (0.5 + 0.5 * self.random()), min(retry_after, LONGEST_WISH_SECONDS))
+        return max(longest * (0.5 + 0.5 * self.random()), min(retry_after, LONGEST_RETRY_AFTER_SECONDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Dependencies:
     """
 
     find_place: Callable[[], HubPlace] = hub_place
-    token: TokenOf = stored_token
+    token: TokenOf = str
     disk: Disk = field(default_factory=Disk)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     stall_seconds: float = STALL_SECONDS

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
-from app.downloads.disk import Check, is_full
+from app.downloads.disk import Check, is_full, pieces
 from app.hub.files import RemoteFile
 from app.hub.place import HubPlace
 from app.system.files import make_shared, share
@@ -134,9 +134,6 @@ def _is_complete(path: Path, file: RemoteFile) -> bool:
         return False
 
 
-_PIECE_BYTES = 4 << 20
-
-
 class FolderDestination:
     """A folder that somebody named. What lies there already counts only when its checksum is right.
 
@@ -192,7 +189,6 @@ class FolderDestination:
 def _is_genuine(path: Path, file: RemoteFile, check: Check) -> bool:
     checksum = file.checksum()
     with path.open("rb") as content:
-        while piece := content.read(_PIECE_BYTES):
-            check()
+        for piece in pieces(content, check):
             checksum.update(piece)
     return checksum.hexdigest() == file.etag

@@ -7,13 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
+from typing import BinaryIO
 
 from app.hub.files import RemoteFile
 from app.i18n.units import size_text
 from engine.errors import CoppiceError
 from engine.protocol.sentences import say
 
+Check = Callable[[], None]
+"""Called between pieces of long work; raises what is to end it."""
+
 RESERVE_BYTES = 256 << 20  # what is left to everything else on the disk
+_PIECE_BYTES = 4 << 20
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
@@ -67,11 +72,11 @@ def out_of_space(folder: Path, missing: int) -> OutOfSpaceError:
     )
 
 
-Check = Callable[[], None]
-"""Called between pieces of long work; raises what is to end it."""
-
-
-_PIECE_BYTES = 4 << 20
+def pieces(file: BinaryIO | FileIO, check: Check) -> Iterator[bytes]:
+    """The rest of a file, some megabytes at a time, with a check between them."""
+    while piece := file.read(_PIECE_BYTES):
+        check()
+        yield piece
 
 
 class Partial:
@@ -102,8 +107,7 @@ class Partial:
         self._raw.seek(0)
         if os.fstat(self._raw.fileno()).st_size > self._file.bytes:
             self._raw.truncate(0)
-        while piece := self._raw.read(_PIECE_BYTES):
-            check()
+        for piece in pieces(self._raw, check):
             self._checksum.update(piece)
             self.bytes += len(piece)
 

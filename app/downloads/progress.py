@@ -177,7 +177,7 @@ class Tracker:
             self._progress = replace(self._progress, bytes_total=plan.bytes)
 
     def found(self, file: RemoteFile, count: int) -> None:
-        """So much of a file is on the disk, whoever brought it."""
+        """So much of a file is on the disk, from this session or an earlier one."""
         with self._lock:
             self._there[file.name] = count
             self._progress = replace(

@@ -26,7 +26,7 @@ _CONFIGS = (
     "chat_template.jinja",
 )
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_ETAG = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+ETAG = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DO_NOT_USE = say("Do not use this model, or tell its authors.")
 
 
@@ -170,7 +170,7 @@ def _content(sibling: dict[str, Any]) -> tuple[object, str]:
     size, etag = (
         (lfs.get("size"), lfs.get("sha256")) if isinstance(lfs, dict) else (sibling.get("size"), sibling.get("blobId"))
     )
-    return size, etag if isinstance(etag, str) and _ETAG.fullmatch(etag) else ""
+    return size, etag if isinstance(etag, str) and ETAG.fullmatch(etag) else ""
 
 
 def _strange(repo_id: str, why: str) -> HubError:

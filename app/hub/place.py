@@ -30,10 +30,3 @@ def hub_place() -> HubPlace:
         is_offline=constants.is_offline_mode(),
         symlinks=not constants.HF_HUB_DISABLE_SYMLINKS,
     )
-
-
-def stored_token() -> str | None:
-    """The token of HF_TOKEN, or the one that the hub's own command line has stored."""
-    from huggingface_hub import get_token  # noqa: PLC0415  # see above
-
-    return get_token()

@@ -1,10 +1,8 @@
 """`coppice runtime`: the engine's runtime without a window, with the same code as the assistant."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from app.i18n.units import size_text
 from app.installation.runtime.installation import Installation
@@ -13,21 +11,12 @@ from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import InstallProgress, Stage
 from app.system import json_text as json
 from app.system.background import start
+from app.system.command_line import BAD_INPUT, INTERRUPTED, CommandParser, print_line, say
 from app.system.files import become_private
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder
 from engine.errors import CoppiceError
 
-BAD_INPUT = 2
-INTERRUPTED = 130
 _LOOK_SECONDS = 0.2
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with 2."""
-        self.exit(BAD_INPUT, f"error: {message}\n")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -59,8 +48,10 @@ def _folders(data_dir: Path | None) -> Folders:
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="coppice runtime", description="Install, repair or remove the engine that models run in.")
-    actions = parser.add_subparsers(dest="action", required=True, parser_class=_Parser)
+    parser = CommandParser(
+        prog="coppice runtime", description="Install, repair or remove the engine that models run in."
+    )
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=CommandParser)
     for name, about in (
         ("status", "say which engine is installed, and what could be"),
         ("install", "install the engine, or go on with it; the build that suits this computer, or --build"),
@@ -93,14 +84,14 @@ def _status(manager: RuntimeManager, folders: Folders) -> int:
         "folder": str(folders.data / "runtime"),
         "offers": offers,
     }
-    _print(json.dumps(about, indent=1))
+    print_line(json.dumps(about, indent=1))
     return 0 if here else 1
 
 
 def _install(manager: RuntimeManager, options: argparse.Namespace) -> int:
     installation = manager.repair(options.wheels) if options.action == "repair" else _asked_for(manager, options)
     if _follow(installation, options.json):
-        _say("Interrupted. What has arrived is kept: the same command goes on from there.")
+        say("Interrupted. What has arrived is kept: the same command goes on from there.")
         return INTERRUPTED
     progress = installation.progress
     if progress.stage is Stage.DONE:
@@ -124,7 +115,7 @@ def _follow(installation: Installation, as_json: bool) -> bool:
             line = _json(installation.progress) if as_json else describe(installation.progress)
             if line != said and installation.progress.stage.is_running:
                 said = line
-                (_print if as_json else _say)(line)
+                (print_line if as_json else say)(line)
     except KeyboardInterrupt:
         installation.leave()
         thread.join()
@@ -152,18 +143,10 @@ def _status_line(manager: RuntimeManager, as_json: bool) -> int:
     here = manager.installed()
     assert here is not None
     about = {"stage": Stage.DONE.value, "build": here.build, "torch": here.torch, "python": str(here.python)}
-    _print(json.dumps(about) if as_json else str(here.python))
+    print_line(json.dumps(about) if as_json else str(here.python))
     return 0
 
 
 def _fail(words: str) -> int:
-    _say(f"error: {words}")
+    say(f"error: {words}")
     return BAD_INPUT
-
-
-def _print(text: str) -> None:
-    print(text, flush=True)  # noqa: T201  # a terminal's job
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job

@@ -109,7 +109,7 @@ class Order:
 class PairDownloads(QObject):
     """Several pairs may be on their way. `ready` comes for each when its last model is there.
 
-    A download that fails or pauses keeps its pair waiting; one that is cancelled ends the wish.
+    A download that fails or pauses keeps its pair waiting; one that is cancelled is given up with its pair.
     """
 
     ready = Signal(LoadOptions)

@@ -174,7 +174,7 @@ class ModelsFeature(QObject):
         self.pair_downloads.get(repos, options)
 
     def _on_ready(self, options: LoadOptions) -> None:
-        """A pair is complete: it is loaded for whoever waits for it, and offered to whoever does something else."""
+        """A pair is complete: load it where the dialog is open, else offer it in a notice."""
         if self.is_open:
             self.dialog.load_requested.emit(options)
         else:

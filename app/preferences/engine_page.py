@@ -68,7 +68,7 @@ class EnginePage(OptionsPage):
         return question
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
-        """Somebody looks."""
+        """Show the state of now."""
         super().showEvent(event)
         self._show()
 

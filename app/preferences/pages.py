@@ -163,7 +163,7 @@ class NetworkPage(OptionsPage):
         self.add(self.token, tr("Access token of the model hub"))
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
-        """Somebody looks."""
+        """Look the token up."""
         super().showEvent(event)
         self.token.look()
 

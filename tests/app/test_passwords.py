@@ -22,7 +22,7 @@ from app.system.passwords import Passwords
 from app.system.paths import Folders
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
-from tests.app.library.hub.test_access import Memory, memory
+from tests.app.hub.test_access import Memory, memory
 
 __all__ = ["memory"]  # a fixture
 

@@ -9,8 +9,8 @@ from app.__main__ import main
 from app.installation.runtime.hardware import Hardware
 from app.installation.runtime.manager import RuntimeManager
 from app.system.bundle import PARTS_VARIABLE, RuntimeParts
-from tests.app.runtime.conftest import make_dependencies
-from tests.app.runtime.packages import BLOB, lock_of, tiny_wheels
+from tests.app.installation.conftest import make_dependencies
+from tests.app.installation.packages import BLOB, lock_of, tiny_wheels
 
 
 @pytest.fixture

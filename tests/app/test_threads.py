@@ -25,7 +25,7 @@ from app.shell.thread_faults import FAULTS, ThreadFaults
 from app.system import background
 from app.system.paths import ROOT
 from app.ui.notices import Notice
-from tests.app.runtime.conftest import make_dependencies
+from tests.app.installation.conftest import make_dependencies
 from tests.app.thread_proofs import PROOFS, Case, Panic
 
 BACKGROUND = "app/system/background.py"

@@ -36,8 +36,8 @@ from app.system.passwords import Passwords
 from app.ui.jobs import Jobs
 from engine.protocol.messages import Event, Failed
 from engine.protocol.options import LoadOptions
-from tests.app.runtime.conftest import make_dependencies
-from tests.app.runtime.packages import lock_of, tiny_wheels
+from tests.app.installation.conftest import make_dependencies
+from tests.app.installation.packages import lock_of, tiny_wheels
 
 Made = TypeVar("Made")
 

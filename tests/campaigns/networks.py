@@ -20,8 +20,8 @@ from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.tools import INDEX_VARIABLE
 from tests.app.downloads.conftest import SmallDisk
 from tests.app.downloads.models import FILES, REPO, SHARDS, contents, put_up
-from tests.app.runtime.conftest import make_dependencies
-from tests.app.runtime.packages import BLOB, TORCH, PackageIndex, tiny_wheels
+from tests.app.installation.conftest import make_dependencies
+from tests.app.installation.packages import BLOB, TORCH, PackageIndex, tiny_wheels
 from tests.campaigns.outcome import Kind, Outcome
 from tests.hub import Hub, corrupt, drop, no_range, redirect, slow, stall, status, wrong_length
 from tests.hub.faults import Fault
@@ -107,7 +107,7 @@ _ENDINGS = ("kill", "terminate", "interrupt", "network")
 
 def _of_setup(index: PackageIndex, folder: Path, seed: int) -> Outcome:
     rng, dependencies = random.Random(seed), make_dependencies(folder)
-    command = [sys.executable, "-m", "tests.app.runtime.driver", str(folder)]
+    command = [sys.executable, "-m", "tests.app.installation.driver", str(folder)]
     ending = _ENDINGS[seed % len(_ENDINGS)]
     said = _cut_off(index, command, ending, rng)
     here = dependencies.place.installed()

@@ -94,7 +94,7 @@ class RuntimeManager:
         return Start(here.python, engine_environment(os.environ))
 
     def to_resume(self) -> Wanted | None:
-        """What an earlier start has not finished, whoever or whatever ended it."""
+        """What an earlier start has not finished."""
         return self.place.wanted()
 
     def tidy(self) -> None:

@@ -9,7 +9,7 @@ from engine.protocol.sentences import say
 
 
 class Stage(StrEnum):
-    """Where it is. The values are also what `coppice engine --json` prints."""
+    """Where it is. The values are also what `coppice runtime --json` prints."""
 
     IDLE = "idle"
     CHECKING = "checking"

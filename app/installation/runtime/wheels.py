@@ -1,6 +1,5 @@
 """The wheels of a lock: from a folder that somebody gave, from what has arrived before, or from a package index."""
 
-import hashlib
 import re
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
@@ -173,7 +172,7 @@ def copy_checked(wheel: Wheel, source: Path, folder: Path, check: Check) -> None
 
     More bytes than the wheel has are not copied. Raises `DamagedWheelError`.
     """
-    checksum, missing = hashlib.sha256(), wheel.bytes + 1
+    checksum, missing = wheel.remote().checksum(), wheel.bytes + 1
     with source.open("rb") as content, (folder / wheel.file).open("xb") as copy:
         while piece := content.read(min(_PIECE_BYTES, missing)):
             check()

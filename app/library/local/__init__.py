@@ -1,1 +1,1 @@
-"""Models on this computer: found, measured, verified, deleted. Nothing here needs a window."""
+"""Models on this computer: found, measured, verified and deleted."""

@@ -1,16 +1,13 @@
 """Whether files are still what was downloaded or prepared: their content against the hashes that name them."""
 
-import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.downloads.disk import pieces
+from app.hub.files import ETAG, RemoteFile
 from app.library.local.models import Home, LocalModel, PreparedCopy
 from app.system.background import Stop
-
-_PIECE_BYTES = 4 << 20
-_SHA256, _GIT = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +37,19 @@ def verify_prepared(copy: PreparedCopy, stop: Stop) -> Iterator[Verifying]:
 
 
 def _verify(digests: dict[Path, str], stop: Stop) -> Iterator[Verifying]:
-    known = {path: digest for path, digest in digests.items() if _SHA256.fullmatch(digest) or _GIT.fullmatch(digest)}
+    known = {path: digest for path, digest in digests.items() if ETAG.fullmatch(digest)}
     total = sum(path.stat().st_size for path in known if path.is_file())
     done, damaged, unknown = 0, [], len(digests) - len(known)
     for path, digest in known.items():
         if not path.is_file():
             damaged.append(path.name)
             continue
-        found = _begin(digest, path.stat().st_size)
+        found = RemoteFile(path.name, path.stat().st_size, digest).checksum()
         with path.open("rb") as file:
-            while piece := file.read(_PIECE_BYTES):
-                stop.check()
+            for piece in pieces(file, stop.check):
                 found.update(piece)
                 done += len(piece)
                 yield Verifying(done, total, path.name, tuple(damaged), unknown)
         if found.hexdigest() != digest:
             damaged.append(path.name)
     yield Verifying(done, total, "", tuple(damaged), unknown)
-
-
-def _begin(digest: str, size: int) -> "hashlib._Hash":
-    """Large files are named by their SHA-256, small ones as git names them."""
-    if _SHA256.fullmatch(digest):
-        return hashlib.sha256()
-    return hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)

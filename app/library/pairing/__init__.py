@@ -1,1 +1,1 @@
-"""Which draft goes with which target: vocabularies compared, sizes weighed. Nothing here needs a window."""
+"""Which draft goes with which target: candidates, their vocabularies and sizes, and suggested pairs."""

@@ -34,7 +34,7 @@ _TITLES = {
 
 
 class AccessBox(QFrame):
-    """Shows one trouble. `token_given` carries a token to be kept; `again_requested` asks to look again."""
+    """Shows what the hub refuses. `token_given` carries a token to be kept; `again_requested` asks to look again."""
 
     token_given = Signal(str)
     again_requested = Signal()
@@ -94,7 +94,7 @@ class AccessBox(QFrame):
         self.again.setVisible(kind in _TITLES and not asks_token)
 
     def open_page(self) -> None:
-        """Show the page where the trouble can be removed, in the browser."""
+        """Show the page where a person can change that, in the browser."""
         if self._page:
             QDesktopServices.openUrl(QUrl(self._page))
 

@@ -6,10 +6,7 @@ from PySide6.QtCore import QByteArray, QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
     QDialog,
-    QHBoxLayout,
     QLineEdit,
-    QProgressBar,
-    QPushButton,
     QSplitter,
     QStackedWidget,
     QTabBar,
@@ -18,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.downloads.progress import Progress
-from app.engine.state import EngineState, Phase, describe_pair
+from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.library.download_link import DownloadLink
 from app.library.picker.details import DetailsPane
@@ -28,57 +25,14 @@ from app.library.picker.entry import Entry
 from app.library.picker.entry_view import EntryView
 from app.library.picker.local_page import LocalPage
 from app.library.picker.offer import OfferAction
-from app.library.picker.page import Page
+from app.library.picker.page import LoadStrip, Page
 from app.library.picker.services import ModelLibrary
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
-from app.ui.widgets import label
 from engine.errors import CoppiceError
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
-
-
-class LoadStrip(QWidget):
-    """Words, a bar while a pair loads, and buttons."""
-
-    cancel_requested = Signal()
-    close_requested = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.words = label("quiet-text", "", self)
-        self.words.setWordWrap(False)
-        self.words.setAccessibleName(tr("Engine state"))
-        self.progress = QProgressBar(self, textVisible=False)
-        self.progress.setFixedWidth(220)
-        self.progress.setAccessibleName(tr("Loading progress"))
-        self.cancel = QPushButton(tr("Cancel loading"), self)
-        self.cancel.setAutoDefault(False)
-        self.close_ = QPushButton(tr("Close"), self)
-        self.close_.setAutoDefault(False)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(18, 8, 18, 10)
-        row.setSpacing(12)
-        row.addWidget(self.words, 1)
-        row.addWidget(self.progress)
-        row.addWidget(self.cancel)
-        row.addWidget(self.close_)
-        self.cancel.clicked.connect(self.cancel_requested)
-        self.close_.clicked.connect(self.close_requested)
-        self.show_engine_state(EngineState())
-
-    def show_engine_state(self, state: EngineState) -> None:
-        """Follow the engine."""
-        loading = state.phase is Phase.LOADING
-        self.progress.setVisible(loading)
-        self.cancel.setVisible(loading)
-        self.progress.setRange(0, state.total)
-        self.progress.setValue(state.done)
-        self.words.setText(
-            tr("Loaded: {pair}").format(pair=describe_pair(state.pair)) if state.ready and state.pair else state.words
-        )
-
 
 _SIZE = (1080, 720)
 _LIST_WIDTH, _DETAILS_WIDTH = 620, 460
@@ -289,7 +243,7 @@ class ModelsDialog(QDialog):
             self._library.prices.show(view.in_view(), view.current)
 
     def _on_chosen_in(self, view: EntryView, entry: Entry | None) -> None:
-        """Lists that nobody sees change too."""
+        """Ignore the hidden tab's selection."""
         if view is self._view:
             self._on_chosen(entry)
 

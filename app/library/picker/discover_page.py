@@ -28,7 +28,7 @@ from app.ui.theme import Colors
 from app.ui.widgets import label
 
 DEBOUNCE_MS = 300
-TROUBLE = "search"
+SEARCH_NOTICE = "search"
 _MOST_PAGES_UNSEEN = 5
 _SUGGESTED = mark("Suggested pairs. Nothing is asked of the hub before you type or choose.")
 
@@ -118,7 +118,7 @@ class DiscoverPage(QWidget):
         """Do not wait for more letters."""
         self._pause.stop()
         self._unseen_pages = 0
-        self.notices.dismiss(TROUBLE)
+        self.notices.dismiss(SEARCH_NOTICE)
         if self.words:
             self.caption.hide()
             self._search.search(SearchQuery(self.words))
@@ -146,11 +146,11 @@ class DiscoverPage(QWidget):
             return
         self.progress.setVisible(state.phase is SearchPhase.SEARCHING)
         if state.phase in (SearchPhase.OFFLINE, SearchPhase.FAILED) and state.error is not None:
-            self.notices.add(Notice(TROUBLE, state.error.message, state.error.hint, tr("Try again"), Tone.HINT))
+            self.notices.add(Notice(SEARCH_NOTICE, state.error.message, state.error.hint, tr("Try again"), Tone.HINT))
             if not self.entries.total:
                 self._show_local()
         elif state.phase is SearchPhase.SEARCHING:
-            self.notices.dismiss(TROUBLE)
+            self.notices.dismiss(SEARCH_NOTICE)
         nothing = tr("No model on the hub has '{words}' in its name and weights that can be opened here.")
         nothing = nothing.format(words=self.words)
         self._show_emptiness(nothing if state.phase is SearchPhase.DONE and not state.more else "")

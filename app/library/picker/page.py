@@ -1,6 +1,13 @@
-"""The pages of the Models dialog."""
+"""What frames the pages of the Models dialog: their order, and the line at the bottom."""
 
 from enum import IntEnum
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
+
+from app.engine.state import EngineState, Phase, describe_pair
+from app.i18n.translation import tr
+from app.ui.widgets import label
 
 
 class Page(IntEnum):
@@ -9,3 +16,44 @@ class Page(IntEnum):
     DISCOVER = 0
     MODELS = 1
     DOWNLOADS = 2
+
+
+class LoadStrip(QWidget):
+    """Words, a bar while a pair loads, and buttons."""
+
+    cancel_requested = Signal()
+    close_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.words = label("quiet-text", "", self)
+        self.words.setWordWrap(False)
+        self.words.setAccessibleName(tr("Engine state"))
+        self.progress = QProgressBar(self, textVisible=False)
+        self.progress.setFixedWidth(220)
+        self.progress.setAccessibleName(tr("Loading progress"))
+        self.cancel = QPushButton(tr("Cancel loading"), self)
+        self.cancel.setAutoDefault(False)
+        self.close_ = QPushButton(tr("Close"), self)
+        self.close_.setAutoDefault(False)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(18, 8, 18, 10)
+        row.setSpacing(12)
+        row.addWidget(self.words, 1)
+        row.addWidget(self.progress)
+        row.addWidget(self.cancel)
+        row.addWidget(self.close_)
+        self.cancel.clicked.connect(self.cancel_requested)
+        self.close_.clicked.connect(self.close_requested)
+        self.show_engine_state(EngineState())
+
+    def show_engine_state(self, state: EngineState) -> None:
+        """Follow the engine."""
+        loading = state.phase is Phase.LOADING
+        self.progress.setVisible(loading)
+        self.cancel.setVisible(loading)
+        self.progress.setRange(0, state.total)
+        self.progress.setValue(state.done)
+        self.words.setText(
+            tr("Loaded: {pair}").format(pair=describe_pair(state.pair)) if state.ready and state.pair else state.words
+        )

@@ -12,8 +12,8 @@ from app.installation.runtime.hardware import Hardware
 from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.tools import InstallDependencies
 from app.system.bundle import RuntimeParts
-from tests.app.runtime.conftest import dependencies, index, waits
-from tests.app.runtime.packages import lock_of, tiny_wheels
+from tests.app.installation.conftest import dependencies, index, waits
+from tests.app.installation.packages import lock_of, tiny_wheels
 
 __all__ = ["dependencies", "index", "waits"]
 

@@ -13,7 +13,7 @@ from app.installation.link import RuntimeLink
 from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import Stage
-from tests.app.runtime.packages import BLOB, PackageIndex
+from tests.app.installation.packages import BLOB, PackageIndex
 from tests.hub import stall
 
 

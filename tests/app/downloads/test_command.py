@@ -16,6 +16,7 @@ from app.downloads.dependencies import Dependencies
 from app.downloads.download import Download
 from app.downloads.progress import Progress, Request, State
 from app.i18n.units import time_text
+from app.system.command_line import BAD_INPUT
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, body_bytes, contents, put_up
 from tests.hub import Hub, drop, stall
 
@@ -228,6 +229,6 @@ def test_an_error_of_ours_ends_it_with_words(
         raise KeyError("unforeseen")
 
     monkeypatch.setattr(Download, "run", fail)
-    assert download_command.run(["org/tiny"], dependencies) == download_command.BAD_INPUT
+    assert download_command.run(["org/tiny"], dependencies) == BAD_INPUT
     assert "error in this program" in capsys.readouterr().err
     assert [type(each) for each in thread_errors] == [KeyError]

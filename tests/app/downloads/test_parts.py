@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.downloads.dependencies import LONGEST_WISH_SECONDS, RetryPolicy
+from app.downloads.dependencies import LONGEST_RETRY_AFTER_SECONDS, RetryPolicy
 from app.downloads.progress import Progress, Request, Speedometer, State
 from app.hub.failures import retry_after_seconds
 from app.hub.names import choose, is_repo_id, is_revision, is_writable, leads_out
@@ -30,7 +30,7 @@ def test_a_longer_wait_is_granted_within_reason() -> None:
     policy = RetryPolicy(random=lambda: 1.0)
     assert policy.seconds(1, retry_after=120) == 120
     assert policy.seconds(6, retry_after=3) == 32
-    assert policy.seconds(1, retry_after=1e9) == LONGEST_WISH_SECONDS
+    assert policy.seconds(1, retry_after=1e9) == LONGEST_RETRY_AFTER_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from app.library.local.models import find_models
 from app.system.background import Stop
 from app.ui.jobs import Jobs
 from engine.errors import CoppiceError
-from tests.app.library.hub.conftest import client, connect, hub
-from tests.app.library.hub.repositories import tiny
+from tests.app.hub.conftest import client, connect, hub
+from tests.app.hub.repositories import tiny
 from tests.app.library.local.folders import write
 from tests.hub import Hub, status
 

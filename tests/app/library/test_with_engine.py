@@ -15,8 +15,8 @@ from app.hub.facts import fetch_facts
 from app.library.estimates import Estimator, Pricing, Terms, in_words
 from app.system.background import Stop
 from engine.protocol.messages import Appraised
-from tests.app.library.hub.conftest import client, connect, hub
-from tests.app.library.hub.repositories import sharded
+from tests.app.hub.conftest import client, connect, hub
+from tests.app.hub.repositories import sharded
 from tests.hub import Hub
 
 __all__ = ["client", "connect", "hub"]

@@ -15,7 +15,7 @@ from app.library.local.verification import Verifying, verify_model, verify_prepa
 from app.system.background import Stop
 from engine.errors import Cancelled, CoppiceError
 from engine.weights.store.manifest import LayerFile, Manifest, Recipe
-from tests.app.library.hub.repositories import sharded, tiny
+from tests.app.hub.repositories import sharded, tiny
 from tests.app.library.local.folders import cached, write
 
 STOP = Stop()

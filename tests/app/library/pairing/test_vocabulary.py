@@ -14,8 +14,9 @@ from app.hub.failures import HubError
 from app.library.pairing.vocabulary import VocabularyCache, fingerprint
 from app.system.background import Stop
 from app.system.paths import resource
-from tests.app.library.hub.conftest import client, connect, hub
-from tests.app.library.hub.repositories import tiny
+from tests.app import hub
+from tests.app.hub.conftest import client, connect
+from tests.app.hub.repositories import tiny
 from tests.hub import Hub
 
 __all__ = ["client", "connect", "hub"]

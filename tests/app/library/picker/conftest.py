@@ -31,7 +31,7 @@ from engine.protocol.messages import Appraise, Appraised, Command, LayersAt
 from engine.protocol.options import LoadOptions
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink
-from tests.app.library.hub.repositories import tiny
+from tests.app.hub.repositories import tiny
 from tests.hub import Hub
 from tests.hub.fixture import hub
 

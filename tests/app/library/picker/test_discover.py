@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from app.library.picker.entry import Size
 from app.library.picker.entry_list import ENTRY
 from app.ui.notices import Notice
-from tests.app.library.hub.repositories import tiny
+from tests.app.hub.repositories import tiny
 from tests.app.library.local.folders import cached
 from tests.app.library.picker.conftest import Desk, put_up
 from tests.hub import Hub, status

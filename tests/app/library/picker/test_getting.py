@@ -1,4 +1,4 @@
-"""From a model of the hub to a pair that is loaded: pairing, downloads and their troubles, locked doors."""
+"""From a model of the hub to a pair that is loaded: pairing, downloads and their failures, refusals."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from app.library.picker.download_list import DownloadList
 from app.library.picker.page import Page
 from app.settings.store import SettingsFile
 from engine.protocol.options import LoadOptions
-from tests.app.library.hub.repositories import tiny
+from tests.app.hub.repositories import tiny
 from tests.app.library.local.folders import cached
 from tests.app.library.picker.conftest import Desk, Ring, put_up
 from tests.hub import Hub, slow, stall, status

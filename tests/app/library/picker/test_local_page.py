@@ -13,7 +13,7 @@ from app.library.picker.local_page import DAMAGED, STOP, UNDO, LocalPage
 from app.library.picker.page import Page
 from app.settings.store import SettingsFile
 from engine.protocol.options import LoadOptions
-from tests.app.library.hub.repositories import tiny
+from tests.app.hub.repositories import tiny
 from tests.app.library.local.folders import cached, write
 from tests.app.library.picker.conftest import Desk, put_up
 from tests.hub import Hub

@@ -21,8 +21,8 @@ from app.installation.runtime.place import Installed, Wanted
 from app.installation.runtime.progress import Stage
 from app.installation.runtime.tools import InstallDependencies
 from tests.app.downloads.test_disk_full import TinyDisk
-from tests.app.runtime.conftest import install, make_dependencies, with_disk
-from tests.app.runtime.packages import BLOB, PackageIndex
+from tests.app.installation.conftest import install, make_dependencies, with_disk
+from tests.app.installation.packages import BLOB, PackageIndex
 from tests.campaigns.extent import choose
 from tests.hub import slow, stall
 
@@ -48,7 +48,7 @@ def test_killed_at_random_moments_it_is_finished_by_the_next_start(index: Packag
     folder = tmp_path / "Büro 1"
     dependencies = make_dependencies(folder)
     chance = random.Random(20)
-    command = [sys.executable, "-m", "tests.app.runtime.driver", str(folder)]
+    command = [sys.executable, "-m", "tests.app.installation.driver", str(folder)]
     whole = 0
     for _ in range(KILLS):
         index.fail(BLOB, slow(60_000, 0.01))  # some of them are to end in the middle of the network

@@ -14,8 +14,8 @@ from app.installation.runtime.lock import Lock
 from app.installation.runtime.place import RuntimePlace, Wanted
 from app.installation.runtime.tools import INDEX_VARIABLE, InstallDependencies, Verification
 from tests.app.downloads.conftest import SmallDisk, Waits
-from tests.app.runtime.packages import PackageIndex, lock_of, tiny_wheels
-from tests.app.runtime.tiny_tools import TinyTools
+from tests.app.installation.packages import PackageIndex, lock_of, tiny_wheels
+from tests.app.installation.tiny_tools import TinyTools
 
 ANSWER = ("-c", "import json, torch; print(json.dumps({'text': torch.answer()}))")
 

@@ -17,8 +17,8 @@ from app.installation.runtime.progress import Stage
 from app.installation.runtime.tools import INDEX_VARIABLE, InstallDependencies, Tools, tools_of
 from app.system.bundle import RuntimeParts
 from engine.errors import InputError
-from tests.app.runtime.conftest import install
-from tests.app.runtime.packages import tiny_wheels
+from tests.app.installation.conftest import install
+from tests.app.installation.packages import tiny_wheels
 
 UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 

@@ -23,9 +23,9 @@ from app.installation.runtime.progress import (
 from app.installation.runtime.tools import InstallDependencies, Verification
 from app.installation.runtime.wheels import copy_checked
 from tests.app.downloads.conftest import SmallDisk
-from tests.app.runtime.conftest import install, with_disk
-from tests.app.runtime.packages import BLOB, TORCH, PackageIndex, lock_of, tiny_wheels, wheel
-from tests.app.runtime.tiny_tools import TinyTools
+from tests.app.installation.conftest import install, with_disk
+from tests.app.installation.packages import BLOB, TORCH, PackageIndex, lock_of, tiny_wheels, wheel
+from tests.app.installation.tiny_tools import TinyTools
 from tests.hub import corrupt, drop, status
 
 

@@ -14,8 +14,8 @@ from app.hub.facts import fetch_facts
 from app.hub.failures import HubError, Reason
 from app.hub.tokens import Token, TokenOrigin, Tokens
 from app.system.background import Stop
-from tests.app.library.hub.conftest import Connect
-from tests.app.library.hub.repositories import tiny
+from tests.app.hub.conftest import Connect
+from tests.app.hub.repositories import tiny
 from tests.hub import Hub, redirect
 
 TOKENS = ("member", "stranger", "waiting", "rejected")

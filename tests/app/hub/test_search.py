@@ -1,5 +1,7 @@
 """Search: rows told from a listing that nobody vouches for, pages, and ten thousand results."""
 
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -9,9 +11,9 @@ from app.hub.failures import HubError, Reason
 from app.hub.search import ModelRow, SearchPage, SearchQuery, SearchResults, row_of, search
 from app.system.background import Stop
 from engine.errors import Cancelled
-from tests.app.library.hub.conftest import Connect
-from tests.app.library.hub.repositories import tiny
-from tests.hub import Hub, stall, status
+from tests.app.hub.conftest import Connect
+from tests.app.hub.repositories import tiny
+from tests.hub import Hub, redirect, stall, status
 
 LISTED: dict[str, Any] = {
     "safetensors": {"parameters": {"BF16": 1000, "F32": 10}, "total": 1010},
@@ -146,6 +148,35 @@ def test_a_stopped_search_gives_nothing(hub: Hub, client: HubClient, stop: Stop)
     with pytest.raises(Cancelled):
         search(client, SearchQuery(), stop)
     assert hub.requests == []
+
+
+def test_a_stop_hangs_up_a_connection_that_stands_still(hub: Hub, client: HubClient, stop: Stop) -> None:
+    hub.add("org/tiny", tiny())
+    hub.fail("config.json", stall(after=3))
+    timer = threading.Timer(0.3, stop.ask)
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(Cancelled):
+        client.small_file("org/tiny", "main", "config.json", stop, 1 << 20)
+    assert time.monotonic() - began < 2, "without it, the stall would have been waited for"
+    timer.join()
+
+
+@pytest.mark.parametrize("target", ["ftp://127.0.0.1/config.json", "file:///etc/passwd", ""])
+def test_a_redirect_that_is_not_safe_is_not_followed(target: str, hub: Hub, client: HubClient, stop: Stop) -> None:
+    hub.add("org/tiny", tiny())
+    hub.fail("config.json", redirect(target), times=9)
+    with pytest.raises(HubError, match="sends us") as caught:
+        client.small_file("org/tiny", "main", "config.json", stop, 1 << 20)
+    assert caught.value.reason is Reason.UNUSABLE
+
+
+def test_a_client_that_was_closed_says_so(hub: Hub, client: HubClient, stop: Stop) -> None:
+    hub.add("org/tiny", tiny())
+    client.require_access("org/tiny", "main", stop)
+    client.close()
+    with pytest.raises(HubError, match="connection broke"):
+        client.require_access("org/tiny", "main", stop)
 
 
 def test_ten_thousand_results_are_each_there_once_and_found_again() -> None:

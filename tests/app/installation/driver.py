@@ -1,10 +1,10 @@
-"""Installs the tiny runtime in a process of its own, which tests kill: `python -m tests.app.runtime.driver FOLDER`."""
+"""Installs the tiny runtime in a process of its own, to be killed: `python -m tests.app.installation.driver FOLDER`."""
 
 import sys
 from pathlib import Path
 
-from tests.app.runtime.conftest import install, make_dependencies
-from tests.app.runtime.packages import lock_of, tiny_wheels
+from tests.app.installation.conftest import install, make_dependencies
+from tests.app.installation.packages import lock_of, tiny_wheels
 
 
 def main() -> int:

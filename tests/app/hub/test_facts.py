@@ -12,7 +12,7 @@ from app.hub.facts import fetch_facts, prune_facts, read_facts
 from app.hub.failures import HubError, Reason
 from app.system.background import Stop
 from engine.errors import Cancelled
-from tests.app.library.hub.repositories import REST, safetensors, shapes, sharded, tiny
+from tests.app.hub.repositories import REST, safetensors, shapes, sharded, tiny
 from tests.hub import Hub, drop, no_range, status
 
 WEIGHTS = safetensors(shapes(range(2)) | REST)
