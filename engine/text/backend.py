@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.panics import no_panic
-from engine.protocol.sentences import say
+from engine.protocol.sentences import Sentence, say
 
 LONGEST = 200
 
@@ -21,6 +21,8 @@ ANOTHER = say("Download the model again, or choose another one.")
 
 def complaint_of(error: BaseException) -> str:
     """The error's own words as one printable line of moderate length without a full stop; its type if it has none."""
+    if error.args and isinstance(error.args[0], Sentence):
+        return error.args[0]
     words = " ".join(str(error).split()) or type(error).__name__
     return "".join(filter(str.isprintable, words))[:LONGEST].rstrip(". ")
 

@@ -115,7 +115,7 @@ def _write(path: Path, settings: Mapping[str, object], is_kept: Callable[[str, o
     if _is_known(own_class):
         kept["tokenizer_class"] = own_class
     elif own_class and _names_tokenizer(settings.get("auto_map")):
-        raise ForeignCode("it brings its own code")
+        raise ForeignCode(say("it brings its own code"))
     path.write_text(json.dumps(kept), "utf-8")
 
 
@@ -135,7 +135,7 @@ def _read(path: Path) -> dict[str, object]:
         content = file.read(MAX_BYTES + 1)
     settings = json.loads(content) if len(content) <= MAX_BYTES else None
     if not isinstance(settings, dict):
-        raise ValueError(f"{path.name} is no JSON object")  # noqa: TRY004 - the file's fault, not a caller's
+        raise ValueError(say("{file} is no JSON object", file=path.name))  # noqa: TRY004 - the file's fault
     return settings
 
 
