@@ -146,11 +146,11 @@ def test_after_memory_ran_out_a_smaller_placement_loads(
 ) -> None:
     checkpoint = saved(tmp_path / "model")
     expected = passes(Context(load_resident(checkpoint, torch.bfloat16, device), 96))
-    buffer, asked = CudaCopyStream.buffer, []
+    allocate, asked = CudaCopyStream.allocate, []
 
     def third_fails(copy_stream: CudaCopyStream, nbytes: int) -> torch.Tensor:
         asked.append(nbytes)
-        return buffer(copy_stream, nbytes if len(asked) != 3 else 1 << 50)
+        return allocate(copy_stream, nbytes if len(asked) != 3 else 1 << 50)
 
     monkeypatch.setattr(CudaCopyStream, "allocate", third_fails)
     with pytest.raises(torch.OutOfMemoryError):
