@@ -1,4 +1,4 @@
-"""What lies in files, read as the stream reads it, and what a stream's parts do not tell otherwise."""
+"""Reads files as the stream does, and measures what the engine itself has no use for."""
 
 import re
 from collections.abc import Mapping
