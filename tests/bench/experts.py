@@ -22,7 +22,7 @@ from torch import nn
 
 from engine.model.context import Context
 from engine.model.network import Network, find_layers, wrap
-from engine.weights.store.layer_file import write_layer
+from engine.weights.store.layer_file import read_layout, write_layer
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.engine.weights.reading import cache_use
@@ -71,10 +71,10 @@ def measure(
 ) -> dict[str, Any]:
     """All figures for one model; contenders take turns, and medians are told."""
     resident = random_network(shape, layers)
-    layouts = [
-        write_layer(folder / f"{index}.safetensors", index, dict(layer.state_dict())).layout
-        for index, layer in enumerate(resident.layers)
-    ]
+    paths = [folder / f"{index}.safetensors" for index in range(len(resident.layers))]
+    for index, (path, layer) in enumerate(zip(paths, resident.layers, strict=True)):
+        write_layer(path, index, dict(layer.state_dict()))
+    layouts = [read_layout(path) for path in paths]
     model_bytes = sum(layout.nbytes for layout in layouts)
     cache_bytes = int(cache * model_bytes)
     contenders = {

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from engine.weights.streaming.host_memory import HostArena
+from tests.engine.weights.reading import huge_page_bytes
 
 WIDTH = 4096
 DTYPE = torch.bfloat16
@@ -57,7 +58,7 @@ def measure(nbytes: int, row_counts: Sequence[int], turns: int) -> dict[str, Any
     works["copy"] = _copy()
     result: dict[str, Any] = {
         "bytes": arena.nbytes,
-        "huge_page_share": arena.huge_page_bytes / arena.nbytes,
+        "huge_page_share": huge_page_bytes(arena) / arena.nbytes,
         "first_touch_processor_seconds": faulted,
     }
     for name, work in works.items():

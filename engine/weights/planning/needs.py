@@ -139,11 +139,6 @@ class FixedBytes:
     buffers: int
     draft: int
 
-    @property
-    def total(self) -> int:
-        """All of it."""
-        return self.rest + self.kv + self.buffers + self.draft
-
 
 def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload, on_gpu: bool = True) -> FixedBytes:
     """The target's rest, cache and pass, and all of the draft, which works during a pass of the target."""

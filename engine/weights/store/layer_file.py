@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -18,26 +17,19 @@ from engine.panics import Panic, no_panic
 from engine.protocol.sentences import say
 from engine.weights.store.disk import drop_from_cache
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
+from engine.weights.store.manifest import LayerFile
 
 PREFIX_BYTES = 8  # the length of the table, a little-endian uint64
 ALIGNMENT = 64  # a cache line, and the widest vector register
 PIECE_BYTES = 16 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class PackedLayer:
-    """A file as it was written: its layout, its size in bytes, and the SHA-256 of all of it in hexadecimal."""
-
-    layout: LayerLayout
-    nbytes: int
-    digest: str
-
-
-def write_layer(path: Path, index: int, tensors: Mapping[str, Tensor], codec: str = "plain") -> PackedLayer:
-    """Write a layer's stored tensors; the file appears whole or not at all. Raises `OSError` if it cannot be written.
+def write_layer(path: Path, index: int, tensors: Mapping[str, Tensor], codec: str = "plain") -> LayerFile:
+    """Write a layer's stored tensors, and return size and digest of the file, which appears whole or not at all.
 
     Data begin on a page. Tensors lie at multiples of 64 bytes, as far as their sizes allow it without gaps, which
-    safetensors forbids: those whose size is no such multiple stand at the end, the widest numbers first.
+    safetensors forbids: those whose size is no such multiple stand at the end, the widest numbers first. Raises
+    `OSError` if it cannot be written.
     """
     stored = _arrange(tensors)
     head = _head(stored, {"format": "pt", "index": str(index), "codec": codec})
@@ -50,7 +42,7 @@ def write_layer(path: Path, index: int, tensors: Mapping[str, Tensor], codec: st
         nbytes = file.tell()
     with path.open("rb") as file:
         drop_from_cache(file.fileno())
-    return PackedLayer(_layout(path, index, codec, len(head), nbytes, stored), nbytes, digest.hexdigest())
+    return LayerFile(nbytes, digest.hexdigest())
 
 
 def read_layout(path: Path) -> LayerLayout:
@@ -65,7 +57,8 @@ def read_layout(path: Path) -> LayerLayout:
             for name, entry in entries:
                 stored.append(_stored(name, torch_types()[entry.get_dtype()], tuple(entry.get_shape()), at))
                 at += stored[-1].nbytes
-        layout = _layout(path, int(metadata["index"]), metadata["codec"], begin, begin + at, stored)
+        segment = Segment(path, begin, at, 0)
+        layout = LayerLayout(int(metadata["index"]), (segment,), tuple(stored), round_up(at), metadata["codec"])
     except (OSError, SafetensorError, LookupError, ValueError, Panic) as error:
         raise ModelError(
             say("{file} is no layer that was prepared: {reason}.", file=path, reason=error),
@@ -126,8 +119,3 @@ def _pieces(head: bytes, tensors: list[Tensor]) -> Iterator[memoryview]:
         flat = memoryview(tensor.cpu().contiguous().view(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
         for begin in range(0, len(flat), PIECE_BYTES):
             yield flat[begin : begin + PIECE_BYTES]
-
-
-def _layout(path: Path, index: int, codec: str, begin: int, end: int, stored: list[StoredTensor]) -> LayerLayout:
-    segment = Segment(path, begin, end - begin, 0)
-    return LayerLayout(index, (segment,), tuple(stored), round_up(end - begin), codec)

@@ -15,7 +15,7 @@ from engine.errors import CoppiceError, ModelError
 from engine.files import remove_leftovers
 from engine.protocol.sentences import Amount, reason_of, say
 from engine.weights.store.layer_file import write_layer
-from engine.weights.store.manifest import LayerFile, Manifest, Recipe, read_manifest
+from engine.weights.store.manifest import Manifest, Recipe, read_manifest
 from engine.weights.store.prepared_model import is_intact, is_there, layer_path
 
 RESERVE_BYTES = 256 << 20  # left free on the disk: a full disk harms more than us
@@ -76,8 +76,8 @@ def prepare(folder: Path, work: Work, cancellation: Cancellation) -> Iterator[Pr
         _require_space(folder, work, missing)
         for index in missing:
             cancellation.check()
-            packed = write_layer(layer_path(folder, index), index, work.make(index), work.recipe.codec)
-            manifest = manifest.with_layer(index, LayerFile(packed.nbytes, packed.digest))
+            layer = write_layer(layer_path(folder, index), index, work.make(index), work.recipe.codec)
+            manifest = manifest.with_layer(index, layer)
             manifest.write(folder)
             yield progress.made(index)
         if work.source_fingerprint() != work.recipe.fingerprint:

@@ -1,19 +1,12 @@
 """Gives a decoder layer its weights: as views of a buffer, or decoded into one scratch layer that all layers share."""
 
-from collections.abc import Mapping
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
+from engine.weights.codecs.codec import Codec
 from engine.weights.store.layout import LayerLayout
-
-
-class Decoder(Protocol):
-    """How stored tensors become a weight; a codec of `engine.weights.codecs.codec` is one."""
-
-    def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
-        """Write the weight called `name` into `out`."""
 
 
 class Binding(Protocol):
@@ -24,14 +17,14 @@ class Binding(Protocol):
 
 
 class Scratch:
-    """Room for one layer's weights on the compute device, shared by all layers of the same shapes."""
+    """Memory for one layer's weights on the compute device, shared by all layers of the same shapes."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._layers: dict[tuple[tuple[str, torch.Size, torch.dtype], ...], dict[str, Tensor]] = {}
 
     def weights_of(self, layer: nn.Module) -> dict[str, Tensor]:
-        """Tensors shaped like the layer's own, which may be on meta; the same ones for every layer alike."""
+        """Tensors shaped like the layer's own, which may be on meta; the same ones for all layers of these shapes."""
         own = dict(layer.state_dict(keep_vars=True))
         key = tuple((name, tensor.shape, tensor.dtype) for name, tensor in own.items())
         if key not in self._layers:
@@ -65,7 +58,7 @@ class Decoded:
     """A layer whose stored bytes are an encoding: decoded into the scratch layer just before it runs."""
 
     def __init__(
-        self, layer: nn.Module, layout: LayerLayout, decoder: Decoder, scratch: Scratch, left_out: str | None = None
+        self, layer: nn.Module, layout: LayerLayout, decoder: Codec, scratch: Scratch, left_out: str | None = None
     ) -> None:
         """Weights whose names begin with `left_out` are bound elsewhere."""
         self._layout = layout

@@ -1,10 +1,8 @@
 """Page-aligned host memory: what direct reads need, and what a GPU can copy from at full speed once it is pinned."""
 
 import mmap
-import re
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,9 +10,6 @@ from torch import Tensor
 
 from engine.protocol.sentences import say
 from engine.weights.store.layout import round_up
-
-SMAPS = Path("/proc/self/smaps")
-_BOUNDS = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ")
 
 
 class HostArena:
@@ -47,12 +42,6 @@ class HostArena:
         """All of it, in whole pages."""
         return self._memory.nbytes
 
-    @property
-    def huge_page_bytes(self) -> int:
-        """How much of it the system holds in huge pages by now; 0 where it does not tell."""
-        begin = self._memory.data_ptr()
-        return min(self.nbytes, _huge_page_bytes(range(begin, begin + self.nbytes)))
-
     def close(self) -> None:
         """Unpin. The memory itself goes when the last tensor in it does."""
         if self._pinned:
@@ -78,22 +67,6 @@ def _map(nbytes: int) -> mmap.mmap:
         with suppress(OSError):  # a kernel without huge pages
             mapping.madvise(mmap.MADV_HUGEPAGE)
     return mapping
-
-
-def _huge_page_bytes(addresses: range) -> int:
-    """What `/proc/self/smaps` says of the mappings that these addresses lie in."""
-    found, is_ours = 0, False
-    try:
-        with SMAPS.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if bounds := _BOUNDS.match(line):
-                    begin, end = (int(each, 16) for each in bounds.groups())
-                    is_ours = begin < addresses.stop and end > addresses.start
-                elif is_ours and line.startswith("AnonHugePages:"):
-                    found += int(line.split()[1]) << 10
-    except OSError:
-        return 0
-    return found
 
 
 def _cuda_runtime() -> Any:

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from engine.weights.codecs.codec import Codec
 from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
-from engine.weights.streaming.binding import Binding, Decoded, Decoder, Scratch, Views
+from engine.weights.streaming.binding import Binding, Decoded, Scratch, Views
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.choice import single_is_faster
 from engine.weights.streaming.experts.setup import ExpertSetup, split_layers
@@ -46,7 +47,7 @@ class LayerStream:
         layers: Sequence[nn.Module],
         layouts: Sequence[LayerLayout],
         tiers: Sequence[Tier],
-        decoder: Decoder | None = None,
+        decoder: Codec | None = None,
         copy_stream: CopyStream | None = None,
         options: StreamOptions | None = None,
     ) -> None:

@@ -1,6 +1,8 @@
-"""What lies in files, read as the stream reads it."""
+"""Reads files as the stream does, and measures what the engine itself has no use for."""
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -10,6 +12,9 @@ from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.layer_stream import LayerStream
+
+SMAPS = Path("/proc/self/smaps")
+_BOUNDS = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ")
 
 
 def read(layout: LayerLayout, direct: bool = True) -> dict[str, Tensor]:
@@ -33,3 +38,20 @@ def cache_use(stream: LayerStream) -> tuple[int, int]:
     """How often a pass found an expert in the stream's caches, and how often not."""
     caches = [slots.cache for slots in stream._experts._slots] if stream._experts else []
     return sum(cache.hits for cache in caches), sum(cache.misses for cache in caches)
+
+
+def huge_page_bytes(arena: HostArena) -> int:
+    """How much of an arena the system holds in huge pages by now; 0 where it does not tell."""
+    start = arena._memory.data_ptr()
+    found, is_ours = 0, False
+    try:
+        with SMAPS.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if bounds := _BOUNDS.match(line):
+                    begin, end = (int(each, 16) for each in bounds.groups())
+                    is_ours = begin < start + arena.nbytes and end > start
+                elif is_ours and line.startswith("AnonHugePages:"):
+                    found += int(line.split()[1]) << 10
+    except OSError:
+        return 0
+    return min(arena.nbytes, found)

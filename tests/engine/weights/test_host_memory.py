@@ -7,8 +7,8 @@ import psutil
 import pytest
 import torch
 
-from engine.weights.streaming import host_memory
 from engine.weights.streaming.host_memory import HostArena, arena_bytes
+from tests.engine.weights.reading import huge_page_bytes
 
 MIB = 1 << 20
 ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -25,9 +25,9 @@ def has_huge_pages() -> bool:
 @pytest.mark.skipif(not has_huge_pages(), reason="this system gives no huge pages")
 def test_weights_lie_in_huge_pages() -> None:
     arena = HostArena(32 * MIB)
-    assert arena.huge_page_bytes == 0, "nothing is touched yet"
+    assert huge_page_bytes(arena) == 0, "nothing is touched yet"
     arena.take(32 * MIB)
-    assert arena.huge_page_bytes >= 24 * MIB, "all but what lies before and behind whole huge pages"
+    assert huge_page_bytes(arena) >= 24 * MIB, "all but what lies before and behind whole huge pages"
 
 
 @pytest.mark.skipif(not hasattr(mmap, "MAP_PRIVATE"), reason="POSIX")
@@ -62,16 +62,14 @@ def test_pieces_begin_on_pages_and_are_zeros() -> None:
     assert not any(torch.count_nonzero(piece) for piece in pieces)
 
 
-def test_a_kernel_without_huge_pages_is_no_matter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_kernel_without_huge_pages_is_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     class Refusing(mmap.mmap):
         def madvise(self, *_: int) -> None:
             raise OSError(22, "Invalid argument")
 
     monkeypatch.setattr(mmap, "mmap", Refusing)
-    monkeypatch.setattr(host_memory, "SMAPS", tmp_path / "none")
     arena = HostArena(MIB)
     assert arena.take(MIB).numel() == MIB
-    assert arena.huge_page_bytes == 0
 
 
 def test_a_size_that_no_system_has_is_a_memory_error() -> None:

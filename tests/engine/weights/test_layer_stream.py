@@ -16,7 +16,7 @@ from engine.model.context import Context
 from engine.model.streamable_network import StreamableNetwork, build_streamable
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
-from engine.weights.store.layer_file import write_layer
+from engine.weights.store.layer_file import read_layout, write_layer
 from engine.weights.store.layout import LayerLayout, layout_of_shards
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose
@@ -37,7 +37,8 @@ def pack(streamable: StreamableNetwork, folder: Path, codec_name: str = "plain")
         stored: dict[str, Tensor] = {}
         for name, tensor in dict(streamable.converter.weights(index)).items():
             stored |= codec.encode(name, tensor)
-        layouts.append(write_layer(folder / f"{index}.safetensors", index, stored, codec_name).layout)
+        write_layer(folder / f"{index}.safetensors", index, stored, codec_name)
+        layouts.append(read_layout(folder / f"{index}.safetensors"))
     return layouts
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from engine.weights.streaming.binding import Binding, Decoder, Scratch, Views
+from engine.weights.codecs.codec import Codec
+from engine.weights.streaming.binding import Binding, Scratch, Views
 from engine.weights.streaming.experts.split_layout import SplitLayout
 
 CHOICES = frozenset({"top_k_index", "router_indices"})  # how the network's own modules call the router's choice
@@ -25,7 +26,7 @@ class Experts:
 
 
 def find_experts(layer: nn.Module) -> Experts | None:
-    """The experts of a layer; None if it has none, or none that can be given to it one by one."""
+    """The experts of a layer; None if it has none, or none that can be bound one by one."""
     for name, module in layer.named_modules():
         if name.rpartition(".")[2] == "experts" and (count := _count(module)):
             return Experts(module, f"{name}.", count)
@@ -33,7 +34,7 @@ def find_experts(layer: nn.Module) -> Experts | None:
 
 
 def _count(module: nn.Module) -> int:
-    """How many experts the module holds; 0 if it is no stack of them, or not told by number which are used."""
+    """How many experts the module holds; 0 if it is no stack of them, or takes no numbers of those used."""
     count = getattr(module, "num_experts", None)
     arguments = list(inspect.signature(type(module).forward).parameters)
     if not isinstance(count, int) or arguments[2:3] == [] or arguments[2] not in CHOICES:
@@ -46,13 +47,13 @@ def _count(module: nn.Module) -> int:
 class ExpertBinding:
     """One layer's experts.
 
-    Where few are used, the module is given a smaller stack, with those experts in ascending order, and is told that
-    there are no more. Every row then meets the same numbers in the same order as in the full stack. After the layer
-    has run, `release` puts placeholders of the full size back.
+    Where few are used, the module gets a smaller stack, with those experts in ascending order, and `num_experts` is
+    set to their number. Every row is then multiplied with the same numbers in the same order as with the full stack.
+    After the layer has run, `release` puts placeholders of the full size back.
     """
 
     def __init__(
-        self, layer: nn.Module, experts: Experts, split: SplitLayout, decoder: Decoder | None, scratch: Scratch
+        self, layer: nn.Module, experts: Experts, split: SplitLayout, decoder: Codec | None, scratch: Scratch
     ) -> None:
         """`scratch` has room for all experts, shared by all layers alike."""
         self._module, self._prefix, self._count = experts.module, experts.prefix, experts.count

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from engine.weights.codecs.codec import Codec
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
-from engine.weights.streaming.binding import Decoder, Scratch
+from engine.weights.streaming.binding import Scratch
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts, find_experts
 from engine.weights.streaming.experts.choice import ExpertMeter, Mixture
@@ -72,7 +73,7 @@ class ExpertSetup:
         layers: Mapping[int, SplitLayer],
         disk: DiskReader,
         copy_stream: CopyStream | None,
-        decoder: Decoder | None,
+        decoder: Codec | None,
         cache_bytes: int,
     ) -> None:
         """Takes the memory; raises `MemoryError` if there is no room for it."""

@@ -1,4 +1,4 @@
-"""A layer's bytes in two: its trunk, which every pass needs, and its experts, each of which can be read alone."""
+"""Splits a layer's bytes: the trunk, which every pass needs, and the experts, each of which can be read alone."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor
 ExpertShape = tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]
 """Names, types and shapes of an expert's parts: layers with the same one can share slots."""
 
-SMALL_PART = 64  # what is less than this fraction of an expert (biases, scales) is no read of its own: it is trunk
+SMALL_PART = 64  # a tensor of less than this fraction of an expert (bias, scales) is read with the trunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,16 @@ class ExpertPart:
         return slice(self.begin + expert * self.nbytes, self.begin + (expert + 1) * self.nbytes)
 
     def view(self, memory: Tensor) -> Tensor:
-        """Bytes of one expert as what they are."""
+        """Bytes of one expert as a tensor."""
         return memory.view(self.dtype).view(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class SplitLayout:
-    """A layer's `trunk`, all its experts together (`bulk`), and what each of the `count` experts is made of.
+    """A layer's `trunk`, all its experts together (`bulk`), and the parts of each of the `count` experts.
 
-    `companions`: those tensors of the trunk, [count, ...], that are the experts' too, but too small to be read apart.
+    `companions`: those tensors of the trunk, [count, ...], that belong to the experts, but are too small to be read
+    alone.
     """
 
     trunk: LayerLayout
@@ -83,13 +84,13 @@ class SplitLayout:
 
 @dataclass(frozen=True, slots=True)
 class SlotShape:
-    """Where the parts of an expert begin in its slot. Each has room for the whole pages that it was read with."""
+    """Where the parts of an expert begin in its slot. Each has room for all pages that it lies on in the file."""
 
     begins: tuple[int, ...]
     nbytes: int
 
     def spans(self, split: SplitLayout, expert: int) -> Iterator[tuple[ExpertPart, slice]]:
-        """Which bytes of a slot hold which part of the expert: as far behind a page as they are in the file."""
+        """Which bytes of a slot hold which part of the expert: at the same offset in a page as in the file."""
         for part, begin in zip(split.parts, self.begins, strict=True):
             at = begin + part.place(expert) % PAGE
             yield part, slice(at, at + part.nbytes)
@@ -105,7 +106,7 @@ def slot_shape(split: SplitLayout) -> SlotShape:
 
 
 def split_layout(layout: LayerLayout, prefix: str, count: int) -> SplitLayout | None:
-    """Part a layer whose experts' stored tensors, [count, ...], have names that begin with `prefix`.
+    """Split a layer whose experts' stored tensors, [count, ...], have names that begin with `prefix`.
 
     None if no tensor is worth reading expert by expert.
     """
