@@ -45,17 +45,13 @@ from engine.protocol.messages import (
 )
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.speculation.answer import Answer
-from engine.speculation.method import Method, Sampling
+from engine.speculation.interfaces import Method, Observer, Sampling, Strategy
 from engine.speculation.methods.acceptance_counts import counted
-from engine.speculation.methods.autoregression import Autoregression
-from engine.speculation.methods.borrowing import BorrowingSpecExec
-from engine.speculation.methods.lookup import Lookup
+from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.sampling import Sampler, Uniforms
-from engine.speculation.methods.specexec import SpecExec
+from engine.speculation.methods.specexec import BorrowingSpecExec, SpecExec
 from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.strategy import Strategy
 from engine.speculation.tuning.tree_limit import TreeLimit
-from engine.speculation.witness import Witness
 from engine.stats import Stopwatch
 from engine.text.prompt import Prompt, count_tokens, require_readable, text_of_answer, write_prompt
 from engine.text.tokenizer import Tokenizer
@@ -199,12 +195,12 @@ class Engine:
         tokens = prompt.tokens
         require_readable(tokens, self.target.network.vocabulary, self._context_tokens)
         sampler = Sampler(options.sampling, tokens, Uniforms(options.sampling.seed), prompt.answer)
-        witness = watcher or Watcher()
+        observer = watcher or Watcher()
         counts, is_greedy = self._learned.acceptance(options), options.sampling.temperature == 0
-        method, note = self._method(options, sampler, witness)
+        method, note = self._method(options, sampler, observer)
         if self.draft and options.speculation.method in SAMPLED:
             sampled = sampled_method(
-                options, sampler, tokens, self.target, self.draft, self.measurements, counts, witness
+                options, sampler, tokens, self.target, self.draft, self.measurements, counts, observer
             )
             method, options, note = sampled.method, sampled.options, sampled.note
         strategy = self._learned.strategy(method, options, sampler)
@@ -212,22 +208,22 @@ class Engine:
         room = min(options.max_new_tokens, self._context_tokens - len(tokens))
         sink = text_of_answer(self._tokenizer, prompt, options.stop)
         answer = Answer(sink, frozenset() if options.ignore_eos else self.end_tokens, room)
-        events = RoundEvents(request, self._tokenizer.piece, clock, self._loaded.stream, witness.take_verdicts)
+        events = RoundEvents(request, self._tokenizer.piece, clock, self._loaded.stream, observer.take_verdicts)
         target = GuardedContext(self.target, "the target")
         limit = self._tree_limit
         limit.begin()
         streamed_before = self._bytes_streamed
         cached = 0
-        witness.begin(request, self._tokenizer.piece, self._loaded.stream)
+        observer.begin(request, self._tokenizer.piece, self._loaded.stream)
         reason: FinishReason = "cancelled"
         try:
-            with layers_seen(self.target.network.layers, witness.come_to):
+            with layers_seen(self.target.network.layers, observer.come_to):
                 with clock.measure("prefill"):
                     cached = target.prefill(tokens[:-1])
                     strategy.prefill(tokens[:-1])
                 yield Prefilled(request, len(tokens), cached, clock["prefill"])
                 with self._idle_work(strategy, clock):
-                    parts = Speculation(target, strategy, answer, clock, limit, witness, lambda: self.target.reach)
+                    parts = Speculation(target, strategy, answer, clock, limit, observer, lambda: self.target.reach)
                     steps = rounds(parts, tokens)
                     yield from events.follow(counted(steps, counts, is_greedy), answer.take_written)
             reason = answer.reason
@@ -237,7 +233,7 @@ class Engine:
             self._keep_limit()
             raise
         finally:
-            witness.end()
+            observer.end()
         statistics = Statistics(
             method=events.method or method.name,
             budget=events.budget,
@@ -284,7 +280,7 @@ class Engine:
         finally:
             stream.idle = None
 
-    def _method(self, answer: GenerateOptions, sampling: Sampling, witness: Witness) -> tuple[Method, str]:
+    def _method(self, answer: GenerateOptions, sampling: Sampling, observer: Observer) -> tuple[Method, str]:
         """The method for one answer, and why there is no speculation if there is none."""
         options = answer.speculation
         if options.method == "none":
@@ -303,5 +299,5 @@ class Engine:
         ranks = self._learned.acceptance(answer) if answer.sampling.temperature == 0 else None
         draft, vocabulary = GuardedContext(self.draft, "the draft"), self.target.network.vocabulary
         kind = BorrowingSpecExec if self._loaded.copies else SpecExec
-        method = kind(draft, sampling, options, vocabulary, calibration, witness, ranks)
+        method = kind(draft, sampling, options, vocabulary, calibration, observer, ranks)
         return (Lookup(method, method.name) if options.lookup else method), ""

@@ -5,11 +5,9 @@ from collections.abc import Hashable
 from engine.loading.lessons import Lessons, LessonsFiles, settings_of
 from engine.loading.planning import AUTO_BUDGET
 from engine.protocol.options import GenerateOptions
-from engine.speculation.method import Method, Sampling
+from engine.speculation.interfaces import Fixed, Method, Sampling, Strategy
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
-from engine.speculation.methods.autoregression import Autoregression
-from engine.speculation.methods.lookup import Lookup
-from engine.speculation.strategy import Fixed, Strategy
+from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.curve import Curve
 from engine.speculation.tuning.hiding import Hiding

@@ -14,7 +14,7 @@ from engine.loading.loading import cache_root
 from engine.loading.pair import Pair
 from engine.loading.preparation import source_fingerprint
 from engine.protocol.options import NO_DRAFT, SELF_DRAFT, SamplingOptions
-from engine.speculation.trees.acceptance_vector import AcceptanceVector, checked
+from engine.speculation.trees.tree_program import AcceptanceVector, checked
 from engine.speculation.tuning.tree_size import PassTimes
 from engine.weights.store.atomic_file import replaced_atomically
 

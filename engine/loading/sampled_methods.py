@@ -8,19 +8,14 @@ from engine.loading.guarded_context import GuardedContext
 from engine.loading.pair_measurement import PairMeasurement, PairMeasurements
 from engine.model.context import Context
 from engine.protocol.options import UNMEASURED, GenerateOptions
-from engine.speculation.method import Method, Sampling
+from engine.speculation.interfaces import Method, Observer, Sampling
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
-from engine.speculation.methods.chain import Chain
-from engine.speculation.methods.chance import Chance
-from engine.speculation.methods.drafting import Drafting
-from engine.speculation.methods.sequoia import Sequoia
-from engine.speculation.methods.shapes import Learnt, Planned, Prescribed
-from engine.speculation.methods.specinfer import SpecInfer
-from engine.speculation.trees.acceptance_vector import PRIOR
-from engine.speculation.trees.tree_programme import MOST_LEVELS, programme_for
-from engine.speculation.trees.tree_shape import TreeShape
+from engine.speculation.methods.rng import Rng
+from engine.speculation.methods.sampled_trees import Drafting
+from engine.speculation.methods.sequoia import LearnedShapes, PlannedShapes, PrescribedShape, Sequoia
+from engine.speculation.methods.specinfer import Chain, SpecInfer
+from engine.speculation.trees.tree_program import MOST_LEVELS, PRIOR, TreeShape, program_for
 from engine.speculation.tuning.tree_size import best_tree
-from engine.speculation.witness import Witness
 
 SAMPLED: tuple[str, ...] = ("sequoia", "specinfer", "chain")
 MOST_AUTOMATIC = 1024  # nodes of a tree that the optimiser may choose
@@ -43,17 +38,17 @@ def sampled_method(
     draft: Context,
     measurements: PairMeasurements,
     counts: AcceptanceCounts,
-    witness: Witness | None = None,
+    observer: Observer | None = None,
 ) -> SampledMethod:
-    """The method that `options` name, one of `SAMPLED`; `witness` sees its trees grow.
+    """The method that `options` name, one of `SAMPLED`; `observer` sees its trees grow.
 
     `counts`: how children were accepted so far, which Sequoia plans by where nothing was measured.
 
     Raises `InputError` for a measurement that cannot be used.
     """
-    chance = Chance(options.sampling.seed, draft.network.device)
+    rng = Rng(options.sampling.seed, draft.network.device)
     guarded, vocabulary = GuardedContext(draft, "the draft"), target.network.vocabulary
-    drafting = Drafting(guarded, sampling, options.sampling, prompt, vocabulary, chance, witness)
+    drafting = Drafting(guarded, sampling, options.sampling, prompt, vocabulary, rng, observer)
     speculation = options.speculation
     if speculation.method == "sequoia":
         return _sequoia(drafting, options, measurements, counts)
@@ -70,19 +65,19 @@ def _sequoia(
     if speculation.grow_map:
         shape = TreeShape(speculation.grow_map)
         speculation = replace(speculation, budget=len(shape) - 1, depth=max(speculation.depth, shape.levels - 1))
-        method = Sequoia(drafting, speculation.depth, Prescribed(shape))
+        method = Sequoia(drafting, speculation.depth, PrescribedShape(shape))
         return SampledMethod(method, replace(options, speculation=speculation))
     measured, note = _measured(options, measurements)
     if measured is None:
-        shapes = Planned(PRIOR) if speculation.acceptance == UNMEASURED else Learnt(counts)
+        shapes = PlannedShapes(PRIOR) if speculation.acceptance == UNMEASURED else LearnedShapes(counts)
         return SampledMethod(Sequoia(drafting, speculation.depth, shapes), options, note)
     if not speculation.budget and measured.placement == measurements.placement:
-        programme = programme_for(measured.acceptance, MOST_AUTOMATIC, min(speculation.depth + 1, MOST_LEVELS))
-        size = best_tree(programme, measured.draft_seconds, measured.target_seconds, speculation.depth)
+        program = program_for(measured.acceptance, MOST_AUTOMATIC, min(speculation.depth + 1, MOST_LEVELS))
+        size = best_tree(program, measured.draft_seconds, measured.target_seconds, speculation.depth)
         if not size.budget:
             note = "As measured here, no tree of Sequoia's pays: the smallest is grown."
         speculation = replace(speculation, budget=max(1, size.budget), depth=max(1, size.depth))
-    method = Sequoia(drafting, speculation.depth, Planned(measured.acceptance))
+    method = Sequoia(drafting, speculation.depth, PlannedShapes(measured.acceptance))
     return SampledMethod(method, replace(options, speculation=speculation), note)
 
 

@@ -11,7 +11,7 @@ from engine.observing.packing import pack_tree
 from engine.protocol.messages import Round, Seconds
 from engine.protocol.watching import Verdicts
 from engine.speculation.answer import Written
-from engine.speculation.strategy import RoundResult
+from engine.speculation.interfaces import RoundResult
 from engine.stats import Stopwatch
 
 

@@ -9,13 +9,13 @@ from engine.observing.packing import pack_tree
 from engine.observing.passing import Passes, Stream
 from engine.protocol.messages import Event
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
-from engine.speculation.trees.merging import enlarge
+from engine.speculation.trees.tree import enlarge
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from engine.speculation.target_log_probs import NodeLogProbs
     from engine.speculation.trees.tree import Path, Tree
-    from engine.speculation.verdicts import Judgement
 
 DRAFTS_APART = 0.05  # seconds: nobody sees more than 20 trees a second
 MOST_JUDGED = 1 << 18  # nodes of past rounds that can be asked about, of 64 bytes each
@@ -26,7 +26,7 @@ SLOW_ROUND = 0.25  # seconds; a tree of a round that takes less is verified befo
 class _Judged:
     """A round with verdicts."""
 
-    judgement: "Judgement"
+    judgement: "NodeLogProbs"
     piece: Callable[[int], str]
 
 
@@ -127,7 +127,7 @@ class Watcher:
         now = time.monotonic()
         self._was_slow, self._round_began = now - self._round_began >= SLOW_ROUND, now
         if self._wanted.verdicts:
-            from engine.speculation.verdicts import judge  # noqa: PLC0415  # torch is there once there are logits
+            from engine.speculation.target_log_probs import judge  # noqa: PLC0415  # torch is there once there are logits
 
             judgement = judge(tree, logits, path)
             self._judged.keep(self._request, self._index, _Judged(judgement, self._piece))

@@ -9,11 +9,9 @@ from typing import Protocol
 
 import torch
 
-from engine.speculation.method import Scorer
-from engine.speculation.strategy import RoundResult, Strategy
+from engine.speculation.interfaces import NullObserver, Observer, RoundResult, Scorer, Strategy
+from engine.speculation.target_log_probs import said_log_probs
 from engine.speculation.tuning.tree_limit import TreeLimit
-from engine.speculation.verdicts import said_log_probs
-from engine.speculation.witness import Nobody, Witness
 from engine.stats import Stopwatch
 
 
@@ -32,8 +30,8 @@ class Ending(Protocol):
 class Speculation:
     """Who takes part in an answer: the target that verifies, and the strategy that says who drafts, and how much.
 
-    `limit`: how much of that there is memory for. `witness` looks on. `reach`: the levels that the target can verify in
-    the next pass as if it read them one by one.
+    `limit`: how much of that there is memory for. `reach`: the levels that the target can verify in the next pass as if
+    it read them one by one.
     """
 
     target: Scorer
@@ -41,7 +39,7 @@ class Speculation:
     ending: Ending
     clock: Stopwatch
     limit: TreeLimit = field(default_factory=TreeLimit)
-    witness: Witness = field(default_factory=Nobody)
+    observer: Observer = field(default_factory=NullObserver)
     reach: Callable[[], int] = lambda: sys.maxsize
 
 
@@ -69,11 +67,11 @@ def next_round(speculation: Speculation, prompt: Sequence[int], answer: Sequence
     with clock.measure("draft") as drafting:
         choice = speculation.limit.cut(strategy.choose([*prompt, *answer], room))
         tree = choice.method.grow([*prompt, *answer], choice.budget, choice.depth, choice.price)
-    speculation.witness.drafted(tree)
+    speculation.observer.drafted(tree)
     with clock.measure("target") as scoring:
         logits = target.score(tree.tokens, tree.parents)
     path = choice.method.accept(tree, logits, ending.push, answer)
-    speculation.witness.verified(tree, logits, path)
+    speculation.observer.verified(tree, logits, path)
     choice.method.keep(path)
     target.keep(path.nodes)
     log_probs = said_log_probs(tree, logits, path)

@@ -27,8 +27,8 @@ NOTE += " of one; so one token per pass."
 WITHOUT_A_WINDOW = ["app/downloads", "app/runtime", "app/library/hub", "app/lifecycle", "app/system/hostile_json.py"]
 ON_A_TERMINAL = (
     "engine/cli/",
-    "engine/speculation/trees/acceptance_vector.py",
-    "engine/speculation/trees/tree_programme.py",
+    "engine/speculation/trees/tree_program.py",
+    "engine/speculation/trees/tree_program.py",
 )
 # What these are put together to is known, or they are for those who start the engine by hand.
 PIECES = {"'{}' {} {}{}.", "Give {}.", "{} Sequoia learns it while it writes.", "{}{} promise {}.", "{} Trees {}."}

@@ -12,7 +12,7 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.sizes import model_sizes
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import AUTO_ROOM, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
-from engine.speculation.method import Method
+from engine.speculation.interfaces import Method
 from engine.weights.planning.machine import GIB, GPU_RATES, Memory
 from tests.engine.speculation.simulation import Machine, Named
 from tests.engine.tiny_models import tiny_model

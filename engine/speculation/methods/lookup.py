@@ -1,4 +1,4 @@
-"""Prompt lookup: whatever method drafts, the tree gets branches of what the text itself said before, for nothing."""
+"""Methods that need no draft model: plain decoding, and prompt lookup, alone or on top of another method."""
 
 import math
 from collections.abc import Sequence
@@ -6,12 +6,41 @@ from collections.abc import Sequence
 import numpy as np
 from torch import Tensor
 
-from engine.speculation.method import Ends, Method
+from engine.speculation.interfaces import Ends, Method, Sampling
+from engine.speculation.methods.acceptance import accept
 from engine.speculation.price import Price
 from engine.speculation.trees.arrays import Numbers
-from engine.speculation.trees.merging import Merged, merge
-from engine.speculation.trees.recall import Recall
-from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.trees.ngram_index import NgramIndex
+from engine.speculation.trees.tree import Merged, Path, Tree, merge, root_only
+
+
+class Autoregression:
+    """Plain decoding, as a method like the others."""
+
+    name = "none"
+
+    def __init__(self, sampling: Sampling) -> None:
+        self._sampling = sampling
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Nothing to read for."""
+
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+        """The root alone, whatever the budget."""
+        del budget, depth, price
+        return root_only(tokens[-1])
+
+    def extend(self) -> bool:
+        """Nothing to guess."""
+        return False
+
+    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+        """The token that the target draws is the bonus token."""
+        return accept(tree, logits, self._sampling.draw, ends, answer)
+
+    def keep(self, path: Path) -> None:
+        """Nothing to keep."""
+
 
 LEAST = math.log(0.02)  # the least likely branch that is worth a row of the target's pass
 
@@ -27,21 +56,21 @@ class Lookup:
         """`name`: what the two together are called."""
         self.name = name
         self._method = method
-        self._recall = Recall()
+        self._index = NgramIndex()
         self._merged: Merged | None = None
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """Have read exactly `tokens`."""
-        self._recall.read(tokens)
+        self._index.read(tokens)
         self._method.prefill(tokens)
 
     def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
         """The `budget` likeliest nodes of what is drafted and what was said before."""
-        self._recall.read(tokens)
+        self._index.read(tokens)
         drafted = self._method.grow(tokens, budget, depth, price)
         is_full = drafted.drafted == budget
         least = min(drafted.scores or drafted.log_probs) if is_full else LEAST
-        branches = self._recall.branches(budget, depth, least)
+        branches = self._index.branches(budget, depth, least)
         self._merged = merge(drafted, branches, budget)
         if price:
             self._merged = merge(drafted, branches, price.best_size(_chances(self._merged.tree)))

@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from engine.protocol.options import SpeculationOptions
-from engine.speculation.method import Ends, Sampling, Scorer
+from engine.speculation.interfaces import Ends, NullObserver, Observer, Sampling, Scorer
 from engine.speculation.methods.acceptance import accept
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.speculation.methods.calibration import Calibration
@@ -15,7 +15,6 @@ from engine.speculation.price import Price
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.best_first import BestFirst
 from engine.speculation.trees.tree import Path, Tree
-from engine.speculation.witness import Nobody, Witness
 
 REACH = 4  # idle work looks for so many times the budget, whatever the tree itself is worth: bonus tokens, and more
 
@@ -53,12 +52,12 @@ class SpecExec:
         options: SpeculationOptions,
         vocabulary: int,
         calibration: Calibration | None = None,
-        witness: Witness | None = None,
+        observer: Observer | None = None,
         ranks: AcceptanceCounts | None = None,
     ) -> None:
         """`vocabulary`: the target's; a draft with a larger, padded one must not propose what the target lacks.
 
-        Without `calibration` the draft's own probability ranks the nodes, as published. `witness` sees them come.
+        Without `calibration` the draft's own probability ranks the nodes, as published. `observer` sees them come.
         `ranks` counts which of the draft's likeliest tokens the target said, for other methods.
         """
         self._ranks = ranks
@@ -67,7 +66,7 @@ class SpecExec:
         self._options = options
         self._vocabulary = vocabulary
         self._calibration = calibration
-        self._witness = witness or Nobody()
+        self._observer = observer or NullObserver()
         self._search: BestFirst | None = None  # the tree's, or what is left of it below the bonus token
         self._pending: dict[int, Read] = {}  # expanded nodes of the search
         self._appended = 0  # pending nodes of the draft
@@ -167,7 +166,7 @@ class SpecExec:
         search.expand(frontier, log_probs, candidates, budget, scores)
 
     def _tell(self, search: BestFirst, size: int) -> None:
-        self._witness.grown(lambda: search.tree(search.best(size, self._depth)))
+        self._observer.grown(lambda: search.tree(search.best(size, self._depth)))
 
     def _learn(self, nodes: Sequence[int], followers: Sequence[int]) -> None:
         """Of what the draft proposed behind every accepted node: which did the target say?"""
@@ -189,3 +188,20 @@ class SpecExec:
 def _promising(chances: Numbers, budget: int, price: Price | None) -> int:
     """How many of the nodes known so far a tree would have that may still grow."""
     return min(budget, price.hopeful_size(chances)) if price else budget
+
+
+class BorrowingSpecExec(SpecExec):
+    """The draft reads the target's keys and values instead of its own, so every tree begins at its root.
+
+    It needs no prefill and catches up with nothing, whatever was accepted. There is no room for it while the target's
+    own tree is in the cache: it does not guess on then. Compare SubSpec (2025), which shares the cache as well.
+    """
+
+    def extend(self) -> bool:
+        """The slots behind the text belong to the target now."""
+        return False
+
+    def keep(self, path: Path) -> None:
+        """Learn from the path; its nodes, and what was known below them, are forgotten."""
+        super().keep(path)
+        self._search = None

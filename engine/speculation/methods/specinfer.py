@@ -1,16 +1,35 @@
-"""SpecInfer (Miao et al., ASPLOS 2024, arXiv 2305.09781): draft sequences that share their beginnings in a tree."""
+"""Sequences drawn independently: one (Leviathan et al., arXiv 2211.17192), or several (SpecInfer, arXiv 2305.09781)."""
 
 from collections.abc import Sequence
 
 from torch import Tensor
 
-from engine.speculation.method import Ends
-from engine.speculation.methods.drafting import Drafting
-from engine.speculation.methods.drawn import Drawn
-from engine.speculation.methods.rejection import from_independent
+from engine.speculation.interfaces import Ends
+from engine.speculation.methods.acceptance import from_independent
+from engine.speculation.methods.sampled_trees import Drafting, SampledTreeMethod
 from engine.speculation.price import Price
-from engine.speculation.trees.acceptance_vector import AcceptanceVector
 from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.trees.tree_program import AcceptanceVector
+
+
+class Chain(SampledTreeMethod):
+    """The budget is the length of the chain, as far as the depth allows; one draft pass per node."""
+
+    name = "chain"
+
+    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+        """What the draft would say next, a token at a time."""
+        del price
+        builder = self._drafting.plant(tokens)
+        node = 0
+        for _ in range(min(budget, depth, self._most_levels)):
+            distribution = self._drafting.read([node])
+            [[node]] = builder.branch([node], distribution, self._drafting.independent(distribution, [1]))
+        return builder.tree()
+
+    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+        """As far as every token passes, then one from what the target has left."""
+        return self._drafting.accept(tree, logits, ends, answer, from_independent)
 
 
 def best_sequences(acceptance: AcceptanceVector, budget: int, most_levels: int) -> int:
@@ -26,7 +45,7 @@ def best_sequences(acceptance: AcceptanceVector, budget: int, most_levels: int) 
     return max(range(1, budget + 1), key=promise)
 
 
-class SpecInfer(Drawn):
+class SpecInfer(SampledTreeMethod):
     """A number of sequences, drawn from the draft independently of each other; equal beginnings are one node.
 
     The static expansion is <k,1,1,...>: sequences are independent from the root on. k is the number that promises most
@@ -54,7 +73,7 @@ class SpecInfer(Drawn):
         del price
         if self._expansions:
             return self._branching(tokens, budget, min(depth, self._most_levels))
-        sprout = self._drafting.plant(tokens)
+        builder = self._drafting.plant(tokens)
         depth = min(budget, depth, self._most_levels)
         if depth and self._acceptance:
             depth = min(depth, budget // best_sequences(self._acceptance, budget, depth))
@@ -64,23 +83,23 @@ class SpecInfer(Drawn):
             distributions = self._drafting.read(nodes)
             drawn = self._drafting.independent(distributions, list(sequences.values()))
             sequences = {
-                child: said.count(sprout.tokens[child])
-                for said, children in zip(drawn, sprout.branch(nodes, distributions, drawn), strict=True)
+                child: said.count(builder.tokens[child])
+                for said, children in zip(drawn, builder.branch(nodes, distributions, drawn), strict=True)
                 for child in children
             }
-        return sprout.tree()
+        return builder.tree()
 
     def _branching(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
         """So many children behind every node of a level, as far as the budget allows a whole level."""
-        sprout, nodes, room = self._drafting.plant(tokens), [0], budget
+        builder, nodes, room = self._drafting.plant(tokens), [0], budget
         for children in self._expansions[:depth]:
             room -= children * len(nodes)
             if room < 0 or not nodes:
                 break
             distributions = self._drafting.read(nodes)
             drawn = self._drafting.independent(distributions, [children] * len(nodes))
-            nodes = [child for each in sprout.branch(nodes, distributions, drawn) for child in each]
-        return sprout.tree()
+            nodes = [child for each in builder.branch(nodes, distributions, drawn) for child in each]
+        return builder.tree()
 
     def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
         """At every node the first of its draws that passes, else a token from what the target has left."""

@@ -3,9 +3,8 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from engine.speculation.method import Method
+from engine.speculation.interfaces import Choice, Method, RoundResult
 from engine.speculation.price import Price
-from engine.speculation.strategy import Choice, RoundResult
 from engine.speculation.tuning.curiosity import Look
 from engine.speculation.tuning.plan import Plan
 from engine.speculation.tuning.prospect import Prospects

@@ -7,15 +7,13 @@ import torch
 
 from engine.protocol.options import SamplingOptions
 from engine.speculation.answer import Answer
-from engine.speculation.method import Method, Scorer
-from engine.speculation.methods.chain import Chain
-from engine.speculation.methods.chance import Chance
-from engine.speculation.methods.drafting import Drafting
+from engine.speculation.interfaces import Fixed, Method, Scorer
+from engine.speculation.methods.rng import Rng
+from engine.speculation.methods.sampled_trees import Drafting
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.sequoia import Sequoia
-from engine.speculation.methods.specinfer import SpecInfer
+from engine.speculation.methods.specinfer import Chain, SpecInfer
 from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.strategy import Fixed
 from engine.stats import Stopwatch
 from tests.engine.speculation.pairs import Outcome, Silent
 
@@ -38,13 +36,13 @@ def write_sampled(
     budget: int,
     vocabulary: int,
     sampling: SamplingOptions,
-    chance: Chance | None = None,
+    rng: Rng | None = None,
     end_tokens: frozenset[int] = frozenset(),
 ) -> Outcome:
-    """Answer a prompt by a method; `chance` None is that of the sampling's seed."""
-    chance = chance or Chance(sampling.seed, torch.device("cpu"))
+    """Answer a prompt by a method; `rng` None is that of the sampling's seed."""
+    rng = rng or Rng(sampling.seed, torch.device("cpu"))
     sampler = Sampler(sampling, prompt, Uniforms(sampling.seed))
-    method = make(Drafting(draft, sampler, sampling, prompt, vocabulary, chance))
+    method = make(Drafting(draft, sampler, sampling, prompt, vocabulary, rng))
     target.prefill(prompt[:-1])
     method.prefill(prompt[:-1])
     answer = Answer(Silent(), end_tokens, max_new_tokens)

@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from engine.speculation.interfaces import Choice, RoundResult
 from engine.speculation.price import Price
-from engine.speculation.strategy import Choice, RoundResult
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto

@@ -11,11 +11,11 @@ from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.speculation.answer import Answer
+from engine.speculation.interfaces import Fixed, RoundResult
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.price import Price
 from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.strategy import Fixed, RoundResult
 from engine.speculation.trees.tree import Tree
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from engine.model.context import Context
 from engine.protocol.options import SpeculationOptions
-from engine.speculation.methods.autoregression import Autoregression
-from engine.speculation.methods.lookup import Lookup
+from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.price import Price

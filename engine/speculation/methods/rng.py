@@ -11,7 +11,7 @@ from engine.speculation.methods.sampling import inverse_cdf
 ROWS = 32  # drawn from at a time: bounds what double precision takes at large vocabularies
 
 
-class Chance:
+class Rng:
     """Two streams of random numbers: what the draft draws, and what the target makes of it.
 
     Neither is the stream of `sampling.Uniforms`, whose numbers belong to positions: a method may follow another within

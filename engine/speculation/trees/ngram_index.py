@@ -30,7 +30,7 @@ class _Guess:
     places: list[Place]
 
 
-class Recall:
+class NgramIndex:
     """An index over a text that grows, and its own record: how often was what it would have said right?
 
     Prompt lookup with several branches; no model is asked. A guess's probability is the record of agreements as long
