@@ -1,29 +1,20 @@
-"""What the answers so far have taught an engine, and the strategy for the next one that builds on it."""
+"""What the answers so far have taught an engine, for the next one."""
 
 from collections.abc import Hashable
 
 from engine.loading.lessons import Lessons, LessonsFiles, settings_of
-from engine.loading.planning import AUTO_BUDGET
 from engine.protocol.options import GenerateOptions
-from engine.speculation.interfaces import Fixed, Method, Sampling, Strategy
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
-from engine.speculation.methods.lookup import Autoregression, Lookup
-from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.curve import Curve
 from engine.speculation.tuning.hiding import Hiding
-
-SAME_TEXT = ("specexec", "lookup")
-"""Methods whose text is the target's own for the same seed, so that one can take over from another unnoticed."""
-LARGEST = 1024  # nodes of a tree that is chosen automatically, where there is memory for so many
 
 
 class Learned:
     """One engine's. How long a pass takes is the same for every way of sampling."""
 
-    def __init__(self, largest_tree: int = LARGEST, files: LessonsFiles | None = None) -> None:
-        """`largest_tree`: the drafted nodes that the plan has kept memory for. `files`: None to forget it all."""
+    def __init__(self, files: LessonsFiles | None = None) -> None:
+        """`files`: None to forget it all."""
         self.complaint = ""  # why what was learnt before cannot be used; for the answer at hand
-        self._largest_tree = min(LARGEST, largest_tree)
         self._files = files
         self._passes: Curve | None = None
         self._rests: Curve | None = None
@@ -59,18 +50,3 @@ class Learned:
             if self._files and lessons.size > self._kept[key]:
                 self._files.remember(options, lessons)
                 self._kept[key] = lessons.size
-
-    def strategy(self, method: Method, options: GenerateOptions, sampling: Sampling) -> Strategy:
-        """`Auto` where nothing is prescribed that it would choose, else the method with the budget that was asked for.
-
-        `method`: the one for these options. Only `method="auto"` may end in another one, or in no tree.
-        """
-        speculation = options.speculation
-        if speculation.budget or method.name not in SAME_TEXT:
-            return Fixed(method, 0 if method.name == "none" else speculation.budget or AUTO_BUDGET)
-        methods, plain = [method], None
-        if speculation.method == "auto":
-            plain = Autoregression(sampling)
-            if speculation.lookup and method.name != "lookup":
-                methods.append(Lookup(plain, "lookup"))
-        return Auto(methods, plain, self.lessons(options).prospects, self._largest_tree, speculation.depth)

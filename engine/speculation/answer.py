@@ -1,6 +1,6 @@
 """The answer being written: its text, and when it ends."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,7 +48,24 @@ class Answer:
         """Tokens the answer may still grow by; 0 once it has ended."""
         return 0 if self._ended else self._max_new_tokens - len(self.tokens)
 
-    def push(self, token: int) -> bool:
+    def extend(self, tokens: Sequence[int]) -> int:
+        """Take the next tokens, up to the one that ends the answer; returns how many were taken."""
+        for taken, token in enumerate(tokens, start=1):
+            if self._push(token):
+                return taken
+        return len(tokens)
+
+    def take_written(self) -> Written:
+        """What can be shown and was not taken yet, of the tokens since then."""
+        written = Written(self._unseen, tuple(self._lengths))
+        self._unseen, self._lengths = "", []
+        return written
+
+    def take_rest(self) -> str:
+        """The text that was not taken yet, with what was held back; for the end."""
+        return self.take_written().text + self._sink.flush()
+
+    def _push(self, token: int) -> bool:
         """Take the next token of the answer; True if it is the last one."""
         assert self.room, "an answer that has ended takes no more tokens"
         self.tokens.append(token)
@@ -62,13 +79,3 @@ class Answer:
         if self._sink.stopped:
             self._ended, self.reason = True, "stop"
         return not self.room
-
-    def take_written(self) -> Written:
-        """What can be shown and was not taken yet, of the tokens since then."""
-        written = Written(self._unseen, tuple(self._lengths))
-        self._unseen, self._lengths = "", []
-        return written
-
-    def take_rest(self) -> str:
-        """The text that was not taken yet, with what was held back; for the end."""
-        return self.take_written().text + self._sink.flush()

@@ -1,5 +1,6 @@
 """What the rounds are made of: a model that scores, sampling, methods that draft, strategies, and observers."""
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,10 +8,34 @@ from typing import Protocol
 from torch import Tensor
 
 from engine.speculation.price import Price
+from engine.speculation.trees.arrays import Numbers
 from engine.speculation.trees.tree import Path, Tree
 
-Ends = Callable[[int], bool]
-"""Told every token of the answer in turn; True if it is the last one."""
+
+@dataclass(frozen=True, slots=True)
+class TreeBounds:
+    """How large one tree may be: at most `budget` drafted nodes, and `depth` levels of them.
+
+    With a `price` the tree is as large as its own probabilities make it worth being, within these limits. Methods ask
+    here how many nodes to draft and to keep. `probabilities`: returns float64 [n], descending, how likely each drafted
+    node is to be accepted; called only where there is a price.
+    """
+
+    budget: int
+    depth: int
+    price: Price | None = None
+
+    def size(self, probabilities: Callable[[], Numbers]) -> int:
+        """Nodes of the finished tree, of those that were drafted."""
+        return min(self.budget, self.price.best_size(probabilities())) if self.price else self.budget
+
+    def size_so_far(self, probabilities: Callable[[], Numbers]) -> int:
+        """Nodes that the tree would have by now, while further levels may follow."""
+        return min(self.budget, self.price.hopeful_size(probabilities())) if self.price else self.budget
+
+    def is_worth_reading(self, probabilities: Callable[[], Numbers]) -> bool:
+        """Whether one more draft pass is expected to pay, over nodes that are accepted with these probabilities."""
+        return self.price.is_worth_reading(probabilities()) if self.price else True
 
 
 class Scorer(Protocol):
@@ -54,24 +79,23 @@ class Method(Protocol):
     def prefill(self, tokens: Sequence[int]) -> None:
         """Have read exactly `tokens`, all of the text but its last token; also when another method wrote some of it."""
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
-        """A tree of at most `budget` drafted nodes and `depth` levels behind `tokens`, whose last one is the root.
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
+        """A tree within `bounds` behind `tokens`, whose last one is the root.
 
-        A method that finds its nodes one after the other ends where they are no longer worth their `price`.
+        A method that finds its nodes one after the other ends where they are no longer worth their price.
         """
 
     def extend(self) -> bool:
         """While the target is waited for: guess on beyond the tree, one small step; False if there is nothing to do."""
 
-    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
-        """The accepted path and the bonus token behind it.
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
+        """The accepted path and the bonus token behind it, as far as the tree goes, wherever the answer ends.
 
-        logits: float32 [nodes, vocabulary], the target's; `answer`: all tokens of the answer up to the root. A token
-        that ends the answer is the bonus token even where the tree has it: nothing behind it is wanted.
+        logits: float32 [nodes, vocabulary], the target's; `answer`: all tokens of the answer up to the root.
         """
 
     def keep(self, path: Path) -> None:
-        """What the target made of the last tree."""
+        """The path that was kept of the last tree, which the end of the answer may have cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +109,11 @@ class Choice:
     budget: int
     depth: int
     price: Price | None = None
+
+    @property
+    def bounds(self) -> TreeBounds:
+        """The limits of the tree, for the method."""
+        return TreeBounds(self.budget, self.depth, self.price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +149,7 @@ class RoundResult:
 
 
 class Strategy(Protocol):
-    """Chooses for every round of one answer, and sees what came of it."""
+    """Chooses a method and a tree size for every round of one answer, and learns from what came of it."""
 
     @property
     def reason(self) -> str:
@@ -144,9 +173,11 @@ class Fixed:
 
     reason = ""
 
-    def __init__(self, method: Method, budget: int) -> None:
+    def __init__(self, method: Method, budget: int, deepest: int = sys.maxsize) -> None:
+        """`deepest`: drafted levels at most."""
         self._method = method
         self._budget = budget
+        self._deepest = deepest
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """Hand the prompt on."""
@@ -155,7 +186,7 @@ class Fixed:
     def choose(self, tokens: Sequence[int], room: int) -> Choice:
         """No deeper than the answer may grow: the last token is the target's own."""
         del tokens
-        return Choice(self._method, self._budget, room - 1)
+        return Choice(self._method, self._budget, min(self._deepest, room - 1))
 
     def extend(self) -> bool:
         """Let the method guess on."""
@@ -166,10 +197,10 @@ class Fixed:
 
 
 class Observer(Protocol):
-    """Told of every round in turn. What it does costs time, so it does nothing unless somebody looks."""
+    """Follows the rounds, read-only. What it does delays them, so it does nothing unless somebody watches."""
 
     def grown(self, tree: Callable[[], Tree]) -> None:
-        """The draft has guessed on. `tree` makes the tree as it is by now, at the cost of whoever calls it."""
+        """The draft has added nodes. `tree` makes the tree as it is by now, which takes time."""
 
     def drafted(self, tree: Tree) -> None:
         """The tree has all its nodes; the target's pass comes next."""
@@ -179,13 +210,13 @@ class Observer(Protocol):
 
 
 class NullObserver:
-    """Nobody looks."""
+    """Observes nothing."""
 
     def grown(self, tree: Callable[[], Tree]) -> None:
-        """Not seen."""
+        """Do nothing."""
 
     def drafted(self, tree: Tree) -> None:
-        """Not seen."""
+        """Do nothing."""
 
     def verified(self, tree: Tree, logits: Tensor, path: Path) -> None:
-        """Not seen."""
+        """Do nothing."""

@@ -41,7 +41,7 @@ def test_nothing_is_told_unasked(watcher: Watcher, posted: list[Event]) -> None:
     watcher.drafted(TREE)
     watcher.verified(TREE, LOGITS, PATH)
     assert posted == []
-    assert watcher.take_verdicts() is None
+    assert watcher.take_target_log_probs() is None
     assert watcher.answer(Inspect(9, 0, 1)) is None
 
 
@@ -152,11 +152,11 @@ def test_layers_of_a_draft_that_shares_them_are_not_told_of(posted: list[Event],
 def test_verdicts_are_taken_once(watcher: Watcher) -> None:
     watcher.watch(Watch(verdicts=True))
     watcher.verified(TREE, LOGITS, PATH)
-    taken = watcher.take_verdicts()
+    taken = watcher.take_target_log_probs()
     assert taken is not None
     assert array("i", taken.ranks).tolist() == [0, 4, 3, 7]
     assert len(taken.log_probs) == 4 * 4
-    assert watcher.take_verdicts() is None
+    assert watcher.take_target_log_probs() is None
 
 
 def test_alternatives_are_those_of_the_rounds_that_are_remembered(

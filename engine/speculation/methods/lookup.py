@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from torch import Tensor
 
-from engine.speculation.interfaces import Ends, Method, Sampling
+from engine.speculation.interfaces import Method, Sampling, TreeBounds
 from engine.speculation.methods.acceptance import accept
-from engine.speculation.price import Price
 from engine.speculation.trees.arrays import Numbers
 from engine.speculation.trees.ngram_index import NgramIndex
 from engine.speculation.trees.tree import Merged, Path, Tree, merge, root_only
@@ -25,18 +25,18 @@ class Autoregression:
     def prefill(self, tokens: Sequence[int]) -> None:
         """Nothing to read for."""
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
-        """The root alone, whatever the budget."""
-        del budget, depth, price
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
+        """The root alone, whatever the bounds."""
+        del bounds
         return root_only(tokens[-1])
 
     def extend(self) -> bool:
         """Nothing to guess."""
         return False
 
-    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """The token that the target draws is the bonus token."""
-        return accept(tree, logits, self._sampling.draw, ends, answer)
+        return accept(tree, logits, self._sampling.draw, answer)
 
     def keep(self, path: Path) -> None:
         """Nothing to keep."""
@@ -64,25 +64,25 @@ class Lookup:
         self._index.read(tokens)
         self._method.prefill(tokens)
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
-        """The `budget` likeliest nodes of what is drafted and what was said before."""
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
+        """The likeliest nodes of what is drafted and what was said before."""
         self._index.read(tokens)
-        drafted = self._method.grow(tokens, budget, depth, price)
-        is_full = drafted.drafted == budget
+        drafted = self._method.grow(tokens, bounds)
+        is_full = drafted.drafted == bounds.budget
         least = min(drafted.scores or drafted.log_probs) if is_full else LEAST
-        branches = self._index.branches(budget, depth, least)
-        self._merged = merge(drafted, branches, budget)
-        if price:
-            self._merged = merge(drafted, branches, price.best_size(_chances(self._merged.tree)))
+        branches = self._index.branches(bounds.budget, bounds.depth, least)
+        self._merged = merge(drafted, branches, bounds.budget)
+        if bounds.price:
+            self._merged = merge(drafted, branches, bounds.size(partial(_probabilities, self._merged.tree)))
         return self._merged.tree
 
     def extend(self) -> bool:
         """Let the method guess on."""
         return self._method.extend()
 
-    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """As the method accepts."""
-        return self._method.accept(tree, logits, ends, answer)
+        return self._method.accept(tree, logits, answer)
 
     def keep(self, path: Path) -> None:
         """Tell the method how far the text went along its own tree, and how it went on from there."""
@@ -97,7 +97,7 @@ class Lookup:
         self._method.keep(Path(tuple(own), path.bonus))
 
 
-def _chances(tree: Tree) -> Numbers:
+def _probabilities(tree: Tree) -> Numbers:
     """float64 [drafted]: of its nodes, the likeliest first."""
-    chances: Numbers = np.exp(-np.sort(-np.array((tree.scores or tree.log_probs)[1:], dtype=np.float64)))
-    return chances
+    probabilities: Numbers = np.exp(-np.sort(-np.array((tree.scores or tree.log_probs)[1:], dtype=np.float64)))
+    return probabilities

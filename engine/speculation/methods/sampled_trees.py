@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.protocol.options import SamplingOptions
-from engine.speculation.interfaces import Ends, NullObserver, Observer, Sampling, Scorer
+from engine.speculation.interfaces import NullObserver, Observer, Sampling, Scorer
 from engine.speculation.methods.acceptance import Decisions, accept, follow
 from engine.speculation.methods.rng import Rng, likeliest
 from engine.speculation.methods.sampling import distribution, penalise
@@ -140,17 +140,17 @@ class Drafting:
         """So many tokens per row, which may repeat; when greedy that would be no choice: different ones."""
         return (likeliest if self._is_greedy else self.rng.independent)(distributions, counts)
 
-    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int], rule: Rule) -> Path:
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int], rule: Rule) -> Path:
         """Go down the tree by `rule`, and by what the target draws where nothing was drafted."""
         if self._is_greedy:
-            return accept(tree, logits, self._sampling.draw, ends, answer)
+            return accept(tree, logits, self._sampling.draw, answer)
 
         def choose(node: int, said: Sequence[int]) -> int:
             target = self._sampling.distribution(logits[node], said)
             draws = self._builder.draws.get(node)
             return rule(target, draws.distribution, draws.tokens, self.rng) if draws else self.rng.pick(target)
 
-        return follow(tree, choose, ends, answer)
+        return follow(tree, choose, answer)
 
     def keep(self, path: Path) -> None:
         """Commit the accepted nodes that the draft has read; an unread last one is caught up in the next round."""
@@ -172,10 +172,9 @@ class Drafting:
 class SampledTreeMethod:
     """The part of a `Method` that is the same whatever the shape of the tree."""
 
-    def __init__(self, drafting: Drafting, most_levels: int) -> None:
-        """`most_levels`: drafted levels at most."""
+    def __init__(self, drafting: Drafting) -> None:
+        """`drafting`: the draft's side of the answer."""
         self._drafting = drafting
-        self._most_levels = most_levels
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """Have read exactly `tokens`."""

@@ -6,11 +6,10 @@ from typing import Protocol
 
 from torch import Tensor
 
-from engine.speculation.interfaces import Ends
+from engine.speculation.interfaces import TreeBounds
 from engine.speculation.methods.acceptance import from_distinct
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts, has_moved
 from engine.speculation.methods.sampled_trees import Drafting, SampledTreeMethod
-from engine.speculation.price import Price
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_program import (
     MOST_LEVELS,
@@ -82,16 +81,15 @@ class Sequoia(SampledTreeMethod):
 
     name = "sequoia"
 
-    def __init__(self, drafting: Drafting, most_levels: int, shapes: Shapes | None = None) -> None:
-        """`most_levels`: drafted levels at most. `shapes`: of every size, as planned for this pair, or from a file."""
-        super().__init__(drafting, most_levels)
+    def __init__(self, drafting: Drafting, shapes: Shapes | None = None) -> None:
+        """`shapes`: of every size, as planned for this pair, or from a file."""
+        super().__init__(drafting)
         self._shapes = shapes or PlannedShapes(PRIOR)
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
         """The best shape of this size; without a node and what is below it where the draft has too few tokens."""
-        del price  # the shape is planned
-        levels = min(min(depth, self._most_levels) + 1, MOST_LEVELS)  # with the root's
-        shape = self._shapes(min(budget + 1, MOST_NODES), levels)
+        levels = min(bounds.depth + 1, MOST_LEVELS)  # with the root's
+        shape = self._shapes(min(bounds.budget + 1, MOST_NODES), levels)
         builder = self._drafting.plant(tokens)
         level = {0: 0}  # node of the tree -> its place in the shape
         while level := {node: place for node, place in level.items() if shape.children[place]}:
@@ -103,6 +101,6 @@ class Sequoia(SampledTreeMethod):
                 level |= zip(children, shape.children[place], strict=False)
         return builder.tree()
 
-    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """At every node the first child that passes, else a token from what the target has left."""
-        return self._drafting.accept(tree, logits, ends, answer, from_distinct)
+        return self._drafting.accept(tree, logits, answer, from_distinct)

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from engine.speculation.interfaces import Ends
+from engine.speculation.interfaces import TreeBounds
 from engine.speculation.methods.acceptance import from_independent
 from engine.speculation.methods.sampled_trees import Drafting, SampledTreeMethod
-from engine.speculation.price import Price
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_program import AcceptanceVector
 
@@ -17,19 +16,18 @@ class Chain(SampledTreeMethod):
 
     name = "chain"
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
         """What the draft would say next, a token at a time."""
-        del price
         builder = self._drafting.plant(tokens)
         node = 0
-        for _ in range(min(budget, depth, self._most_levels)):
+        for _ in range(min(bounds.budget, bounds.depth)):
             distribution = self._drafting.read([node])
             [[node]] = builder.branch([node], distribution, self._drafting.independent(distribution, [1]))
         return builder.tree()
 
-    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """As far as every token passes, then one from what the target has left."""
-        return self._drafting.accept(tree, logits, ends, answer, from_independent)
+        return self._drafting.accept(tree, logits, answer, from_independent)
 
 
 def best_sequences(acceptance: AcceptanceVector, budget: int, most_levels: int) -> int:
@@ -59,25 +57,23 @@ class SpecInfer(SampledTreeMethod):
     def __init__(
         self,
         drafting: Drafting,
-        most_levels: int,
         expansions: Sequence[int] = (),
         acceptance: AcceptanceVector = (),
     ) -> None:
-        """`most_levels`: drafted levels at most. `expansions`: children by level; empty for the static one."""
-        super().__init__(drafting, most_levels)
+        """`expansions`: children by level; empty for the static one."""
+        super().__init__(drafting)
         self._expansions = expansions
         self._acceptance = acceptance
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
         """All sequences, a level at a time."""
-        del price
         if self._expansions:
-            return self._branching(tokens, budget, min(depth, self._most_levels))
+            return self._branching(tokens, bounds)
         builder = self._drafting.plant(tokens)
-        depth = min(budget, depth, self._most_levels)
+        depth = min(bounds.budget, bounds.depth)
         if depth and self._acceptance:
-            depth = min(depth, budget // best_sequences(self._acceptance, budget, depth))
-        sequences = {0: budget // depth} if depth else {}  # node of the tree -> how many sequences go through it
+            depth = min(depth, bounds.budget // best_sequences(self._acceptance, bounds.budget, depth))
+        sequences = {0: bounds.budget // depth} if depth else {}  # node of the tree -> how many sequences go through it
         for _ in range(depth):
             nodes = list(sequences)
             distributions = self._drafting.read(nodes)
@@ -89,10 +85,10 @@ class SpecInfer(SampledTreeMethod):
             }
         return builder.tree()
 
-    def _branching(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
+    def _branching(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
         """So many children behind every node of a level, as far as the budget allows a whole level."""
-        builder, nodes, room = self._drafting.plant(tokens), [0], budget
-        for children in self._expansions[:depth]:
+        builder, nodes, room = self._drafting.plant(tokens), [0], bounds.budget
+        for children in self._expansions[: bounds.depth]:
             room -= children * len(nodes)
             if room < 0 or not nodes:
                 break
@@ -101,6 +97,6 @@ class SpecInfer(SampledTreeMethod):
             nodes = [child for each in builder.branch(nodes, distributions, drawn) for child in each]
         return builder.tree()
 
-    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """At every node the first of its draws that passes, else a token from what the target has left."""
-        return self._drafting.accept(tree, logits, ends, answer, from_independent)
+        return self._drafting.accept(tree, logits, answer, from_independent)

@@ -61,6 +61,10 @@ class Path:
         """The tokens the answer grows by: those of the accepted nodes behind the root, then the bonus token."""
         return (*(tree.tokens[node] for node in self.nodes[1:]), self.bonus)
 
+    def cut(self, tree: Tree, tokens: int) -> "Path":
+        """The path that yields only its first `tokens` tokens, at least one; the last of them is its bonus token."""
+        return self if tokens > len(self.nodes) - 1 else Path(self.nodes[:tokens], tree.tokens[self.nodes[tokens]])
+
 
 @dataclass(frozen=True, slots=True)
 class Merged:

@@ -20,10 +20,10 @@ from tests.engine.speculation.pairs import Outcome, Silent
 Make = Callable[[Drafting], Method]
 
 METHODS: dict[str, Make] = {
-    "sequoia": partial(Sequoia, most_levels=32),
-    "specinfer": partial(SpecInfer, most_levels=32),
-    "specinfer 2,2,1": partial(SpecInfer, most_levels=32, expansions=(2, 2, 1)),
-    "chain": partial(Chain, most_levels=32),
+    "sequoia": Sequoia,
+    "specinfer": SpecInfer,
+    "specinfer 2,2,1": partial(SpecInfer, expansions=(2, 2, 1)),
+    "chain": Chain,
 }
 
 
@@ -46,5 +46,5 @@ def write_sampled(
     target.prefill(prompt[:-1])
     method.prefill(prompt[:-1])
     answer = Answer(Silent(), end_tokens, max_new_tokens)
-    results = list(rounds(Speculation(target, Fixed(method, budget), answer, Stopwatch()), prompt))
+    results = list(rounds(Speculation(target, Fixed(method, budget, 32), answer, Stopwatch()), prompt))
     return Outcome(answer.tokens, results)

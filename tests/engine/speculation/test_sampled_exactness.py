@@ -118,7 +118,7 @@ class CountingRng(Rng):
 
 def test_specinfer_s_sequences_all_go_on_to_the_end() -> None:
     target, draft, rng = Context(tiny_network("llama"), 512), Context(noisy_copy("llama"), 512), CountingRng()
-    make, prompt, sampling = partial(SpecInfer, most_levels=6), random_prompt(PROMPT_TOKENS, 3), SamplingOptions(0.7)
+    make, prompt, sampling = SpecInfer, random_prompt(PROMPT_TOKENS, 3), SamplingOptions(0.7)
     written = write_sampled(make, target, draft, prompt, 7, 30, VOCABULARY, sampling, rng)
     assert rng.drawn[:6] == [5] * 6
     assert max(written.rounds[0].tree.depths) == 6
@@ -137,7 +137,7 @@ def test_specinfer_draws_as_many_sequences_as_promise_most(
 
 def test_specinfer_s_trees_are_wide_where_the_draft_is_seldom_right() -> None:
     target, draft, rng = Context(tiny_network("llama"), 512), Context(noisy_copy("llama"), 512), CountingRng()
-    make = partial(SpecInfer, most_levels=32, acceptance=PRIOR)
+    make = partial(SpecInfer, acceptance=PRIOR)
     prompt, sampling = random_prompt(PROMPT_TOKENS, 3), SamplingOptions(0.7)
     written = write_sampled(make, target, draft, prompt, 20, 64, VOCABULARY, sampling, rng)
     assert rng.drawn[:8] == [8] * 8
