@@ -12,11 +12,10 @@ from engine.observing.round_events import RoundEvents
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event
 from engine.protocol.options import GenerateOptions
-from engine.speculation.answer import Answer
 from engine.speculation.method_choice import MethodInputs, choose_method, strategy_for
 from engine.speculation.methods.acceptance_counts import counted
 from engine.speculation.methods.sampling import Sampler, Uniforms
-from engine.speculation.rounds import Speculation, rounds
+from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.stats import Stopwatch
 from engine.text.prompt import Prompt, require_readable, text_of_answer
 
@@ -91,7 +90,7 @@ class Answering:
         if stream is None or not self._loaded.pair.options.overlap:
             yield
             return
-        stream.idle = self._parts.extend
+        stream.idle = self._parts.keep_drafting
         try:
             yield
         finally:

@@ -38,7 +38,7 @@ class Stopwatch:
         return self._last[name]
 
     def add(self, name: str, seconds: float) -> None:
-        """Add time that somebody else has measured."""
+        """Add time that was measured elsewhere."""
         self._seconds[name] += seconds
 
     def __getitem__(self, name: str) -> float:
@@ -67,7 +67,7 @@ def peak_rss_bytes() -> int:
 
 def peak_vram_bytes() -> int:
     """The most CUDA memory this process has held so far, in bytes; 0 where there is none."""
-    torch = sys.modules.get("torch")  # whoever has used CUDA has imported it
+    torch = sys.modules.get("torch")  # using CUDA imports it
     if torch is None or not torch.cuda.is_available():
         return 0
     return int(torch.cuda.max_memory_reserved())

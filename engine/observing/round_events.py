@@ -10,9 +10,8 @@ from typing import Protocol
 from engine.observing.watcher import pack_tree
 from engine.protocol.messages import Finished, Prefilled, Round, Seconds, Statistics
 from engine.protocol.watching import Verdicts
-from engine.speculation.answer import Written
 from engine.speculation.interfaces import RoundResult
-from engine.speculation.rounds import Speculation, prefill
+from engine.speculation.rounds import Speculation, Written, prefill
 
 
 class Stream(Protocol):
@@ -28,7 +27,7 @@ class Stream(Protocol):
 
 
 class RoundEvents:
-    """Follows one answer. The clock's `decode` runs while a round is computed, not while somebody reads the event."""
+    """Follows one answer. The clock's `decode` runs while a round is computed, not while the event is read."""
 
     def __init__(
         self,

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 SLOW_SECONDS = 0.3  # a pass that takes less is over before one could follow it
 EVENTS_APART = 1 / 16  # seconds, in the long run
-BURST = 4  # so many may come at once: with these, never more than 20 a second
-DRAFTS_APART = 0.05  # seconds: nobody sees more than 20 trees a second
+BURST = 4  # events that may come at once; with `EVENTS_APART` never more than 20 a second
+DRAFTS_APART = 0.05  # seconds: nobody can follow more than 20 trees a second
 MOST_JUDGED = 1 << 18  # nodes of past rounds that can be asked about, of 64 bytes each
 SLOW_ROUND = 0.25  # seconds; a tree of a round that takes less is verified before one could see it grow
 
@@ -49,7 +49,7 @@ class ArrivingLayers(Protocol):
 
 
 class LayerThrottle:
-    """Follows the passes over the layers: which of them are slow, and when it is time to tell of a layer again."""
+    """Limits the rate of layer events: only slow passes have any, and not more than a person can follow."""
 
     def __init__(self) -> None:
         self._begin = 0.0
@@ -58,17 +58,17 @@ class LayerThrottle:
         self._next = 0.0  # when the next event would be due, if they came evenly
 
     def forget(self) -> None:
-        """What comes next has nothing to do with what was."""
+        """Begin anew, for another answer."""
         self._layer, self._was_slow = -1, False
 
     def end(self) -> None:
-        """A pass is over; what comes until the next one is no part of it."""
+        """A pass is over; what follows is no part of it."""
         if self._layer >= 0:
             self._was_slow = time.monotonic() - self._begin >= SLOW_SECONDS
         self._layer = -1
 
     def come_to(self, layer: int) -> bool:
-        """A pass has come to this layer; True if somebody who looks is to be told."""
+        """A pass has come to this layer; True if an event is due."""
         now = time.monotonic()
         if self._layer < 0 or layer < self._layer:
             if self._layer >= 0:
@@ -89,7 +89,7 @@ def layers_seen(layers: "Iterable[nn.Module]", passed: Passed) -> Iterator[None]
     """
     with ExitStack() as hooks:
         for index, layer in enumerate(layers):
-            # Ahead of whoever brings the weights, and behind everybody else.
+            # One hook before the stream's own, which waits for the weights, and one after it.
             hooks.callback(layer.register_forward_pre_hook(_call(passed, index, True), prepend=True).remove)
             hooks.callback(layer.register_forward_pre_hook(_call(passed, index, False)).remove)
         yield

@@ -62,7 +62,7 @@ class Sampling(Protocol):
     """
 
     def draw(self, logits: Tensor, answer: Sequence[int]) -> int:
-        """The token that follows, drawn with the uniform number of its position: the same whoever asks."""
+        """The token that follows, drawn with the uniform number of its position, whatever method asks."""
 
     def distribution(self, logits: Tensor, answer: Sequence[int]) -> Tensor:
         """What `draw` draws from: float32 [vocabulary], summing to 1; a single 1 when greedy."""
@@ -85,8 +85,8 @@ class Method(Protocol):
         A method that finds its nodes one after the other ends where they are no longer worth their price.
         """
 
-    def extend(self) -> bool:
-        """While the target is waited for: guess on beyond the tree, one small step; False if there is nothing to do."""
+    def keep_drafting(self) -> bool:
+        """While the target's weights are awaited: one more draft pass beyond the tree; False if none is left."""
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """The accepted path and the bonus token behind it, as far as the tree goes, wherever the answer ends.
@@ -153,7 +153,7 @@ class Strategy(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why it chooses as it does, in words for people; empty if there is nothing to say."""
+        """The reason for its choices as a sentence for people, or empty."""
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """Have read the prompt, all but its last token."""
@@ -161,8 +161,8 @@ class Strategy(Protocol):
     def choose(self, tokens: Sequence[int], room: int) -> Choice:
         """For the round behind `tokens`, prompt and answer; the answer may grow by `room` tokens, at least 1."""
 
-    def extend(self) -> bool:
-        """While the target is waited for: let the chosen method guess on; False if there is nothing to do."""
+    def keep_drafting(self) -> bool:
+        """While the target's weights are awaited: let the chosen method draft; False if there is nothing to draft."""
 
     def learn(self, result: RoundResult) -> None:
         """What came of the last choice."""
@@ -188,16 +188,16 @@ class Fixed:
         del tokens
         return Choice(self._method, self._budget, min(self._deepest, room - 1))
 
-    def extend(self) -> bool:
-        """Let the method guess on."""
-        return self._method.extend()
+    def keep_drafting(self) -> bool:
+        """Let the method draft."""
+        return self._method.keep_drafting()
 
     def learn(self, result: RoundResult) -> None:
         """Nothing to learn."""
 
 
 class Observer(Protocol):
-    """Follows the rounds, read-only. What it does delays them, so it does nothing unless somebody watches."""
+    """Follows the rounds, read-only. What it does delays them, so it does nothing unless the rounds are watched."""
 
     def grown(self, tree: Callable[[], Tree]) -> None:
         """The draft has added nodes. `tree` makes the tree as it is by now, which takes time."""

@@ -25,7 +25,7 @@ from engine.speculation.tuning.tree_size import PassTimes, best_tree
 SAMPLED = ("sequoia", "specinfer", "chain")
 SAME_TEXT = ("specexec", "lookup")
 """Methods whose text is the target's own for the same seed, so that one can take over from another unnoticed."""
-LARGEST = 1024  # nodes of a tree whose size is chosen automatically, where there is memory for so many
+LARGEST = 1024  # nodes of a tree whose size is chosen automatically, if memory allows
 
 
 class WarmStart(Protocol):

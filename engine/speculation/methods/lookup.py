@@ -30,7 +30,7 @@ class Autoregression:
         del bounds
         return root_only(tokens[-1])
 
-    def extend(self) -> bool:
+    def keep_drafting(self) -> bool:
         """Nothing to guess."""
         return False
 
@@ -42,14 +42,14 @@ class Autoregression:
         """Nothing to keep."""
 
 
-LEAST = math.log(0.02)  # the least likely branch that is worth a row of the target's pass
+LEAST = math.log(0.02)  # branches less likely than this are not worth a row of the target's pass
 
 
 class Lookup:
     """Another method's trees, with the text's own continuations among their nodes.
 
-    They compete for the budget with what was drafted. The other method must accept on any tree, as SpecExec does, and
-    so does autoregression; with that one the text alone drafts (prompt lookup decoding).
+    They compete for the budget with the drafted nodes. The other method must accept paths of any tree, as SpecExec and
+    plain decoding do; with plain decoding the text alone drafts (prompt lookup decoding).
     """
 
     def __init__(self, method: Method, name: str) -> None:
@@ -76,16 +76,16 @@ class Lookup:
             self._merged = merge(drafted, branches, bounds.size(partial(_probabilities, self._merged.tree)))
         return self._merged.tree
 
-    def extend(self) -> bool:
-        """Let the method guess on."""
-        return self._method.extend()
+    def keep_drafting(self) -> bool:
+        """Let the method draft."""
+        return self._method.keep_drafting()
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """As the method accepts."""
         return self._method.accept(tree, logits, answer)
 
     def keep(self, path: Path) -> None:
-        """Tell the method how far the text went along its own tree, and how it went on from there."""
+        """Give the method the part of the path that is in its own tree; the token behind it is the bonus token."""
         assert self._merged, "a tree is grown before a path of it is kept"
         own: list[int] = []
         for node in path.nodes:

@@ -70,7 +70,7 @@ class TreeBuilder:
 
 
 Rule = Callable[[Tensor, Tensor, Sequence[int], Decisions], int]
-"""(target, draft, drawn, chance) -> the next token; one of `engine.speculation.methods.acceptance`."""
+"""(target, draft, draft tokens, rng) -> the next token; one of `engine.speculation.methods.acceptance`."""
 
 
 class Drafting:
@@ -92,7 +92,7 @@ class Drafting:
     ) -> None:
         """`sampling` draws from the target by `options`; `vocabulary` is the target's, which the draft's may exceed.
 
-        `observer` sees the trees grow.
+        `observer` is told of every draft pass.
         """
         self.rng = rng
         self._draft = draft
@@ -112,8 +112,8 @@ class Drafting:
         """Have read exactly `tokens`."""
         self._draft.prefill(tokens)
 
-    def plant(self, tokens: Sequence[int]) -> TreeBuilder:
-        """A tree that is only its root yet, the last of `tokens`."""
+    def new_tree(self, tokens: Sequence[int]) -> TreeBuilder:
+        """Begin a tree: only its root, the last of `tokens`."""
         self._text, self._builder = tokens, TreeBuilder(tokens[-1], self._observer)
         self._pending, self._unread = {}, 0
         return self._builder
@@ -133,11 +133,11 @@ class Drafting:
         return self._distributions(logits, nodes)
 
     def distinct(self, distributions: Tensor, counts: Sequence[int]) -> list[list[int]]:
-        """Up to so many different tokens per row: drawn without replacement, or the likeliest when greedy."""
+        """Up to `counts` different tokens per row: drawn without replacement, or the likeliest when greedy."""
         return (likeliest if self._is_greedy else self.rng.distinct)(distributions, counts)
 
     def independent(self, distributions: Tensor, counts: Sequence[int]) -> list[list[int]]:
-        """So many tokens per row, which may repeat; when greedy that would be no choice: different ones."""
+        """`counts` tokens per row, which may repeat; when greedy, different ones."""
         return (likeliest if self._is_greedy else self.rng.independent)(distributions, counts)
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int], rule: Rule) -> Path:
@@ -180,8 +180,8 @@ class SampledTreeMethod:
         """Have read exactly `tokens`."""
         self._drafting.prefill(tokens)
 
-    def extend(self) -> bool:
-        """Nothing: what is drawn is drawn, and more of it would change the distribution of the answer."""
+    def keep_drafting(self) -> bool:
+        """Nothing: further draws would change the distribution of the answer."""
         return False
 
     def keep(self, path: Path) -> None:

@@ -90,7 +90,7 @@ class Sequoia(SampledTreeMethod):
         """The best shape of this size; without a node and what is below it where the draft has too few tokens."""
         levels = min(bounds.depth + 1, MOST_LEVELS)  # with the root's
         shape = self._shapes(min(bounds.budget + 1, MOST_NODES), levels)
-        builder = self._drafting.plant(tokens)
+        builder = self._drafting.new_tree(tokens)
         level = {0: 0}  # node of the tree -> its place in the shape
         while level := {node: place for node, place in level.items() if shape.children[place]}:
             nodes, places = list(level), list(level.values())

@@ -16,7 +16,7 @@ from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.best_first import BestFirst
 from engine.speculation.trees.tree import Path, Tree
 
-REACH = 4  # idle work looks for so many times the budget, whatever the tree itself is worth: bonus tokens, and more
+REACH = 4  # times the budget: nodes that idle drafting searches for, as the bonus token may be among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class SpecExec:
     node if that was never expanded. Draft logits are not scaled by the temperature, as published.
 
     Beyond the published method, a `Calibration` may rank the nodes: it learns from every round how often a token of
-    such a probability is accepted. And `extend` lets the search go on while the target's weights are awaited; if the
-    bonus token is among what it found, the next tree begins with the whole subtree there (compare ShadowSpec, 2026).
+    such a probability is accepted. And `keep_drafting` continues the search while the target's weights are awaited; if
+    it found the bonus token, the next tree begins with the whole subtree there (compare ShadowSpec, 2026).
     """
 
     name = "specexec"
@@ -90,7 +90,7 @@ class SpecExec:
         size = bounds.size_so_far(probabilities)
         for _ in range(self._options.depth):
             frontier = search.frontier(self._options.batch, max(size, 1), depth)
-            is_first = len(search) == 1  # who chose a tree at all wants the first level
+            is_first = len(search) == 1  # a tree was chosen, so the first level is drafted
             if not len(frontier):
                 break
             if not is_first and not bounds.is_worth_reading(partial(search.probabilities_of, frontier)):
@@ -102,7 +102,7 @@ class SpecExec:
         self._kept = kept.tolist()
         return search.tree(kept)
 
-    def extend(self) -> bool:
+    def keep_drafting(self) -> bool:
         """One more draft pass, over the best nodes beyond the budget; False if there are none."""
         search = self._search
         if search is None or not self._pending:
@@ -195,11 +195,11 @@ class SpecExec:
 class BorrowingSpecExec(SpecExec):
     """The draft reads the target's keys and values instead of its own, so every tree begins at its root.
 
-    It needs no prefill and catches up with nothing, whatever was accepted. There is no room for it while the target's
-    own tree is in the cache: it does not guess on then. Compare SubSpec (2025), which shares the cache as well.
+    It needs no prefill and catches up with nothing, whatever was accepted. While the target's own tree is in the cache
+    there is no room for it: it does not draft then. Compare SubSpec (2025), which shares the cache as well.
     """
 
-    def extend(self) -> bool:
+    def keep_drafting(self) -> bool:
         """The slots behind the text belong to the target now."""
         return False
 

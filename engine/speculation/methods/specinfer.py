@@ -17,8 +17,8 @@ class Chain(SampledTreeMethod):
     name = "chain"
 
     def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
-        """What the draft would say next, a token at a time."""
-        builder = self._drafting.plant(tokens)
+        """The draft's continuation, drawn a token at a time."""
+        builder = self._drafting.new_tree(tokens)
         node = 0
         for _ in range(min(bounds.budget, bounds.depth)):
             distribution = self._drafting.read([node])
@@ -48,8 +48,8 @@ class SpecInfer(SampledTreeMethod):
 
     The static expansion is <k,1,1,...>: sequences are independent from the root on. k is the number that promises most
     tokens for the budget as the draft is accepted (`best_sequences`), or, where no acceptance is given, as few as the
-    depth allows. When greedy, they begin with the k likeliest tokens. Other expansions <k1,k2,...> draw so many
-    children behind every node of a level; they end with the expansions, or with the budget.
+    depth allows. When greedy, they begin with the k likeliest tokens. Other expansions <k1,k2,...> draw k1
+    children of the root, k2 of each node of the first level, and so on; they end with the expansions or the budget.
     """
 
     name = "specinfer"
@@ -69,7 +69,7 @@ class SpecInfer(SampledTreeMethod):
         """All sequences, a level at a time."""
         if self._expansions:
             return self._branching(tokens, bounds)
-        builder = self._drafting.plant(tokens)
+        builder = self._drafting.new_tree(tokens)
         depth = min(bounds.budget, bounds.depth)
         if depth and self._acceptance:
             depth = min(depth, bounds.budget // best_sequences(self._acceptance, bounds.budget, depth))
@@ -86,8 +86,8 @@ class SpecInfer(SampledTreeMethod):
         return builder.tree()
 
     def _branching(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
-        """So many children behind every node of a level, as far as the budget allows a whole level."""
-        builder, nodes, room = self._drafting.plant(tokens), [0], bounds.budget
+        """The same number of children behind every node of a level, as far as the budget allows a whole level."""
+        builder, nodes, room = self._drafting.new_tree(tokens), [0], bounds.budget
         for children in self._expansions[: bounds.depth]:
             room -= children * len(nodes)
             if room < 0 or not nodes:

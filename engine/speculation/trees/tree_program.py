@@ -104,7 +104,7 @@ class TreeProgram:
                 best[rank] = _max_plus(best[rank - 1], self.acceptance[rank - 1] * self._gains[-1])
             gains = best.amax(0)
             if torch.equal(gains, self._gains[-1]):
-                break  # no tree of so many nodes gains by going deeper
+                break  # no tree of this size gains from more levels
             self._best.append(best)
             self._gains.append(gains)
 

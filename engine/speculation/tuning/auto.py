@@ -75,9 +75,9 @@ class Auto:
         self._asked = choice.budget
         return choice
 
-    def extend(self) -> bool:
+    def keep_drafting(self) -> bool:
         """Let the chosen method guess on."""
-        return self._reader.extend() if self._reader else False
+        return self._reader.keep_drafting() if self._reader else False
 
     def learn(self, result: RoundResult) -> None:
         """Every round tells something about the machine, and about the method that drafted."""

@@ -6,14 +6,13 @@ from functools import partial
 import torch
 
 from engine.protocol.options import SamplingOptions
-from engine.speculation.answer import Answer
 from engine.speculation.interfaces import Fixed, Method, Scorer
 from engine.speculation.methods.rng import Rng
 from engine.speculation.methods.sampled_trees import Drafting
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.sequoia import Sequoia
 from engine.speculation.methods.specinfer import Chain, SpecInfer
-from engine.speculation.rounds import Speculation, rounds
+from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.stats import Stopwatch
 from tests.engine.speculation.pairs import Outcome, Silent
 

@@ -181,7 +181,7 @@ class Named:
     def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
         raise NotImplementedError
 
-    def extend(self) -> bool:
+    def keep_drafting(self) -> bool:
         return False
 
     def accept(self, *_: object) -> Path:

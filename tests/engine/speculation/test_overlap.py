@@ -10,11 +10,10 @@ from torch import Tensor
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions, SpeculationOptions
-from engine.speculation.answer import Answer
 from engine.speculation.interfaces import Fixed, RoundResult, TreeBounds
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Speculation, rounds
+from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.speculation.trees.tree import Tree
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
@@ -36,7 +35,7 @@ class AwaitedTarget(Context):
 
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
         for _ in range(self._steps):
-            if not self._drafter.extend():
+            if not self._drafter.keep_drafting():
                 break
         return super().score(tokens, parents, last)
 

@@ -9,12 +9,11 @@ import torch
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
-from engine.speculation.answer import Answer
 from engine.speculation.interfaces import Fixed
 from engine.speculation.methods.lookup import Lookup
 from engine.speculation.methods.sampling import Sampler, Uniforms, distribution
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Speculation, rounds
+from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedRng, probabilities
