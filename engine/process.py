@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from engine.errors import Cancellation, Cancelled, CoppiceError, InputError
+from engine.cancellation import Cancellation
+from engine.errors import Cancelled, CoppiceError, InputError
 from engine.loading.shortage import shortage_of
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from engine.errors import Cancellation
+from engine.cancellation import Cancellation
 from engine.loading.allocator import give_back_large_blocks
 from engine.loading.experience import remember_answer
 from engine.loading.good_settings import GoodSettings

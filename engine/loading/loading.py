@@ -7,7 +7,8 @@ from pathlib import Path
 import platformdirs
 import torch
 
-from engine.errors import Cancellation, InputError
+from engine.cancellation import Cancellation
+from engine.errors import InputError
 from engine.loading.planning import Question, pair_key, plan_pair
 from engine.loading.preparation import COMPRESSED, prepare_model, prepared_folder, source_fingerprint, storage
 from engine.loading.rates import bench_of

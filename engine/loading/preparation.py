@@ -6,7 +6,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from engine.errors import Cancellation, InputError
+from engine.cancellation import Cancellation
+from engine.errors import InputError
 from engine.model.blueprint import draw_blueprint
 from engine.model.checkpoint import CONFIG, Checkpoint
 from engine.model.device import DTYPES

@@ -6,7 +6,8 @@ from typing import TypeVar
 
 import torch
 
-from engine.errors import Cancellation, InputError, OutOfMemory
+from engine.cancellation import Cancellation
+from engine.errors import InputError, OutOfMemory
 from engine.loading.good_settings import GoodSettings, Setting
 from engine.loading.loading import plan_target
 from engine.loading.pair import Pair

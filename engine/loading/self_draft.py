@@ -6,7 +6,7 @@ target, so it agrees with it most of the time, and takes a quarter of the stream
 
 from collections.abc import Generator
 
-from engine.errors import Cancellation
+from engine.cancellation import Cancellation
 from engine.loading.loading import LayerCopies, LoadedTarget, prepared_layers
 from engine.model.checkpoint import Checkpoint
 from engine.model.twin import build_twin

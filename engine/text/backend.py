@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelError, no_panic
+from engine.errors import ModelError
+from engine.panics import no_panic
 from engine.text.complaint import complaint_of
 
 ANOTHER = "Download the model again, or choose another one."

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelError, no_panic
+from engine.errors import ModelError
+from engine.panics import no_panic
 from engine.text.complaint import complaint_of
 from engine.text.tokenizer_stage import ForeignCode, staged
 

@@ -21,11 +21,12 @@ import huggingface_hub.constants
 import pytest
 import torch
 
+from engine.cancellation import Cancellation
 from engine.cli import plan as plan_command
 from engine.cli.arguments import Parser
 from engine.cli.baselines import BASELINES
 from engine.engine import load
-from engine.errors import Cancellation, CoppiceError
+from engine.errors import CoppiceError
 from engine.loading.appraisal import Appraiser
 from engine.loading.pair import open_pair
 from engine.loading.preparation import prepare_model, prepared_folder

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from engine import engine as engine_room
+from engine.cancellation import Cancellation
 from engine.engine import Engine, load
-from engine.errors import Cancellation
 from engine.loading.loading import load_planned, load_ready
 from engine.loading.pair import Pair, open_pair
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round, Statistics

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from engine.errors import Cancellation, ModelError, OutOfMemory
+from engine.cancellation import Cancellation
+from engine.errors import ModelError, OutOfMemory
 from engine.loading import retreat
 from engine.loading.good_settings import DAY, GoodSettings, Setting
 from engine.loading.pair import Pair, open_pair

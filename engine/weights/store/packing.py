@@ -11,7 +11,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from engine.errors import ModelError, Panic, no_panic
+from engine.errors import ModelError
+from engine.panics import Panic, no_panic
 from engine.weights.store.atomic_file import drop_from_cache, replaced_atomically
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import Cancellation, ModelError
+from engine.cancellation import Cancellation
+from engine.errors import ModelError
 from engine.weights.store.atomic_file import SUFFIX
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.manifest import NAME, LayerFile, Manifest, Recipe, read_manifest

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from engine.errors import Cancellation, CoppiceError, ModelError
+from engine.cancellation import Cancellation
+from engine.errors import CoppiceError, ModelError
 from engine.weights.store.atomic_file import remove_leftovers
 from engine.weights.store.manifest import LayerFile, Manifest, Recipe, read_manifest
 from engine.weights.store.packing import write_layer

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.errors import Cancellation
+from engine.cancellation import Cancellation
 from engine.weights.store.manifest import NAME, Recipe
 from engine.weights.store.prepared import layer_path, open_prepared, verify
 from engine.weights.store.preparing import PrepareProgress, Work, prepare

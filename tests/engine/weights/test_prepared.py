@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import Cancellation, Cancelled, ModelError
+from engine.cancellation import Cancellation
+from engine.errors import Cancelled, ModelError
 from engine.weights.store.fingerprint import fingerprint
 from engine.weights.store.manifest import NAME, read_manifest
 from engine.weights.store.prepared import delete_prepared, folder_name, layer_path, list_prepared, open_prepared, verify

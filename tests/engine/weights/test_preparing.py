@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from engine.errors import Cancellation, Cancelled, CoppiceError, ModelError
+from engine.cancellation import Cancellation
+from engine.errors import Cancelled, CoppiceError, ModelError
 from engine.weights.store import packing
 from engine.weights.store.prepared import delete_prepared, layer_path, open_prepared
 from engine.weights.store.preparing import prepare
@@ -81,7 +82,7 @@ KILLED = """
 import sys, threading
 from pathlib import Path
 from engine.weights import packing
-from engine.errors import Cancellation
+from engine.cancellation import Cancellation
 from engine.weights.store.preparing import prepare
 from tests.engine.weights.five_layers import Maker
 
