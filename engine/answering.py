@@ -81,6 +81,7 @@ class Answering:
         finished = events.finished(is_complete, self._chosen.method.name, notes)
         yield finished
         # Only now: every file waits for the disk, which may be the one that the layers stream from.
+        assert finished.statistics, "every answer has its figures"
         loaded.remember(self._options, finished.statistics)
 
     @contextmanager
