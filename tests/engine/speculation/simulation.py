@@ -178,7 +178,7 @@ class Named:
     def prefill(self, tokens: Sequence[int]) -> None:
         self.reads += 1
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+    def grow(self, *_: object) -> Tree:
         raise NotImplementedError
 
     def keep_drafting(self) -> bool:
