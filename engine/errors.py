@@ -27,7 +27,7 @@ class ModelError(InputError):
 class OutOfMemory(CoppiceError):  # noqa: N818  # what people call it
     """Memory ran out; the message says during what, what was asked for, and what was free.
 
-    `of_gpu`: it was the GPU's memory; `asked_bytes`: 0 if nobody said how much was asked for.
+    `of_gpu`: it was the GPU's memory; `asked_bytes`: 0 if that is not known.
     """
 
     def __init__(self, message: str, hint: str = "", *, of_gpu: bool = False, asked_bytes: int = 0) -> None:
@@ -37,4 +37,4 @@ class OutOfMemory(CoppiceError):  # noqa: N818  # what people call it
 
 
 class Cancelled(Exception):  # noqa: N818  # a request, not an error
-    """Raised between two layers when the running request was cancelled; never shown to anybody."""
+    """Raised between two layers when the running request was cancelled; not shown to people."""

@@ -13,7 +13,7 @@ ENDING = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 class Panic(Exception):  # noqa: N818  # what Rust calls it
-    """A library written in Rust met a state that it did not expect; its own words are the message."""
+    """A library written in Rust met a state that it did not expect; the message is the library's."""
 
 
 @contextmanager

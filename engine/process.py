@@ -277,7 +277,7 @@ def main() -> None:
         os.nice(5)  # a CPU-bound pass must not take the window's turn; on Linux the thread before this stays as it is
     try:
         EngineProcess(Client(address, authkey=bytes.fromhex(key)), reading).run()
-    except BaseException:  # noqa: BLE001  # nothing may keep a process that serves nobody
+    except BaseException:  # noqa: BLE001  # a process without an application must end
         traceback.print_exc()
         os._exit(1)
 

@@ -16,31 +16,29 @@ if sys.platform != "win32":
     import resource
 
 
-class Lap:
-    """One measurement; `seconds` once it is over."""
-
-    seconds = 0.0
-
-
 class Stopwatch:
     """Adds up wall time under names such as `draft` and `target`."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = defaultdict(float)
+        self._last: dict[str, float] = {}
 
     @contextmanager
-    def measure(self, name: str) -> Iterator[Lap]:
+    def measure(self, name: str) -> Iterator[None]:
         """Add the time spent inside to `name`, also when it ends in an exception."""
-        lap = Lap()
         begin = time.perf_counter()
         try:
-            yield lap
+            yield
         finally:
-            lap.seconds = time.perf_counter() - begin
-            self._seconds[name] += lap.seconds
+            self._last[name] = seconds = time.perf_counter() - begin
+            self._seconds[name] += seconds
+
+    def last(self, name: str) -> float:
+        """Seconds of the newest measurement under `name`."""
+        return self._last[name]
 
     def add(self, name: str, seconds: float) -> None:
-        """Add time that somebody else has measured."""
+        """Add time that was measured elsewhere."""
         self._seconds[name] += seconds
 
     def __getitem__(self, name: str) -> float:
@@ -69,7 +67,7 @@ def peak_rss_bytes() -> int:
 
 def peak_vram_bytes() -> int:
     """The most CUDA memory this process has held so far, in bytes; 0 where there is none."""
-    torch = sys.modules.get("torch")  # whoever has used CUDA has imported it
+    torch = sys.modules.get("torch")  # using CUDA imports it
     if torch is None or not torch.cuda.is_available():
         return 0
     return int(torch.cuda.max_memory_reserved())

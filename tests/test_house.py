@@ -1,10 +1,11 @@
 """What the figures of the structure are read from: a package made for it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.bench.house import cycles, forbidden_names, import_graph, measure, read_package
+from tests.bench.house import called_rooms, cycles, forbidden_names, import_graph, measure, read_package
 
 FILES = {
     "engine/__init__.py": '"""A package."""\n',
@@ -46,3 +47,16 @@ def test_the_figures_of_a_package(root: Path) -> None:
 
 def test_a_forbidden_word_is_found_wherever_something_is_named_with_it(root: Path) -> None:
     assert forbidden_names(read_package(root, "engine").values()) == ["engine.rooms.door: purse"]
+
+
+def test_a_stay_is_a_run_of_calls_from_the_root_into_one_room(tmp_path: Path) -> None:
+    space: dict[str, Any] = {}
+    for file, code in {
+        "text/tokenizer.py": "def tokens(): pass",
+        "model/context.py": "def passes(): tokens()",
+        "engine.py": "def generate():\n    tokens()\n    tokens()\n    passes()\n    tokens()",
+    }.items():
+        exec(compile(code, str(tmp_path / file), "exec"), space)  # code of this test
+    with called_rooms(tmp_path) as stays:
+        space["generate"]()
+    assert stays == ["text", "model", "text"], "what a room calls by itself is no stay"

@@ -15,8 +15,7 @@ from app.hub.tokens import Tokens
 from app.i18n.units import size_text, time_text
 from app.system import json_text as json
 from app.system.background import start
-from app.system.command_line import BAD_INPUT, INTERRUPTED, CommandParser, print_line
-from engine.protocol.sentences import say
+from app.system.command_line import BAD_INPUT, INTERRUPTED, CommandParser, print_line, print_note
 
 _LOOK_SECONDS = 0.1
 _LINE_SECONDS = 5.0
@@ -49,9 +48,9 @@ def run(arguments: Sequence[str], dependencies: Dependencies | None = None) -> i
         reporter.finish(progress)
         return 0
     if interrupted:
-        say("Interrupted. What has arrived is kept: the same command goes on from there.")
+        print_note("Interrupted. What has arrived is kept: the same command goes on from there.")
         return INTERRUPTED
-    say(f"error: {progress.message} {progress.hint}".rstrip())
+    print_note(f"error: {progress.message} {progress.hint}".rstrip())
     return BAD_INPUT
 
 
@@ -119,7 +118,7 @@ class Line:
             self._width = len(text)
         elif text != self._said and time.monotonic() >= self._next:
             self._said, self._next = text, time.monotonic() + _LINE_SECONDS
-            say(text)
+            print_note(text)
         if self._is_terminal and not progress.state.is_running:
             sys.stderr.write("\n")
 
@@ -135,14 +134,12 @@ def describe(progress: Progress) -> str:
         parts.append(f"({progress.message})")
     if progress.bytes_total:
         parts.append(f"{progress.fraction:4.0%}")
-        parts.append(
-            say("{done} of {total}", done=size_text(progress.bytes_done), total=size_text(progress.bytes_total))
-        )
+        parts.append(f"{size_text(progress.bytes_done)} of {size_text(progress.bytes_total)}")
     if progress.state is State.DOWNLOADING:
         parts.append(f"{size_text(progress.bytes_per_second)}/s")
         if progress.seconds_left is not None:
-            parts.append(say("{time} left", time=time_text(progress.seconds_left)))
+            parts.append(f"{time_text(progress.seconds_left)} left")
         parts.append(progress.file)
     if progress.seconds_to_retry:
-        parts.append(say("again in {time}", time=time_text(progress.seconds_to_retry)))
+        parts.append(f"again in {time_text(progress.seconds_to_retry)}")
     return "  ".join(parts)

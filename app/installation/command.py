@@ -11,7 +11,7 @@ from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import InstallProgress, Stage
 from app.system import json_text as json
 from app.system.background import start
-from app.system.command_line import BAD_INPUT, INTERRUPTED, CommandParser, print_line, say
+from app.system.command_line import BAD_INPUT, INTERRUPTED, CommandParser, print_line, print_note
 from app.system.files import become_private
 from app.system.paths import Folders, folders_below, platform_folders, portable_folder
 from engine.errors import CoppiceError
@@ -91,7 +91,7 @@ def _status(manager: RuntimeManager, folders: Folders) -> int:
 def _install(manager: RuntimeManager, options: argparse.Namespace) -> int:
     installation = manager.repair(options.wheels) if options.action == "repair" else _asked_for(manager, options)
     if _follow(installation, options.json):
-        say("Interrupted. What has arrived is kept: the same command goes on from there.")
+        print_note("Interrupted. What has arrived is kept: the same command goes on from there.")
         return INTERRUPTED
     progress = installation.progress
     if progress.stage is Stage.DONE:
@@ -115,7 +115,7 @@ def _follow(installation: Installation, as_json: bool) -> bool:
             line = _json(installation.progress) if as_json else describe(installation.progress)
             if line != said and installation.progress.stage.is_running:
                 said = line
-                (print_line if as_json else say)(line)
+                (print_line if as_json else print_note)(line)
     except KeyboardInterrupt:
         installation.leave()
         thread.join()
@@ -148,5 +148,5 @@ def _status_line(manager: RuntimeManager, as_json: bool) -> int:
 
 
 def _fail(words: str) -> int:
-    say(f"error: {words}")
+    print_note(f"error: {words}")
     return BAD_INPUT

@@ -21,6 +21,6 @@ def print_line(text: str) -> None:
     print(text, flush=True)  # noqa: T201  # a terminal's job
 
 
-def say(text: str) -> None:
+def print_note(text: str) -> None:
     """A line for a person, on stderr."""
     print(text, file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job

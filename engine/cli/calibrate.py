@@ -14,7 +14,7 @@ from engine.protocol.messages import Round
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.speculation.trees.tree import Path, Tree
-from engine.speculation.trees.tree_programme import MOST_NODES
+from engine.speculation.trees.tree_program import MOST_NODES
 from engine.speculation.tuning.tree_size import PassTimes
 from engine.text.prompt import Prompt
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.cli import values
 
 if TYPE_CHECKING:
-    from engine.speculation.trees.tree_shape import TreeShape
+    from engine.speculation.trees.tree_program import TreeShape
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def tree_shape(arguments: argparse.Namespace) -> None:
     """Run the command; raises `InputError` for bad input."""
     # torch is imported only behind a command line that makes sense
-    from engine.speculation.trees.acceptance_vector import checked  # noqa: PLC0415
-    from engine.speculation.trees.tree_programme import best_shape  # noqa: PLC0415
+    from engine.speculation.trees.tree_program import best_shape, checked  # noqa: PLC0415
 
     acceptance = checked(arguments.acceptance)
     shape = best_shape(acceptance, arguments.budget, arguments.max_depth)

@@ -14,18 +14,12 @@ import torch
 
 from engine.errors import InputError
 from engine.loading.pair import Pair
-from engine.loading.planning import AUTO_BUDGET
 from engine.loading.store import CacheFile, UnusableError, cache_root
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.sentences import joined, reason_of, say
-from engine.speculation.method import Method, Sampling
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
-from engine.speculation.methods.autoregression import Autoregression
 from engine.speculation.methods.calibration import Calibration
-from engine.speculation.methods.lookup import Lookup
-from engine.speculation.strategy import Fixed, Strategy
-from engine.speculation.trees.acceptance_vector import AcceptanceVector, checked
-from engine.speculation.tuning.auto import Auto
+from engine.speculation.trees.tree_program import AcceptanceVector, checked
 from engine.speculation.tuning.curve import Curve
 from engine.speculation.tuning.hiding import Hiding
 from engine.speculation.tuning.prospect import Prospects
@@ -141,10 +135,9 @@ def settings_of(options: GenerateOptions) -> dict[str, Any]:
 class Learned:
     """What one engine has learned. How long a pass takes is the same for every way of sampling."""
 
-    def __init__(self, largest_tree: int = LARGEST, files: LearnedFiles | None = None) -> None:
-        """`largest_tree`: the drafted nodes that the plan has kept memory for. `files`: None to forget it all."""
+    def __init__(self, files: LearnedFiles | None = None) -> None:
+        """`files`: None to forget it all."""
         self.complaint = ""  # why what was learnt before cannot be used; for the answer at hand
-        self._largest_tree = min(LARGEST, largest_tree)
         self._files = files
         self._passes: Curve | None = None
         self._rests: Curve | None = None
@@ -180,21 +173,6 @@ class Learned:
             if self._files and state.size > self._kept[key]:
                 self._files.remember(options, state)
                 self._kept[key] = state.size
-
-    def strategy(self, method: Method, options: GenerateOptions, sampling: Sampling) -> Strategy:
-        """`Auto` where the options leave the size to it, else the method with the budget that was asked for.
-
-        `method`: the one for these options. Only with `method="auto"` may `Auto` switch to another one, or to none.
-        """
-        speculation = options.speculation
-        if speculation.budget or method.name not in SAME_TEXT:
-            return Fixed(method, 0 if method.name == "none" else speculation.budget or AUTO_BUDGET)
-        methods, plain = [method], None
-        if speculation.method == "auto":
-            plain = Autoregression(sampling)
-            if speculation.lookup and method.name != "lookup":
-                methods.append(Lookup(plain, "lookup"))
-        return Auto(methods, plain, self.state(options).prospects, self._largest_tree, speculation.depth)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class Answerer(Generic[Question]):
                 traceback.print_exc()
 
     def _take_overdue(self) -> Question:
-        """The oldest question that is not answered, as soon as it should have been; nobody else answers it."""
+        """The oldest unanswered question, once its time is over; from then on this thread alone answers it."""
         with self._changed:
             while True:
                 self._changed.wait_for(lambda: bool(self._due))
@@ -96,6 +96,6 @@ class Answerer(Generic[Question]):
             self._send(self._excused(question, error))
 
     def _is_first(self, question: Question) -> bool:
-        """Whether nobody has answered it yet; nobody else will from now on."""
+        """Whether it was not answered yet; from now on no other thread answers it."""
         with self._changed:
             return self._due.pop(question.id, None) is not None

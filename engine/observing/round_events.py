@@ -2,17 +2,16 @@
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from statistics import median_low
 from typing import Protocol
 
-from engine.observing.packing import pack_tree
-from engine.protocol.messages import Round, Seconds
+from engine.observing.watcher import pack_tree
+from engine.protocol.messages import Finished, Prefilled, Round, Seconds, Statistics
 from engine.protocol.watching import Verdicts
-from engine.speculation.answer import Written
-from engine.speculation.strategy import RoundResult
-from engine.stats import Stopwatch
+from engine.speculation.interfaces import RoundResult
+from engine.speculation.rounds import Speculation, Written, prefill
 
 
 class Stream(Protocol):
@@ -28,43 +27,43 @@ class Stream(Protocol):
 
 
 class RoundEvents:
-    """Follows one answer. The clock's `decode` runs while a round is computed, not while somebody reads the event."""
+    """Follows one answer. The clock's `decode` runs while a round is computed, not while the event is read."""
 
     def __init__(
         self,
         request: int,
         piece: Callable[[int], str],
-        clock: Stopwatch,
+        speculation: Speculation,
         stream: Stream | None = None,
-        take_verdicts: Callable[[], Verdicts | None] = lambda: None,
+        take_target_log_probs: Callable[[], Verdicts | None] = lambda: None,
     ) -> None:
         """`piece` gives the text of one token for display; `stream` None: nothing streams.
 
-        `take_verdicts` gives what the target thinks of the newest round's nodes, None where nobody asked.
+        `take_target_log_probs` gives what the target thinks of the newest round's nodes, None where nobody asked.
         """
-        self.passes = 0
-        self.new_tokens = 0
-        self.drafted_nodes = 0
-        self.first_token_seconds = 0.0
+        self._passes = 0
+        self._new_tokens = 0
+        self._drafted_nodes = 0
+        self._prompt_tokens = self._cached_tokens = 0
+        self._first_token_seconds = 0.0
         self._chosen: dict[str, list[int]] = {}  # the budgets of every method's rounds
         self._request = request
         self._piece = piece
-        self._clock = clock
+        self._speculation = speculation
+        self._clock = speculation.clock
         self._stream = stream
-        self._take_verdicts = take_verdicts
+        self._take_target_log_probs = take_target_log_probs
+        self._bytes_before = self._bytes_streamed
         self._begin = time.perf_counter()
 
-    @property
-    def method(self) -> str:
-        """The one that was chosen most often; empty if there was no round."""
-        return max(self._chosen, key=lambda name: len(self._chosen[name]), default="")
+    def prefilled(self, prompt: Sequence[int]) -> Prefilled:
+        """Have the prompt read."""
+        self._prompt_tokens = len(prompt)
+        with self._clock.measure("prefill"):
+            self._cached_tokens = prefill(self._speculation, prompt)
+        return Prefilled(self._request, len(prompt), self._cached_tokens, self._clock["prefill"])
 
-    @property
-    def budget(self) -> int:
-        """The median of what that method was given."""
-        return median_low(self._chosen.get(self.method, [0]))
-
-    def follow(self, results: Iterable[RoundResult], take_written: Callable[[], Written]) -> Iterator[Round]:
+    def follow(self, results: Iterable[RoundResult]) -> Iterator[Round]:
         """One `Round` per result, each with the text that became safe to show."""
         iterator = iter(results)
         while True:
@@ -73,14 +72,34 @@ class RoundEvents:
                 result = next(iterator, None)
             if result is None:
                 return
-            if not self.passes:
-                self.first_token_seconds = time.perf_counter() - self._begin
-            self.passes += 1
-            self.new_tokens += len(result.tokens)
-            self.drafted_nodes += result.tree.drafted
+            if not self._passes:
+                self._first_token_seconds = time.perf_counter() - self._begin
+            self._passes += 1
+            self._new_tokens += len(result.tokens)
+            self._drafted_nodes += result.tree.drafted
             self._chosen.setdefault(result.choice.method.name, []).append(result.budget)
             spent, streamed = _difference(self._clock.seconds(), before), self._bytes_streamed - bytes_before
-            yield self._round(result, take_written(), spent, streamed)
+            yield self._round(result, self._speculation.answer.take_written(), spent, streamed)
+
+    def finished(self, is_complete: bool, method: str, notes: Sequence[str]) -> Finished:
+        """The end, cancelled where the answer is not complete; `method`: the one for an answer without a round."""
+        parts = self._speculation
+        chosen = max(self._chosen, key=lambda name: len(self._chosen[name]), default="")  # most often
+        statistics = Statistics(
+            method=chosen or method,
+            budget=median_low(self._chosen.get(chosen, [0])),
+            prompt_tokens=self._prompt_tokens,
+            cached_tokens=self._cached_tokens,
+            new_tokens=self._new_tokens,
+            passes=self._passes,
+            drafted_nodes=self._drafted_nodes,
+            first_token_seconds=self._first_token_seconds,
+            bytes_streamed=self._bytes_streamed - self._bytes_before,
+            seconds=self._clock.seconds(),
+            note=" ".join(filter(None, (*notes, parts.strategy.reason, parts.limit.words))),
+        )
+        reason = parts.answer.reason if is_complete else "cancelled"
+        return Finished(self._request, reason, parts.answer.take_rest(), statistics)
 
     @property
     def _bytes_streamed(self) -> int:
@@ -100,7 +119,7 @@ class RoundEvents:
     def _round(self, result: RoundResult, written: Written, seconds: Seconds, bytes_streamed: int) -> Round:
         return Round(
             id=self._request,
-            index=self.passes - 1,
+            index=self._passes - 1,
             tree=pack_tree(result.tree, self._piece),
             accepted=result.path.nodes,
             bonus=result.path.bonus,
@@ -111,7 +130,7 @@ class RoundEvents:
             method=result.choice.method.name,
             budget=result.budget,
             bytes_streamed=bytes_streamed,
-            verdicts=self._take_verdicts(),
+            verdicts=self._take_target_log_probs(),
             lengths=array("I", written.lengths).tobytes(),
             log_probs=array("f", result.log_probs).tobytes(),
         )

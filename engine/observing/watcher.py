@@ -1,32 +1,112 @@
 """Tells what the application watches of the rounds, while they happen; costs nothing where it watches nothing."""
 
 import time
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from engine.observing.packing import pack_tree
-from engine.observing.passing import Passes, Stream
 from engine.protocol.messages import Event
+from engine.protocol.messages import Tree as TreeMessage
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
-from engine.speculation.trees.merging import enlarge
+from engine.speculation.trees.tree import Tree, enlarge
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
-    from engine.speculation.trees.tree import Path, Tree
-    from engine.speculation.verdicts import Judgement
+    from engine.speculation.target_log_probs import NodeLogProbs
+    from engine.speculation.trees.tree import Path
 
-DRAFTS_APART = 0.05  # seconds: nobody sees more than 20 trees a second
+
+SLOW_SECONDS = 0.3  # a pass that takes less is over before one could follow it
+EVENTS_APART = 1 / 16  # seconds, in the long run
+BURST = 4  # events that may come at once; with `EVENTS_APART` never more than 20 a second
+DRAFTS_APART = 0.05  # seconds: nobody can follow more than 20 trees a second
 MOST_JUDGED = 1 << 18  # nodes of past rounds that can be asked about, of 64 bytes each
 SLOW_ROUND = 0.25  # seconds; a tree of a round that takes less is verified before one could see it grow
+
+Passed = Callable[[int, bool], None]
+"""(layer, waits): a pass has come to this layer; its weights may have to be waited for, or are there."""
+
+
+def pack_tree(tree: Tree, piece: Callable[[int], str]) -> TreeMessage:
+    """The tree as it travels: arrays as bytes, and the tokens' texts, by `piece`."""
+    return TreeMessage(
+        tokens=array("i", tree.tokens).tobytes(),
+        parents=array("i", tree.parents).tobytes(),
+        log_probs=array("f", tree.log_probs).tobytes(),
+        pieces=tuple(piece(token) for token in tree.tokens),
+    )
+
+
+class ArrivingLayers(Protocol):
+    """Brings weights to where they are used."""
+
+    @property
+    def arriving(self) -> tuple[int, ...]:
+        """The layers that are on their way."""
+
+
+class LayerThrottle:
+    """Limits the rate of layer events: only slow passes have any, and not more than a person can follow."""
+
+    def __init__(self) -> None:
+        self._begin = 0.0
+        self._layer = -1
+        self._was_slow = False
+        self._next = 0.0  # when the next event would be due, if they came evenly
+
+    def forget(self) -> None:
+        """Begin anew, for another answer."""
+        self._layer, self._was_slow = -1, False
+
+    def end(self) -> None:
+        """A pass is over; what follows is no part of it."""
+        if self._layer >= 0:
+            self._was_slow = time.monotonic() - self._begin >= SLOW_SECONDS
+        self._layer = -1
+
+    def come_to(self, layer: int) -> bool:
+        """A pass has come to this layer; True if an event is due."""
+        now = time.monotonic()
+        if self._layer < 0 or layer < self._layer:
+            if self._layer >= 0:
+                self._was_slow = now - self._begin >= SLOW_SECONDS
+            self._begin = now
+        self._layer = layer
+        if not (self._was_slow or now - self._begin >= SLOW_SECONDS) or now < self._next:
+            return False
+        self._next = max(self._next, now - (BURST - 1) * EVENTS_APART) + EVENTS_APART
+        return True
+
+
+@contextmanager
+def layers_seen(layers: "Iterable[nn.Module]", passed: Passed) -> Iterator[None]:
+    """As long as this holds, `passed` is called at every layer: when it is needed, and when its weights are there.
+
+    Hooks of a layer that two networks share run for both.
+    """
+    with ExitStack() as hooks:
+        for index, layer in enumerate(layers):
+            # One hook before the stream's own, which waits for the weights, and one after it.
+            hooks.callback(layer.register_forward_pre_hook(_call(passed, index, True), prepend=True).remove)
+            hooks.callback(layer.register_forward_pre_hook(_call(passed, index, False)).remove)
+        yield
+
+
+def _call(passed: Passed, index: int, waits: bool):  # type: ignore[no-untyped-def]  # torch's own hook type
+    def hook(_layer: object, _inputs: object) -> None:
+        passed(index, waits)
+
+    return hook
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
     """A round with verdicts."""
 
-    judgement: "Judgement"
+    judgement: "NodeLogProbs"
     piece: Callable[[int], str]
 
 
@@ -51,7 +131,7 @@ class _Rounds:
 
 
 class Watcher:
-    """A witness of the rounds. `watch` and `answer` may be called from another thread than the rounds'.
+    """Observes the rounds. `watch` and `answer` may be called from another thread than the rounds'.
 
     An event about a tree cannot wait for the next one that is yielded: the target's pass may take seconds. A tree that
     has grown too soon after the one before is told of at one of the pass's layers.
@@ -63,13 +143,13 @@ class Watcher:
         self._wanted = Watch()
         self._request = self._index = 0
         self._piece: Callable[[int], str] = str
-        self._stream: Stream | None = None
+        self._stream: ArrivingLayers | None = None
         self._last_draft = self._round_began = 0.0
         self._was_slow = False
         self._untold: Callable[[], Tree] | None = None
         self._checked: Tree | None = None  # what the target's pass is about; None between passes
         self._is_passing = False
-        self._passes = Passes()
+        self._throttle = LayerThrottle()
         self._judged = _Rounds()
         self._verdicts: Verdicts | None = None
 
@@ -79,7 +159,7 @@ class Watcher:
         if not wanted.verdicts:
             self._judged = _Rounds()  # another one: the rounds may be adding to the old one just now
 
-    def begin(self, request: int, piece: Callable[[int], str], stream: Stream | None = None) -> "Watcher":
+    def begin(self, request: int, piece: Callable[[int], str], stream: ArrivingLayers | None = None) -> "Watcher":
         """An answer begins, with a pass over the prompt; `piece` gives the text of one token for display.
 
         `stream` brings the target's weights, if something has to.
@@ -90,11 +170,27 @@ class Watcher:
         self._round_began, self._was_slow = time.monotonic(), False
         return self
 
+    @contextmanager
+    def answering(
+        self,
+        request: int,
+        piece: Callable[[int], str],
+        layers: "Iterable[nn.Module]",
+        stream: ArrivingLayers | None = None,
+    ) -> Iterator[None]:
+        """While it is open the answer is watched, its passes over the target's layers too; as in `begin`."""
+        self.begin(request, piece, stream)
+        try:
+            with layers_seen(layers, self.come_to):
+                yield
+        finally:
+            self.end()
+
     def end(self) -> None:
         """The answer is over, however: hold on to nothing that would keep a model in memory."""
         self._untold = self._checked = self._stream = self._verdicts = None
         self._is_passing = False
-        self._passes.forget()
+        self._throttle.forget()
 
     def grown(self, tree: "Callable[[], Tree]") -> None:
         """Tell of the tree as it is by now where rounds are slow; if one was told of a moment ago, a little later."""
@@ -116,25 +212,25 @@ class Watcher:
         if not self._is_passing:
             return
         self._tell_draft()
-        if self._wanted.layers and self._passes.come_to(layer):
+        if self._wanted.layers and self._throttle.come_to(layer):
             self._post(Passing(self._request, layer, waits, self._stream.arriving if self._stream else ()))
 
     def verified(self, tree: "Tree", logits: "Tensor", path: "Path") -> None:
         """Keep what the target thinks of the nodes: a few numbers of each, never the logits."""
         self._untold = self._checked = None
         self._is_passing = False
-        self._passes.end()
+        self._throttle.end()
         now = time.monotonic()
         self._was_slow, self._round_began = now - self._round_began >= SLOW_ROUND, now
         if self._wanted.verdicts:
-            from engine.speculation.verdicts import judge  # noqa: PLC0415  # torch is there once there are logits
+            from engine.speculation.target_log_probs import judge  # noqa: PLC0415  # torch is there once there are logits
 
             judgement = judge(tree, logits, path)
             self._judged.keep(self._request, self._index, _Judged(judgement, self._piece))
             self._verdicts = Verdicts(judgement.log_probs.numpy().tobytes(), judgement.ranks.numpy().tobytes())
         self._index += 1
 
-    def take_verdicts(self) -> Verdicts | None:
+    def take_target_log_probs(self) -> Verdicts | None:
         """Those of the round that was just verified, once."""
         verdicts, self._verdicts = self._verdicts, None
         return verdicts

@@ -1,83 +1,178 @@
-"""The heart: grow a tree, score it in one pass, accept a path, keep it; until the answer ends."""
+"""The heart: grow a tree, score it in one pass of the target, accept a path, keep it; until the answer ends."""
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 import torch
+from torch import Tensor
 
-from engine.speculation.method import Scorer
-from engine.speculation.strategy import RoundResult, Strategy
+from engine.protocol.messages import FinishReason
+from engine.speculation.interfaces import Choice, NullObserver, Observer, RoundResult, Scorer, Strategy
+from engine.speculation.target_log_probs import said_log_probs
+from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.tuning.tree_limit import TreeLimit
-from engine.speculation.verdicts import said_log_probs
-from engine.speculation.witness import Nobody, Witness
 from engine.stats import Stopwatch
-
-
-class Ending(Protocol):
-    """Decides, token by token, when an answer ends."""
-
-    @property
-    def room(self) -> int:
-        """Tokens the answer may still grow by; 0 once it has ended."""
-
-    def push(self, token: int) -> bool:
-        """Take the next token of the answer; True if it is the last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """Who takes part in an answer: the target that verifies, and the strategy that says who drafts, and how much.
+    """The parts of one answer, and the steps of a round, which the clock times and the observer follows.
 
-    `limit`: how much of that there is memory for. `witness` looks on. `reach`: the levels that the target can verify in
-    the next pass as if it read them one by one.
+    `target` verifies; `strategy` chooses method and size of the trees, and `limit` holds them to what memory allows;
+    `reach`: the levels that the target can verify in the next pass as if it read them one by one.
     """
 
     target: Scorer
     strategy: Strategy
-    ending: Ending
+    answer: "Answer"
     clock: Stopwatch
     limit: TreeLimit = field(default_factory=TreeLimit)
-    witness: Witness = field(default_factory=Nobody)
+    observer: Observer = field(default_factory=NullObserver)
     reach: Callable[[], int] = lambda: sys.maxsize
+
+    def choose(self, text: Sequence[int]) -> Choice:
+        """The method and the final bounds of the next tree: the one place where they are decided.
+
+        No deeper than the answer may grow and the target can verify, no larger than memory allows.
+        """
+        room = min(self.answer.room, self.reach() + 1)
+        return self.limit.cut(self.strategy.choose(text, room))
+
+    def grow(self, text: Sequence[int]) -> tuple[Choice, Tree]:
+        """The next tree behind `text`, and the choice that it was grown by."""
+        with self.clock.measure("draft"):
+            choice = self.choose(text)
+            tree = choice.method.grow(text, choice.bounds)
+        self.observer.drafted(tree)
+        return choice, tree
+
+    def score(self, tree: Tree) -> Tensor:
+        """One pass of the target over the tree: float32 [nodes, vocabulary]."""
+        with self.clock.measure("target"):
+            return self.target.score(tree.tokens, tree.parents)
+
+    def keep_drafting(self) -> bool:
+        """While the target's weights are awaited: one more draft pass; False if there is nothing to draft."""
+        with self.clock.measure("hidden_draft"):
+            return self.strategy.keep_drafting()
+
+    def keep(self, choice: Choice, tree: Tree, logits: Tensor, path: Path) -> None:
+        """Have draft and target commit the path and forget the rest of the tree."""
+        self.observer.verified(tree, logits, path)
+        choice.method.keep(path)
+        self.target.keep(path.nodes)
+
+
+def prefill(speculation: Speculation, prompt: Sequence[int]) -> int:
+    """Have target and draft read the prompt but for its last token; returns the tokens that the target knew already."""
+    cached = speculation.target.prefill(prompt[:-1])
+    speculation.strategy.prefill(prompt[:-1])
+    return cached
 
 
 def rounds(speculation: Speculation, prompt: Sequence[int]) -> Iterator[RoundResult]:
     """Answer `prompt` (at least one token; all but the last are in the target's cache already), a tree per round.
 
-    Between two rounds target and draft hold the prompt and the answer up to, but not including, its last token.
-    Raises `OutOfMemory` where there is no memory even for a round without a tree.
+    Between two rounds target and draft hold the prompt and the answer up to, but not including, its last token. A round
+    that runs out of memory is run again with a smaller tree. Raises `OutOfMemory` where there is none even for a round
+    without a tree.
     """
-    answer: list[int] = []
-    ending, limit = speculation.ending, speculation.limit
-    while ending.room:
-        attempt = partial(next_round, speculation, prompt, answer)
-        result = limit.rescue(attempt, [*prompt, *answer], lambda: ending.room)
-        answer.extend(result.tokens)
-        yield result
+    answer = speculation.answer
+    while answer.room:
+        text = [*prompt, *answer.tokens]
+        yield speculation.limit.rescue(partial(next_round, speculation, text), text, lambda: answer.room)
 
 
 @torch.inference_mode()  # all of a round, as the draft may be at work inside the target's pass
-def next_round(speculation: Speculation, prompt: Sequence[int], answer: Sequence[int]) -> RoundResult:
-    """One tree, one pass of the target, one accepted path."""
-    target, strategy, ending, clock = speculation.target, speculation.strategy, speculation.ending, speculation.clock
+def next_round(speculation: Speculation, text: Sequence[int]) -> RoundResult:
+    """One tree, one pass of the target, one accepted path; `text`: prompt and answer."""
     begin = time.perf_counter()
-    room = min(ending.room, speculation.reach() + 1)
-    with clock.measure("draft") as drafting:
-        choice = speculation.limit.cut(strategy.choose([*prompt, *answer], room))
-        tree = choice.method.grow([*prompt, *answer], choice.budget, choice.depth, choice.price)
-    speculation.witness.drafted(tree)
-    with clock.measure("target") as scoring:
-        logits = target.score(tree.tokens, tree.parents)
-    path = choice.method.accept(tree, logits, ending.push, answer)
-    speculation.witness.verified(tree, logits, path)
-    choice.method.keep(path)
-    target.keep(path.nodes)
+    clock, answer = speculation.clock, speculation.answer
+    choice, tree = speculation.grow(text)
+    logits = speculation.score(tree)
+    path = choice.method.accept(tree, logits, answer.tokens)
+    path = path.cut(tree, answer.extend(path.tokens(tree)))  # the answer may end before the path does
+    speculation.keep(choice, tree, logits, path)
     log_probs = said_log_probs(tree, logits, path)
     seconds = time.perf_counter() - begin
-    result = RoundResult(choice, tree, path, drafting.seconds, scoring.seconds, seconds, log_probs)
-    strategy.learn(result)
+    result = RoundResult(choice, tree, path, clock.last("draft"), clock.last("target"), seconds, log_probs)
+    speculation.strategy.learn(result)
     return result
+
+
+class TextSink(Protocol):
+    """Turns tokens into text that is safe to show; `engine.text.reasoning.ReasoningStream` is one."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the text has ended by itself."""
+
+    def push(self, token: int) -> str:
+        """Take a token, return the text that can be shown now."""
+
+    def flush(self) -> str:
+        """Return what was held back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Text that can be shown, and how many of its characters came with each token; some came with none, or later."""
+
+    text: str
+    lengths: tuple[int, ...]
+
+
+class Answer:
+    """Ends at an end token, at a stop string, or when `max_new_tokens` are written, whichever comes first."""
+
+    def __init__(self, sink: TextSink, end_tokens: Set[int], max_new_tokens: int) -> None:
+        """`end_tokens` may be empty, to write on past every end. The end token counts as a token of the answer."""
+        self.tokens: list[int] = []
+        self.reason: FinishReason = "length"
+        self._sink = sink
+        self._end_tokens = end_tokens
+        self._max_new_tokens = max_new_tokens
+        self._ended = False
+        self._unseen = ""
+        self._lengths: list[int] = []  # of what each token wrote of `_unseen`
+
+    @property
+    def room(self) -> int:
+        """Tokens the answer may still grow by; 0 once it has ended."""
+        return 0 if self._ended else self._max_new_tokens - len(self.tokens)
+
+    def extend(self, tokens: Sequence[int]) -> int:
+        """Take the next tokens, up to the one that ends the answer; returns how many were taken."""
+        for taken, token in enumerate(tokens, start=1):
+            if self._push(token):
+                return taken
+        return len(tokens)
+
+    def take_written(self) -> Written:
+        """What can be shown and was not taken yet, of the tokens since then."""
+        written = Written(self._unseen, tuple(self._lengths))
+        self._unseen, self._lengths = "", []
+        return written
+
+    def take_rest(self) -> str:
+        """The text that was not taken yet, with what was held back; for the end."""
+        return self.take_written().text + self._sink.flush()
+
+    def _push(self, token: int) -> bool:
+        """Take the next token of the answer; True if it is the last one."""
+        assert self.room, "an answer that has ended takes no more tokens"
+        self.tokens.append(token)
+        self._lengths.append(0)
+        if token in self._end_tokens:
+            self._ended, self.reason = True, "stop"
+            return True
+        text = self._sink.push(token)
+        self._unseen += text
+        self._lengths[-1] = len(text)
+        if self._sink.stopped:
+            self._ended, self.reason = True, "stop"
+        return not self.room

@@ -1255,21 +1255,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Worüber wollen wir reden?</translation>
         </message>
         <message>
-            <location filename="../../app/downloads/command.py" />
-            <source>again in {time}</source>
-            <translation>wieder in {time}</translation>
-        </message>
-        <message>
-            <location filename="../../app/downloads/command.py" />
-            <source>{done} of {total}</source>
-            <translation>{done} von {total}</translation>
-        </message>
-        <message>
-            <location filename="../../app/downloads/command.py" />
-            <source>{time} left</source>
-            <translation>noch {time}</translation>
-        </message>
-        <message>
             <location filename="../../app/downloads/disk.py" />
             <source>Free some space, then resume; what has arrived is kept.</source>
             <translation>Schaffen Sie Platz, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
@@ -2151,6 +2136,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/installation/assistant/words.py" />
+            <source>{done} of {total}</source>
+            <translation>{done} von {total}</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/words.py" />
             <source>{done} of {total}, {speed}/s, {left} left</source>
             <translation>{done} von {total}, {speed}/s, noch {left}</translation>
         </message>
@@ -2879,16 +2869,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/dialog.py" />
-            <source>Cancel loading</source>
-            <translation>Laden abbrechen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/dialog.py" />
-            <source>Close</source>
-            <translation>Schließen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/dialog.py" />
             <source>Discover</source>
             <translation>Entdecken</translation>
         </message>
@@ -2896,21 +2876,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/dialog.py" />
             <source>Downloads ({count})</source>
             <translation>Downloads ({count})</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/dialog.py" />
-            <source>Engine state</source>
-            <translation>Zustand des Rechenprozesses</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/dialog.py" />
-            <source>Loaded: {pair}</source>
-            <translation>Geladen: {pair}</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/dialog.py" />
-            <source>Loading progress</source>
-            <translation>Ladefortschritt</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/dialog.py" />
@@ -3036,6 +3001,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/download_list.py" />
             <source>Waiting to try again</source>
             <translation>Wartet auf den nächsten Versuch</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>again in {time}</source>
+            <translation>wieder in {time}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/download_list.py" />
+            <source>{time} left</source>
+            <translation>noch {time}</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/downloads_page.py" />
@@ -3506,6 +3481,31 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/offer.py" />
             <source>Show download</source>
             <translation>Download zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/page.py" />
+            <source>Cancel loading</source>
+            <translation>Laden abbrechen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/page.py" />
+            <source>Close</source>
+            <translation>Schließen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/page.py" />
+            <source>Engine state</source>
+            <translation>Zustand des Rechenprozesses</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/page.py" />
+            <source>Loaded: {pair}</source>
+            <translation>Geladen: {pair}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/page.py" />
+            <source>Loading progress</source>
+            <translation>Ladefortschritt</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
@@ -6252,29 +6252,14 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{name} gibt es schon. Soll die Datei ersetzt werden?</translation>
         </message>
         <message>
-            <location filename="../../engine/engine.py" />
-            <source>Choose a draft, or the method 'lookup'.</source>
-            <translation>Wählen Sie ein Entwurfsmodell oder das Verfahren „lookup“.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/engine.py" />
-            <source>No draft model is loaded.</source>
-            <translation>Es ist kein Entwurfsmodell geladen.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/engine.py" />
-            <source>No draft model is loaded: the text alone suggests.</source>
-            <translation>Es ist kein Entwurfsmodell geladen: Nur der Text selbst macht Vorschläge.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/engine.py" />
-            <source>The method '{method}' needs a draft model.</source>
-            <translation>Das Verfahren „{method}“ braucht ein Entwurfsmodell.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/engine.py" />
+            <location filename="../../engine/answering.py" />
             <source>the draft</source>
             <translation>den Entwurf</translation>
+        </message>
+        <message>
+            <location filename="../../engine/answering.py" />
+            <source>the target</source>
+            <translation>das Ziel</translation>
         </message>
         <message>
             <location filename="../../engine/loading/learned.py" />
@@ -6365,6 +6350,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/learned.py" />
             <source>{file} was measured with another pair, or before its files changed.</source>
             <translation>{file} wurde mit einem anderen Paar gemessen, oder bevor sich dessen Dateien änderten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
+            <source>Sequoia learns it while it writes.</source>
+            <translation>Sequoia lernt sie beim Schreiben.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/loading.py" />
@@ -6535,16 +6525,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/preparation.py" />
             <source>Weights '{weights}' cannot be prepared.</source>
             <translation>Gewichte „{weights}“ können nicht vorbereitet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/loading/sampled_methods.py" />
-            <source>As measured here, no tree of Sequoia's pays: the smallest is grown.</source>
-            <translation>Wie hier gemessen, lohnt sich kein Baum von Sequoia: Es wächst der kleinste.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/loading/sampled_methods.py" />
-            <source>Sequoia learns it while it writes.</source>
-            <translation>Sequoia lernt sie beim Schreiben.</translation>
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
@@ -7362,59 +7342,84 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>zu viele offene Dateien</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
-            <source>Give at most {most}.</source>
-            <translation>Geben Sie höchstens {most} an.</translation>
+            <location filename="../../engine/speculation/method_choice.py" />
+            <source>As measured here, no tree of Sequoia's pays: the smallest is grown.</source>
+            <translation>Wie hier gemessen, lohnt sich kein Baum von Sequoia: Es wächst der kleinste.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
-            <source>Give probabilities like 0.6,0.2,0.1: of the first child, the second, and so on.</source>
-            <translation>Geben Sie Wahrscheinlichkeiten wie 0.6,0.2,0.1 an: die des ersten Kindes, des zweiten und so weiter.</translation>
+            <location filename="../../engine/speculation/method_choice.py" />
+            <source>Choose a draft, or the method 'lookup'.</source>
+            <translation>Wählen Sie ein Entwurfsmodell oder das Verfahren „lookup“.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
-            <source>Give probabilities that sum to at most 1.</source>
-            <translation>Geben Sie Wahrscheinlichkeiten an, deren Summe höchstens 1 ist.</translation>
+            <location filename="../../engine/speculation/method_choice.py" />
+            <source>No draft model is loaded.</source>
+            <translation>Es ist kein Entwurfsmodell geladen.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
-            <source>The acceptance vector has {count} numbers.</source>
-            <translation>Der Annahmevektor hat {count} Zahlen.</translation>
+            <location filename="../../engine/speculation/method_choice.py" />
+            <source>No draft model is loaded: the text alone suggests.</source>
+            <translation>Es ist kein Entwurfsmodell geladen: Nur der Text selbst macht Vorschläge.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
-            <source>The acceptance vector holds {number}, which is no probability.</source>
-            <translation>Der Annahmevektor enthält {number}, und das ist keine Wahrscheinlichkeit.</translation>
+            <location filename="../../engine/speculation/method_choice.py" />
+            <source>The method '{method}' needs a draft model.</source>
+            <translation>Das Verfahren „{method}“ braucht ein Entwurfsmodell.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
-            <source>The acceptance vector is empty.</source>
-            <translation>Der Annahmevektor ist leer.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/speculation/trees/acceptance_vector.py" />
-            <source>The acceptance vector sums to {number}, but of a node's children at most one is accepted.</source>
-            <translation>Die Summe des Annahmevektors ist {number}, aber von den Kindern eines Knotens wird höchstens eines angenommen.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/speculation/trees/tree_programme.py" />
+            <location filename="../../engine/speculation/trees/tree_program.py" />
             <source>A depth of {count} is out of range.</source>
             <translation>Eine Tiefe von {count} liegt außerhalb des erlaubten Bereichs.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/trees/tree_programme.py" />
+            <location filename="../../engine/speculation/trees/tree_program.py" />
             <source>A tree of {count} nodes is out of range.</source>
             <translation>Ein Baum von {count} Knoten liegt außerhalb des erlaubten Bereichs.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/trees/tree_programme.py" />
+            <location filename="../../engine/speculation/trees/tree_program.py" />
             <source>Give 1 to {most} levels, with the root's.</source>
             <translation>Geben Sie 1 bis {most} Ebenen an, mit der der Wurzel.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/trees/tree_programme.py" />
+            <location filename="../../engine/speculation/trees/tree_program.py" />
             <source>Give 1 to {most} nodes, with the root.</source>
             <translation>Geben Sie 1 bis {most} Knoten an, mit der Wurzel.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/tree_program.py" />
+            <source>Give at most {most}.</source>
+            <translation>Geben Sie höchstens {most} an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/tree_program.py" />
+            <source>Give probabilities like 0.6,0.2,0.1: of the first child, the second, and so on.</source>
+            <translation>Geben Sie Wahrscheinlichkeiten wie 0.6,0.2,0.1 an: die des ersten Kindes, des zweiten und so weiter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/tree_program.py" />
+            <source>Give probabilities that sum to at most 1.</source>
+            <translation>Geben Sie Wahrscheinlichkeiten an, deren Summe höchstens 1 ist.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/tree_program.py" />
+            <source>The acceptance vector has {count} numbers.</source>
+            <translation>Der Annahmevektor hat {count} Zahlen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/tree_program.py" />
+            <source>The acceptance vector holds {number}, which is no probability.</source>
+            <translation>Der Annahmevektor enthält {number}, und das ist keine Wahrscheinlichkeit.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/tree_program.py" />
+            <source>The acceptance vector is empty.</source>
+            <translation>Der Annahmevektor ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/trees/tree_program.py" />
+            <source>The acceptance vector sums to {number}, but of a node's children at most one is accepted.</source>
+            <translation>Die Summe des Annahmevektors ist {number}, aber von den Kindern eines Knotens wird höchstens eines angenommen.</translation>
         </message>
         <message>
             <location filename="../../engine/speculation/tuning/auto.py" />
@@ -7588,8 +7593,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/tokenizer_files.py" />
+            <source>it brings its own code</source>
+            <translation>er bringt eigenen Code mit</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer_files.py" />
             <source>{file} cannot be read as JSON.</source>
             <translation>{file} kann nicht als JSON gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer_files.py" />
+            <source>{file} is no JSON object</source>
+            <translation>{file} ist kein JSON-Objekt</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer_files.py" />

@@ -24,10 +24,10 @@ import torch
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import Session, say
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.speculation.interfaces import Choice, RoundResult, TreeBounds
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.price import Price
-from engine.speculation.strategy import Choice, RoundResult
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.prospect import Prospects
@@ -127,7 +127,7 @@ def recorded(temperature: float, arguments: argparse.Namespace) -> list[Text]:
                 for place in range(len(answer)):
                     text = [*prompt.tokens, *answer[:place]]
                     method.prefill(text[:-1])
-                    places.append(Place(method.grow(text, WIDEST, DEEPEST), answer[place:]))
+                    places.append(Place(method.grow(text, TreeBounds(WIDEST, DEEPEST)), answer[place:]))
             texts.append((answer, places))
             say(f"T = {temperature:g}: {len(answer)} trees recorded")
         engine.close()

@@ -4,7 +4,9 @@ python -m tests.bench.house [--json] [--no-round]
 
 Sizes are lines; a function's size is that of its `def` and body, without decorators. Imports are read by syntax, also
 those inside functions, but not those under `if TYPE_CHECKING`. The round is the third one of an answer by the embedded
-pair: every file below `engine/` that a call entered, once with a fixed budget and once with the default method.
+pair: every file below `engine/` that a call entered, once with a fixed budget and once with the default method. The
+stays of a prompt are the rooms (folders of `engine/`) that the modules at its root call into during one answer, one
+after the other; a return is a stay in a room that was left before.
 """
 
 import ast
@@ -18,7 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("engine", "app")
@@ -196,21 +201,64 @@ def entered_files(package: Path) -> Iterator[list[str]]:
         sys.setprofile(before)
 
 
-def files_of_a_round(budget: int) -> dict[str, Any]:
-    """Files and rooms that the third round of an answer enters; `budget` 0 is the default method."""
+@contextmanager
+def called_rooms(package: Path) -> Iterator[list[str]]:
+    """While it is open: the folders of `package` that the modules at its root call into, runs of calls as one."""
+    stays: list[str] = []
+
+    def follow(frame: FrameType, event: str, argument: Any) -> None:
+        caller = frame.f_back
+        if event != "call" or caller is None or Path(caller.f_code.co_filename).parent != package:
+            return
+        file = Path(frame.f_code.co_filename)
+        if package in file.parents and file.parent != package:
+            room = file.relative_to(package).parts[0]
+            if not stays or stays[-1] != room:
+                stays.append(room)
+
+    before = sys.getprofile()
+    sys.setprofile(follow)
+    try:
+        yield stays
+    finally:
+        sys.setprofile(before)
+
+
+def embedded_engine() -> "Engine":
+    """The embedded pair, loaded on the processor."""
     from engine.cancellation import Cancellation  # torch: only where a round is asked for
-    from engine.engine import Engine, load
+    from engine.engine import load
     from engine.loading.pair import open_pair
-    from engine.protocol.messages import ChatMessage, Round
-    from engine.protocol.options import GenerateOptions, LoadOptions, SpeculationOptions
+    from engine.protocol.options import LoadOptions
 
     steps = load(1, open_pair(LoadOptions("embedded", "auto", device="cpu")), Cancellation())
-    engine: Engine | None = None
-    while engine is None:
+    while True:
         try:
             next(steps)
         except StopIteration as end:
-            engine = end.value
+            engine: Engine = end.value
+            return engine
+
+
+def stays_of_a_prompt(engine: "Engine") -> dict[str, Any]:
+    """The rooms that the composition of an answer of a few rounds calls into, in their order."""
+    from engine.observing.watcher import Watcher
+    from engine.protocol.messages import ChatMessage
+    from engine.protocol.options import GenerateOptions
+
+    watcher, options = Watcher(), GenerateOptions(max_new_tokens=20)
+    prompt = engine.prompt((ChatMessage("user", "Tell me a story about a dragon."),))
+    with called_rooms(ROOT / "engine") as stays:
+        for _ in engine.generate(1, prompt, options, watcher):
+            pass
+    return {"stays": len(stays), "rooms": len(set(stays)), "returns": len(stays) - len(set(stays)), "names": stays}
+
+
+def files_of_a_round(engine: "Engine", budget: int) -> dict[str, Any]:
+    """Files and rooms that the third round of an answer enters; `budget` 0 is the default method."""
+    from engine.protocol.messages import ChatMessage, Round
+    from engine.protocol.options import GenerateOptions, SpeculationOptions
+
     speculation = SpeculationOptions(method="specexec", budget=budget, lookup=False) if budget else SpeculationOptions()
     prompt = engine.prompt((ChatMessage("user", "Tell me a story about a dragon."),))
     events = engine.generate(2, prompt, GenerateOptions(max_new_tokens=200, speculation=speculation))
@@ -219,7 +267,6 @@ def files_of_a_round(budget: int) -> dict[str, Any]:
     with entered_files(ROOT / "engine") as seen:
         next(each for each in events if isinstance(each, Round))
     del events
-    engine.close()
     rooms = [str(Path(each).parent.relative_to(ROOT)) for each in seen]
     stays = [room for index, room in enumerate(rooms) if not index or rooms[index - 1] != room]
     names = sorted({str(Path(each).relative_to(ROOT)) for each in seen})
@@ -244,7 +291,10 @@ def main() -> int:
     options = parser.parse_args()
     found = measure(ROOT)
     if not options.no_round:
-        found["round_fixed"], found["round_default"] = files_of_a_round(64), files_of_a_round(0)
+        engine = embedded_engine()
+        found["round_fixed"], found["round_default"] = files_of_a_round(engine, 64), files_of_a_round(engine, 0)
+        found["prompt"] = stays_of_a_prompt(engine)
+        engine.close()
     if options.json:
         print(json.dumps(found))
         return 0

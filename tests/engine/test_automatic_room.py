@@ -6,13 +6,15 @@ from pathlib import Path
 import torch
 
 from engine.cli.session import Session
-from engine.loading.learned import Learned
+from engine.loading.learned import LearnedState
 from engine.loading.planning import AUTO_WIDE_ROOM, Question, needs_of, plan_pair
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.shape import model_sizes
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import AUTO_ROOM, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
-from engine.speculation.method import Method
+from engine.speculation.interfaces import Method
+from engine.speculation.method_choice import ChosenMethod, MethodInputs, strategy_for
+from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.weights.planning.machine import GIB, GPU_RATES, Memory
 from tests.engine.speculation.simulation import Machine, Named
 from tests.engine.tiny_models import tiny_model
@@ -53,7 +55,8 @@ def test_weights_that_move_over_a_slow_link_get_room_for_the_largest_trees(tmp_p
 
 def test_no_automatic_choice_is_larger_than_the_room_that_was_kept() -> None:
     methods: list[Method] = [Named("specexec")]
-    strategy = Learned(largest_tree=24).strategy(methods[0], GenerateOptions(), None)  # type: ignore[arg-type]
+    inputs = MethodInputs(None, (), 0, AcceptanceCounts(), LearnedState, largest_tree=24)  # type: ignore[arg-type]
+    strategy = strategy_for(ChosenMethod(methods[0], GenerateOptions()), inputs, 64)
     machine = Machine(lambda rows: 1.0, 0.001)
     sizes = []
     strategy.prefill([0])

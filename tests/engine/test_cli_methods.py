@@ -11,7 +11,7 @@ import pytest
 
 from engine.__main__ import main
 from engine.cli.arguments import build_parser, load_options
-from engine.speculation.trees.acceptance_vector import PRIOR, checked
+from engine.speculation.trees.tree_program import PRIOR, checked
 from tests.campaigns.extent import choose
 from tests.engine.test_cli import QUESTION, assert_refused, document
 

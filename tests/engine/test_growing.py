@@ -3,14 +3,16 @@
 import time
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from torch import Tensor
 
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
+from engine.loading.learned import Learned
 from engine.loading.pair import open_pair
-from engine.observing import passing, watcher
+from engine.observing import watcher
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
@@ -46,8 +48,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is told of, however soon it comes and however fast it is."""
     monkeypatch.setattr(watcher, "DRAFTS_APART", 0.0)
     monkeypatch.setattr(watcher, "SLOW_ROUND", 0.0)
-    monkeypatch.setattr(passing, "SLOW_SECONDS", 0.0)
-    monkeypatch.setattr(passing, "EVENTS_APART", 0.0)
+    monkeypatch.setattr(watcher, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(watcher, "EVENTS_APART", 0.0)
 
 
 @pytest.fixture
@@ -72,7 +74,9 @@ def written(
     """All events of an answer, in their order, and its text."""
     engine, cancellation, _ = streamed
     cancellation.begin(1)
-    engine._learned = type(engine._learned)()  # what an answer teaches would make the next one's trees others
+    engine._loaded = replace(
+        engine._loaded, learned=Learned()
+    )  # what an answer teaches would make the next one's trees others
     events: list[Event] = []
     onlooker = Watcher(events.append)
     onlooker.watch(watch)

@@ -12,11 +12,10 @@ from engine.loading.oom_retry import GuardedContext
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
-from engine.speculation.answer import Answer
+from engine.speculation.interfaces import Choice, Fixed, RoundResult
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.strategy import Choice, Fixed, RoundResult
+from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.speculation.tuning.tree_limit import TreeLimit
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose

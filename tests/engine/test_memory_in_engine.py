@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 import pytest
 import torch
 
-from engine import engine as engine_room
 from engine.cancellation import Cancellation
 from engine.engine import Engine, load
+from engine.loading import loaded_pair
 from engine.loading.loading import load_planned, load_ready
 from engine.loading.pair import Pair, open_pair
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round, Statistics
@@ -55,8 +55,8 @@ def test_what_a_failed_attempt_had_loaded_is_gone_before_the_next(monkeypatch: p
             torch.empty(1 << 60, dtype=torch.uint8)
         return network
 
-    monkeypatch.setattr(engine_room, "load_planned", planned)
-    monkeypatch.setattr(engine_room, "load_ready", ready)
+    monkeypatch.setattr(loaded_pair, "load_planned", planned)
+    monkeypatch.setattr(loaded_pair, "load_ready", ready)
     events: list[Event] = []
     # In the checkpoint's own type; in float32, layers kept as they are stored would be less already.
     engine = engine_of(replace(pair, options=replace(pair.options, weights="bfloat16")), events)

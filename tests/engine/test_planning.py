@@ -10,7 +10,6 @@ from torch.profiler import ProfilerActivity, profile
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError
-from engine.loading import learned
 from engine.loading.planning import Question, context_for, expected_tokens_per_pass, needs_of, plan_pair
 from engine.loading.preparation import COMPRESSED, prepare_model
 from engine.model import context as context_room
@@ -21,6 +20,7 @@ from engine.model.layer_converter import open_layer_converter
 from engine.model.shape import model_sizes
 from engine.number_types import computed_types
 from engine.protocol.options import SpeculationOptions
+from engine.speculation import method_choice
 from engine.speculation.methods import specexec
 from engine.weights.planning import needs as needs_room
 from engine.weights.planning.machine import CPU_RATES
@@ -169,5 +169,5 @@ def test_caches_are_planned_for_every_budget_as_they_are_allocated(budget: int, 
 def test_the_planner_counts_with_the_engines_own_figures() -> None:
     assert needs_room.PREFILL_ROWS == context_room.PREFILL_ROWS
     assert needs_room.DRAFT_REACH == specexec.REACH
-    assert needs_room.TREE_SLOTS == learned.LARGEST + 1
+    assert needs_room.TREE_SLOTS == method_choice.LARGEST + 1
     assert (SpeculationOptions().batch, SpeculationOptions().depth) == (needs_room.DRAFT_BATCH, needs_room.DRAFT_PASSES)

@@ -11,7 +11,7 @@ import torch
 from engine.observing.watcher import DRAFTS_APART, Watcher
 from engine.protocol.messages import Event
 from engine.protocol.watching import Drafted, Inspect, Passing, Watch
-from engine.speculation import verdicts
+from engine.speculation import target_log_probs
 from engine.speculation.trees.tree import Path, Tree
 
 TREE = Tree((5, 6, 7), (-1, 0, 0), (0.0, -0.5, -1.0))
@@ -41,7 +41,7 @@ def test_nothing_is_told_unasked(watcher: Watcher, posted: list[Event]) -> None:
     watcher.drafted(TREE)
     watcher.verified(TREE, LOGITS, PATH)
     assert posted == []
-    assert watcher.take_verdicts() is None
+    assert watcher.take_target_log_probs() is None
     assert watcher.answer(Inspect(9, 0, 1)) is None
 
 
@@ -152,11 +152,11 @@ def test_layers_of_a_draft_that_shares_them_are_not_told_of(posted: list[Event],
 def test_verdicts_are_taken_once(watcher: Watcher) -> None:
     watcher.watch(Watch(verdicts=True))
     watcher.verified(TREE, LOGITS, PATH)
-    taken = watcher.take_verdicts()
+    taken = watcher.take_target_log_probs()
     assert taken is not None
     assert array("i", taken.ranks).tolist() == [0, 4, 3, 7]
     assert len(taken.log_probs) == 4 * 4
-    assert watcher.take_verdicts() is None
+    assert watcher.take_target_log_probs() is None
 
 
 def test_alternatives_are_those_of_the_rounds_that_are_remembered(
@@ -201,14 +201,14 @@ def test_a_watch_that_ends_while_a_round_is_kept_leaves_no_count_behind(
                 others.pop(0)()
             return super().__len__()
 
-    judge = verdicts.judge
+    judge = target_log_probs.judge
 
-    def interrupted(tree: Tree, logits: torch.Tensor, path: Path) -> verdicts.Judgement:
+    def interrupted(tree: Tree, logits: torch.Tensor, path: Path) -> target_log_probs.NodeLogProbs:
         judgement = judge(tree, logits, path)
         rows = Interrupted(judgement.best_tokens) if next(is_second) else judgement.best_tokens
         return replace(judgement, best_tokens=cast(torch.Tensor, rows))
 
-    monkeypatch.setattr(verdicts, "judge", interrupted)
+    monkeypatch.setattr(target_log_probs, "judge", interrupted)
     watcher.watch(Watch(verdicts=True))
     for _ in range(4):
         watcher.verified(TREE, LOGITS, PATH)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from engine.speculation.strategy import RoundResult
-from engine.speculation.trees.acceptance_vector import PRIOR, AcceptanceVector
-from engine.speculation.trees.figures import State, figures, shortened
+from engine.speculation.interfaces import RoundResult
+from engine.speculation.trees.arrays import State, figures, shortened
 from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.trees.tree_program import PRIOR, AcceptanceVector
 
 MOST_KEPT = 2000.0  # tries of a child that a file may claim: later rounds must still be able to change the vector
 

@@ -2,22 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from torch import Tensor
 
 from engine.protocol.options import SpeculationOptions
-from engine.speculation.method import Ends, Sampling, Scorer
+from engine.speculation.interfaces import NullObserver, Observer, Sampling, Scorer, TreeBounds
 from engine.speculation.methods.acceptance import accept
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.speculation.methods.calibration import Calibration
-from engine.speculation.price import Price
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.best_first import BestFirst
 from engine.speculation.trees.tree import Path, Tree
-from engine.speculation.witness import Nobody, Witness
 
-REACH = 4  # idle work looks for so many times the budget, whatever the tree itself is worth: bonus tokens, and more
+REACH = 4  # times the budget: nodes that idle drafting searches for, as the bonus token may be among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,8 @@ class SpecExec:
     node if that was never expanded. Draft logits are not scaled by the temperature, as published.
 
     Beyond the published method, a `Calibration` may rank the nodes: it learns from every round how often a token of
-    such a probability is accepted. And `extend` lets the search go on while the target's weights are awaited; if the
-    bonus token is among what it found, the next tree begins with the whole subtree there (compare ShadowSpec, 2026).
+    such a probability is accepted. And `keep_drafting` continues the search while the target's weights are awaited; if
+    it found the bonus token, the next tree begins with the whole subtree there (compare ShadowSpec, 2026).
     """
 
     name = "specexec"
@@ -53,12 +52,12 @@ class SpecExec:
         options: SpeculationOptions,
         vocabulary: int,
         calibration: Calibration | None = None,
-        witness: Witness | None = None,
+        observer: Observer | None = None,
         ranks: AcceptanceCounts | None = None,
     ) -> None:
         """`vocabulary`: the target's; a draft with a larger, padded one must not propose what the target lacks.
 
-        Without `calibration` the draft's own probability ranks the nodes, as published. `witness` sees them come.
+        Without `calibration` the draft's own probability ranks the nodes, as published. `observer` sees them come.
         `ranks` counts which of the draft's likeliest tokens the target said, for other methods.
         """
         self._ranks = ranks
@@ -67,7 +66,7 @@ class SpecExec:
         self._options = options
         self._vocabulary = vocabulary
         self._calibration = calibration
-        self._witness = witness or Nobody()
+        self._observer = observer or NullObserver()
         self._search: BestFirst | None = None  # the tree's, or what is left of it below the bonus token
         self._pending: dict[int, Read] = {}  # expanded nodes of the search
         self._appended = 0  # pending nodes of the draft
@@ -81,31 +80,29 @@ class SpecExec:
         self._search = None
         self._draft.prefill(tokens)
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
-        """The `budget` most probable draft prefixes behind `tokens`, at most `depth` deep; fewer if not worth more."""
-        self._depth, self._is_extended = min(depth, self._options.depth), False
-        self._reach = REACH * max(budget, 1)
-        while self._search is not None and (root := self._draft.length + self._unread) < len(tokens) - 1:
-            self._go_on([0], tokens[root + 1])  # the text went farther than the tree of this method
-        search = self._search
-        if search is None:
-            search = self._search = BestFirst(tokens[-1], self._options.decay)
-            self._pending, self._appended, self._unread = {}, 0, 0
-        size = _promising(search.chances(self._depth), budget, price)
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
+        """The most probable draft prefixes behind `tokens`, as many as the bounds allow and find worth a row."""
+        depth = self._depth = min(bounds.depth, self._options.depth)  # a draft pass per level
+        self._is_extended = False
+        self._reach = REACH * max(bounds.budget, 1)
+        search = self._search_from(tokens)
+        probabilities = partial(search.probabilities, depth)
+        size = bounds.size_so_far(probabilities)
         for _ in range(self._options.depth):
-            frontier = search.frontier(self._options.batch, max(size, 1), self._depth)
-            is_first = len(search) == 1  # who chose a tree at all wants the first level
-            if not len(frontier) or not (is_first or not price or price.is_worth_reading(search.chances_of(frontier))):
+            frontier = search.frontier(self._options.batch, max(size, 1), depth)
+            is_first = len(search) == 1  # a tree was chosen, so the first level is drafted
+            if not len(frontier):
                 break
-            self._expand(search, frontier, budget, tokens)
-            size = _promising(search.chances(self._depth), budget, price)
+            if not is_first and not bounds.is_worth_reading(partial(search.probabilities_of, frontier)):
+                break
+            self._expand(search, frontier, bounds.budget, tokens)
+            size = bounds.size_so_far(probabilities)
             self._tell(search, size)
-        size = min(budget, price.best_size(search.chances(self._depth))) if price else budget
-        kept = search.best(size, self._depth)
+        kept = search.best(bounds.size(probabilities), depth)
         self._kept = kept.tolist()
         return search.tree(kept)
 
-    def extend(self) -> bool:
+    def keep_drafting(self) -> bool:
         """One more draft pass, over the best nodes beyond the budget; False if there are none."""
         search = self._search
         if search is None or not self._pending:
@@ -120,13 +117,22 @@ class SpecExec:
         self._tell(search, self._reach)
         return True
 
-    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """Follow what the target draws for itself, as far as the tree has it."""
-        return accept(tree, logits, self._sampling.draw, ends, answer)
+        return accept(tree, logits, self._sampling.draw, answer)
 
     def keep(self, path: Path) -> None:
         """Commit the accepted nodes that the draft has read; an unexpanded last one is caught up in the next round."""
         self._go_on([self._kept[node] for node in path.nodes], path.bonus)
+
+    def _search_from(self, tokens: Sequence[int]) -> BestFirst:
+        """The search whose root is the last token: what is left of the one before, or a new one."""
+        while self._search is not None and (root := self._draft.length + self._unread) < len(tokens) - 1:
+            self._go_on([0], tokens[root + 1])  # the text went farther than the tree of this method
+        if self._search is None:
+            self._search = BestFirst(tokens[-1], self._options.decay)
+            self._pending, self._appended, self._unread = {}, 0, 0
+        return self._search
 
     def _go_on(self, nodes: Sequence[int], token: int) -> None:
         """Commit these nodes of the search, root first, as far as they are read; what is below `token` stays known."""
@@ -167,7 +173,7 @@ class SpecExec:
         search.expand(frontier, log_probs, candidates, budget, scores)
 
     def _tell(self, search: BestFirst, size: int) -> None:
-        self._witness.grown(lambda: search.tree(search.best(size, self._depth)))
+        self._observer.grown(lambda: search.tree(search.best(size, self._depth)))
 
     def _learn(self, nodes: Sequence[int], followers: Sequence[int]) -> None:
         """Of what the draft proposed behind every accepted node: which did the target say?"""
@@ -186,6 +192,18 @@ class SpecExec:
             self._calibration.observe(np.stack([read.log_probs[read.row] for read, _ in reads]), ranks)
 
 
-def _promising(chances: Numbers, budget: int, price: Price | None) -> int:
-    """How many of the nodes known so far a tree would have that may still grow."""
-    return min(budget, price.hopeful_size(chances)) if price else budget
+class BorrowingSpecExec(SpecExec):
+    """The draft reads the target's keys and values instead of its own, so every tree begins at its root.
+
+    It needs no prefill and catches up with nothing, whatever was accepted. While the target's own tree is in the cache
+    there is no room for it: it does not draft then. Compare SubSpec (2025), which shares the cache as well.
+    """
+
+    def keep_drafting(self) -> bool:
+        """The slots behind the text belong to the target now."""
+        return False
+
+    def keep(self, path: Path) -> None:
+        """Learn from the path; its nodes, and what was known below them, are forgotten."""
+        super().keep(path)
+        self._search = None

@@ -1,16 +1,33 @@
-"""SpecInfer (Miao et al., ASPLOS 2024, arXiv 2305.09781): draft sequences that share their beginnings in a tree."""
+"""Sequences drawn independently: one (Leviathan et al., arXiv 2211.17192), or several (SpecInfer, arXiv 2305.09781)."""
 
 from collections.abc import Sequence
 
 from torch import Tensor
 
-from engine.speculation.method import Ends
-from engine.speculation.methods.drafting import Drafting
-from engine.speculation.methods.drawn import Drawn
-from engine.speculation.methods.rejection import from_independent
-from engine.speculation.price import Price
-from engine.speculation.trees.acceptance_vector import AcceptanceVector
+from engine.speculation.interfaces import TreeBounds
+from engine.speculation.methods.acceptance import from_independent
+from engine.speculation.methods.sampled_trees import Drafting, SampledTreeMethod
 from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.trees.tree_program import AcceptanceVector
+
+
+class Chain(SampledTreeMethod):
+    """The budget is the length of the chain, as far as the depth allows; one draft pass per node."""
+
+    name = "chain"
+
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
+        """The draft's continuation, drawn a token at a time."""
+        builder = self._drafting.new_tree(tokens)
+        node = 0
+        for _ in range(min(bounds.budget, bounds.depth)):
+            distribution = self._drafting.read([node])
+            [[node]] = builder.branch([node], distribution, self._drafting.independent(distribution, [1]))
+        return builder.tree()
+
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
+        """As far as every token passes, then one from what the target has left."""
+        return self._drafting.accept(tree, logits, answer, from_independent)
 
 
 def best_sequences(acceptance: AcceptanceVector, budget: int, most_levels: int) -> int:
@@ -26,13 +43,13 @@ def best_sequences(acceptance: AcceptanceVector, budget: int, most_levels: int) 
     return max(range(1, budget + 1), key=promise)
 
 
-class SpecInfer(Drawn):
+class SpecInfer(SampledTreeMethod):
     """A number of sequences, drawn from the draft independently of each other; equal beginnings are one node.
 
     The static expansion is <k,1,1,...>: sequences are independent from the root on. k is the number that promises most
     tokens for the budget as the draft is accepted (`best_sequences`), or, where no acceptance is given, as few as the
-    depth allows. When greedy, they begin with the k likeliest tokens. Other expansions <k1,k2,...> draw so many
-    children behind every node of a level; they end with the expansions, or with the budget.
+    depth allows. When greedy, they begin with the k likeliest tokens. Other expansions <k1,k2,...> draw k1
+    children of the root, k2 of each node of the first level, and so on; they end with the expansions or the budget.
     """
 
     name = "specinfer"
@@ -40,48 +57,46 @@ class SpecInfer(Drawn):
     def __init__(
         self,
         drafting: Drafting,
-        most_levels: int,
         expansions: Sequence[int] = (),
         acceptance: AcceptanceVector = (),
     ) -> None:
-        """`most_levels`: drafted levels at most. `expansions`: children by level; empty for the static one."""
-        super().__init__(drafting, most_levels)
+        """`expansions`: children by level; empty for the static one."""
+        super().__init__(drafting)
         self._expansions = expansions
         self._acceptance = acceptance
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
         """All sequences, a level at a time."""
-        del price
         if self._expansions:
-            return self._branching(tokens, budget, min(depth, self._most_levels))
-        sprout = self._drafting.plant(tokens)
-        depth = min(budget, depth, self._most_levels)
+            return self._branching(tokens, bounds)
+        builder = self._drafting.new_tree(tokens)
+        depth = min(bounds.budget, bounds.depth)
         if depth and self._acceptance:
-            depth = min(depth, budget // best_sequences(self._acceptance, budget, depth))
-        sequences = {0: budget // depth} if depth else {}  # node of the tree -> how many sequences go through it
+            depth = min(depth, bounds.budget // best_sequences(self._acceptance, bounds.budget, depth))
+        sequences = {0: bounds.budget // depth} if depth else {}  # node of the tree -> how many sequences go through it
         for _ in range(depth):
             nodes = list(sequences)
             distributions = self._drafting.read(nodes)
             drawn = self._drafting.independent(distributions, list(sequences.values()))
             sequences = {
-                child: said.count(sprout.tokens[child])
-                for said, children in zip(drawn, sprout.branch(nodes, distributions, drawn), strict=True)
+                child: said.count(builder.tokens[child])
+                for said, children in zip(drawn, builder.branch(nodes, distributions, drawn), strict=True)
                 for child in children
             }
-        return sprout.tree()
+        return builder.tree()
 
-    def _branching(self, tokens: Sequence[int], budget: int, depth: int) -> Tree:
-        """So many children behind every node of a level, as far as the budget allows a whole level."""
-        sprout, nodes, room = self._drafting.plant(tokens), [0], budget
-        for children in self._expansions[:depth]:
+    def _branching(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
+        """The same number of children behind every node of a level, as far as the budget allows a whole level."""
+        builder, nodes, room = self._drafting.new_tree(tokens), [0], bounds.budget
+        for children in self._expansions[: bounds.depth]:
             room -= children * len(nodes)
             if room < 0 or not nodes:
                 break
             distributions = self._drafting.read(nodes)
             drawn = self._drafting.independent(distributions, [children] * len(nodes))
-            nodes = [child for each in sprout.branch(nodes, distributions, drawn) for child in each]
-        return sprout.tree()
+            nodes = [child for each in builder.branch(nodes, distributions, drawn) for child in each]
+        return builder.tree()
 
-    def accept(self, tree: Tree, logits: Tensor, ends: Ends, answer: Sequence[int]) -> Path:
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """At every node the first of its draws that passes, else a token from what the target has left."""
-        return self._drafting.accept(tree, logits, ends, answer, from_independent)
+        return self._drafting.accept(tree, logits, answer, from_independent)

@@ -1,4 +1,8 @@
-"""Types of numpy's arrays: what is decided about trees is decided there, as its calls cost less than torch's."""
+"""Arrays of numpy: their types, and figures in JSON, checked as they are read."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,3 +10,32 @@ from numpy.typing import NDArray
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.float64]
+
+
+State = dict[str, Any]
+"""What something has learnt, as JSON holds it."""
+
+DIGITS = 6
+
+
+def shortened(values: Any) -> Any:
+    """A number, or an array of any shape as nested lists, with as many digits as mean something."""
+    if isinstance(values, list):
+        return [shortened(value) for value in values]
+    return shortened(values.tolist()) if hasattr(values, "tolist") else float(f"{values:.{DIGITS}g}")
+
+
+def figure(value: Any, least: float = -math.inf, most: float = math.inf) -> float:
+    """The number; raises `ValueError` if it is none between these two, or none at all."""
+    number = float(value)
+    if not math.isfinite(number) or not least <= number <= most:
+        raise ValueError(f"{number} is not from {least} to {most}")
+    return number
+
+
+def figures(value: Any, shape: Sequence[int], least: float = -math.inf) -> NDArray[np.float64]:
+    """The array; raises `ValueError` if it has another shape, or holds anything but numbers from `least` on."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != tuple(shape) or not np.isfinite(array).all() or (array < least).any():
+        raise ValueError(f"no figures of the shape {tuple(shape)}")
+    return array

@@ -48,15 +48,15 @@ class BestFirst:
             candidates = np.sort(candidates[np.argsort(-priority, kind="stable")[:batch]])
         return candidates
 
-    def chances(self, depth: int) -> Numbers:
+    def probabilities(self, depth: int) -> Numbers:
         """float64 [n]: how likely each node at most `depth` deep is to be accepted, the likeliest first; no root."""
-        chances: Numbers = np.exp(-np.sort(-self._scores[1:][self._depths[1:] <= depth]))
-        return chances
+        probabilities: Numbers = np.exp(-np.sort(-self._scores[1:][self._depths[1:] <= depth]))
+        return probabilities
 
-    def chances_of(self, nodes: Integers) -> Numbers:
+    def probabilities_of(self, nodes: Integers) -> Numbers:
         """float64 [len(nodes)]: how likely each of these nodes is to be accepted."""
-        chances: Numbers = np.exp(self._scores[nodes])
-        return chances
+        probabilities: Numbers = np.exp(self._scores[nodes])
+        return probabilities
 
     def tokens_of(self, nodes: Integers | Sequence[int]) -> list[int]:
         """The tokens of these nodes."""

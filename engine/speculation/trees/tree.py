@@ -1,5 +1,6 @@
-"""A speculation tree: the draft's guesses at how the text goes on, parents before children."""
+"""A speculation tree: the draft's guesses at how the text goes on, parents before children; and two trees as one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -59,3 +60,71 @@ class Path:
     def tokens(self, tree: Tree) -> tuple[int, ...]:
         """The tokens the answer grows by: those of the accepted nodes behind the root, then the bonus token."""
         return (*(tree.tokens[node] for node in self.nodes[1:]), self.bonus)
+
+    def cut(self, tree: Tree, tokens: int) -> "Path":
+        """The path that yields only its first `tokens` tokens, at least one; the last of them is its bonus token."""
+        return self if tokens > len(self.nodes) - 1 else Path(self.nodes[:tokens], tree.tokens[self.nodes[tokens]])
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """`origins`: of every node of `tree` its number in the first of the two trees, None if it was not there."""
+
+    tree: Tree
+    origins: tuple[int | None, ...]
+
+
+def merge(drafted: Tree, branches: Tree, budget: int) -> Merged:
+    """The `budget` nodes with the best scores of both trees, whose roots are the same.
+
+    A node of both has the larger of its two cumulative probabilities, and of its two scores; a branch's score is its
+    probability. So a child never has more than its parent, and what is kept is closed under ancestors.
+    """
+    tokens, parents = list(drafted.tokens), list(drafted.parents)
+    log_probs, scores = list(drafted.log_probs), list(drafted.scores or drafted.log_probs)
+    place = [0]
+    for node in range(1, len(branches)):
+        parent, token, log_prob = place[branches.parents[node]], branches.tokens[node], branches.log_probs[node]
+        same = drafted.child(parent, token)
+        if same is None:
+            same = len(tokens)
+            tokens.append(token)
+            parents.append(parent)
+            log_probs.append(log_prob)
+            scores.append(log_prob)
+        log_probs[same], scores[same] = max(log_probs[same], log_prob), max(scores[same], log_prob)
+        place.append(same)
+    kept = _best(scores, budget)
+    number = {node: new for new, node in enumerate(kept)}
+    tree = Tree(
+        tokens=tuple(tokens[node] for node in kept),
+        parents=(-1, *(number[parents[node]] for node in kept[1:])),
+        log_probs=tuple(log_probs[node] for node in kept),
+        scores=tuple(scores[node] for node in kept) if drafted.scores else (),
+    )
+    return Merged(tree, tuple(node if node < len(drafted) else None for node in kept))
+
+
+def enlarge(tree: Tree, further: Tree) -> Tree:
+    """All of `tree` with its numbers, and behind it what only `further` has below the same root."""
+    tokens, parents, log_probs = list(tree.tokens), list(tree.parents), list(tree.log_probs)
+    place = [0]
+    for token, parent, log_prob in zip(further.tokens[1:], further.parents[1:], further.log_probs[1:], strict=True):
+        above = place[parent]
+        same = tree.child(above, token) if above < len(tree) else None
+        if same is None:
+            same = len(tokens)
+            tokens.append(token)
+            parents.append(above)
+            log_probs.append(log_prob)
+        place.append(same)
+    return Tree(tuple(tokens), tuple(parents), tuple(log_probs))
+
+
+def _best(scores: Sequence[float], budget: int) -> list[int]:
+    """The root and the `budget` best nodes, in the order of their numbers.
+
+    The sort is stable and a parent has the smaller number: it stays ahead of a child that scores as much.
+    """
+    ranked = sorted(range(1, len(scores)), key=lambda node: -scores[node])
+    return [0, *sorted(ranked[:budget])]

@@ -4,9 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from engine.protocol.sentences import Amount, opening, say
-from engine.speculation.method import Method
+from engine.speculation.interfaces import Choice, Method, RoundResult
 from engine.speculation.price import Price
-from engine.speculation.strategy import Choice, RoundResult
 from engine.speculation.tuning.curiosity import Look
 from engine.speculation.tuning.plan import Plan
 from engine.speculation.tuning.prospect import Prospects
@@ -77,9 +76,9 @@ class Auto:
         self._asked = choice.budget
         return choice
 
-    def extend(self) -> bool:
+    def keep_drafting(self) -> bool:
         """Let the chosen method guess on."""
-        return self._reader.extend() if self._reader else False
+        return self._reader.keep_drafting() if self._reader else False
 
     def learn(self, result: RoundResult) -> None:
         """Every round tells something about the machine, and about the method that drafted."""

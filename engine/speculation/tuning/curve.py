@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from engine.speculation.methods.monotone import isotonic
-from engine.speculation.trees.arrays import Numbers
-from engine.speculation.trees.figures import State, figure, shortened
+from engine.speculation.trees.arrays import Numbers, State, figure, shortened
 from engine.speculation.tuning.roofline import closest
 
 FADING = 0.93  # what an old measurement counts for when the next one at about the same size arrives

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 
-from engine.speculation.trees.figures import State, figure, figures, shortened
+from engine.speculation.trees.arrays import State, figure, figures, shortened
 
 FADING = 0.96  # what an old measurement counts for when the next one arrives
 SPIKE = 1.5  # a measurement farther off, by this factor, counts only up to there

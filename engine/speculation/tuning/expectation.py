@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from engine.speculation.trees.arrays import Integers, Numbers
-from engine.speculation.trees.figures import State, figure, figures, shortened
+from engine.speculation.trees.arrays import Integers, Numbers, State, figure, figures, shortened
 from engine.speculation.trees.tree import Path, Tree
 
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)

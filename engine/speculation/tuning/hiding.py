@@ -2,7 +2,7 @@
 
 import math
 
-from engine.speculation.trees.figures import State, figure, shortened
+from engine.speculation.trees.arrays import State, figure, shortened
 
 FADING = 0.98  # what an old round counts for when the next one is seen
 SETTLED = 8.0  # rounds that the mean of a size goes by, at most

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine.speculation.interfaces import RoundResult
 from engine.speculation.price import Price
-from engine.speculation.strategy import RoundResult
-from engine.speculation.trees.figures import State, figure, shortened
+from engine.speculation.trees.arrays import State, figure, shortened
 from engine.speculation.tuning.curiosity import Curiosity
 from engine.speculation.tuning.curve import SUSPECT, Curve
 from engine.speculation.tuning.draft_pace import DraftPace

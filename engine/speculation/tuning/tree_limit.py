@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from engine.errors import OutOfMemory
 from engine.protocol.sentences import joined, say
-from engine.speculation.strategy import Choice, RoundResult
+from engine.speculation.interfaces import Choice, RoundResult
 
 PLAIN_DEPTH = 0  # whatever the budget: the root alone, and no pass of the draft
 PATIENCE = 64  # rounds without a shortage before the limit is raised

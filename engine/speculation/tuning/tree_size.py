@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from engine.speculation.trees.tree_programme import TreeProgramme
+from engine.speculation.trees.tree_program import TreeProgram
 
 Gain = Callable[[int, int], float]
 """(nodes, levels), both with the root -> expected tokens of a pass."""
@@ -76,9 +76,9 @@ def sizes_up_to(most: int) -> list[int]:
 
 
 def best_tree(
-    programme: TreeProgramme, draft_seconds: PassTimes, target_seconds: PassTimes, most_levels: int | None = None
+    program: TreeProgram, draft_seconds: PassTimes, target_seconds: PassTimes, most_levels: int | None = None
 ) -> TreeSize:
     """`best_size` over all that the programme covers, of at most `most_levels` drafted levels."""
-    depths = range(1, min(programme.levels, (most_levels or programme.levels) + 1))
-    budgets = sizes_up_to(programme.nodes - 1)
-    return best_size(programme.gain, budgets, depths, draft_seconds, target_seconds)
+    depths = range(1, min(program.levels, (most_levels or program.levels) + 1))
+    budgets = sizes_up_to(program.nodes - 1)
+    return best_size(program.gain, budgets, depths, draft_seconds, target_seconds)

@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from engine.speculation.methods.chance import Chance
+from engine.speculation.methods.rng import Rng
 
 Result = TypeVar("Result", bound=Hashable)
 
@@ -48,7 +48,7 @@ class TableModel:
         self._paths = []
 
 
-class ForkedChance(Chance):
+class ForkedRng(Rng):
     """Decides as `script` says, then always for the first possible; `others` are the scripts of what else could be."""
 
     def __init__(self, script: list[int]) -> None:
@@ -87,13 +87,13 @@ class ForkedChance(Chance):
         return choice
 
 
-def probabilities(run: Callable[[ForkedChance], Result]) -> dict[Result, float]:
+def probabilities(run: Callable[[ForkedRng], Result]) -> dict[Result, float]:
     """The exact probability of every result of `run`: the sum over all ways that lead to it."""
     found: dict[Result, float] = defaultdict(float)
     scripts: list[list[int]] = [[]]
     while scripts:
-        chance = ForkedChance(scripts.pop())
-        result = run(chance)
-        found[result] += chance.probability
-        scripts += chance.others
+        rng = ForkedRng(scripts.pop())
+        result = run(rng)
+        found[result] += rng.probability
+        scripts += rng.others
     return dict(found)

@@ -9,13 +9,11 @@ import torch
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions, SpeculationOptions
-from engine.speculation.answer import Answer
-from engine.speculation.method import Method
-from engine.speculation.methods.autoregression import Autoregression
+from engine.speculation.interfaces import Fixed, Method, RoundResult
+from engine.speculation.methods.lookup import Autoregression
 from engine.speculation.methods.sampling import Sampler, Uniforms, UniformSource
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.strategy import Fixed, RoundResult
+from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.stats import Stopwatch
 from tests.engine.tiny_models import tiny_network
 

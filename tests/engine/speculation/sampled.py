@@ -6,26 +6,23 @@ from functools import partial
 import torch
 
 from engine.protocol.options import SamplingOptions
-from engine.speculation.answer import Answer
-from engine.speculation.method import Method, Scorer
-from engine.speculation.methods.chain import Chain
-from engine.speculation.methods.chance import Chance
-from engine.speculation.methods.drafting import Drafting
+from engine.speculation.interfaces import Fixed, Method, Scorer
+from engine.speculation.methods.rng import Rng
+from engine.speculation.methods.sampled_trees import Drafting
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.sequoia import Sequoia
-from engine.speculation.methods.specinfer import SpecInfer
-from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.strategy import Fixed
+from engine.speculation.methods.specinfer import Chain, SpecInfer
+from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.stats import Stopwatch
 from tests.engine.speculation.pairs import Outcome, Silent
 
 Make = Callable[[Drafting], Method]
 
 METHODS: dict[str, Make] = {
-    "sequoia": partial(Sequoia, most_levels=32),
-    "specinfer": partial(SpecInfer, most_levels=32),
-    "specinfer 2,2,1": partial(SpecInfer, most_levels=32, expansions=(2, 2, 1)),
-    "chain": partial(Chain, most_levels=32),
+    "sequoia": Sequoia,
+    "specinfer": SpecInfer,
+    "specinfer 2,2,1": partial(SpecInfer, expansions=(2, 2, 1)),
+    "chain": Chain,
 }
 
 
@@ -38,15 +35,15 @@ def write_sampled(
     budget: int,
     vocabulary: int,
     sampling: SamplingOptions,
-    chance: Chance | None = None,
+    rng: Rng | None = None,
     end_tokens: frozenset[int] = frozenset(),
 ) -> Outcome:
-    """Answer a prompt by a method; `chance` None is that of the sampling's seed."""
-    chance = chance or Chance(sampling.seed, torch.device("cpu"))
+    """Answer a prompt by a method; `rng` None is that of the sampling's seed."""
+    rng = rng or Rng(sampling.seed, torch.device("cpu"))
     sampler = Sampler(sampling, prompt, Uniforms(sampling.seed))
-    method = make(Drafting(draft, sampler, sampling, prompt, vocabulary, chance))
+    method = make(Drafting(draft, sampler, sampling, prompt, vocabulary, rng))
     target.prefill(prompt[:-1])
     method.prefill(prompt[:-1])
     answer = Answer(Silent(), end_tokens, max_new_tokens)
-    results = list(rounds(Speculation(target, Fixed(method, budget), answer, Stopwatch()), prompt))
+    results = list(rounds(Speculation(target, Fixed(method, budget, 32), answer, Stopwatch()), prompt))
     return Outcome(answer.tokens, results)

@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from engine.speculation.interfaces import Choice, RoundResult
 from engine.speculation.price import Price
-from engine.speculation.strategy import Choice, RoundResult
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
@@ -178,10 +178,10 @@ class Named:
     def prefill(self, tokens: Sequence[int]) -> None:
         self.reads += 1
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+    def grow(self, *_: object) -> Tree:
         raise NotImplementedError
 
-    def extend(self) -> bool:
+    def keep_drafting(self) -> bool:
         return False
 
     def accept(self, *_: object) -> Path:

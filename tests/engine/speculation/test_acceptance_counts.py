@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
-from engine.speculation.trees.acceptance_vector import PRIOR, checked
 from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.trees.tree_program import PRIOR, checked
 
 
 def star(children: int) -> Tree:

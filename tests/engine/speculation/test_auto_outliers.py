@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from engine.speculation.strategy import Choice, RoundResult
+from engine.speculation.interfaces import Choice, RoundResult
 from engine.speculation.tuning.curve import Curve
 from engine.speculation.tuning.draft_pace import DraftPace
 from tests.campaigns.extent import choose

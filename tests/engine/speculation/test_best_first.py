@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions, SpeculationOptions
+from engine.speculation.interfaces import TreeBounds
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.trees.best_first import BestFirst
@@ -51,7 +52,7 @@ def test_the_tree_is_the_brute_force_top_k_of_draft_prefixes(budget: int) -> Non
     options = SpeculationOptions(batch=64, width=vocabulary, depth=depth)
     drafter = SpecExec(Context(network, 64), sampler, options, vocabulary)
     drafter.prefill(prompt[:-1])
-    tree = drafter.grow(prompt, budget, depth)
+    tree = drafter.grow(prompt, TreeBounds(budget, depth))
     expected = brute_force(network.model, prompt, vocabulary, depth, budget)
     found = prefixes_of(tree)
     assert found.keys() == expected.keys()

@@ -9,13 +9,11 @@ import torch
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions, SpeculationOptions
-from engine.speculation.answer import Answer
-from engine.speculation.methods.autoregression import Autoregression
-from engine.speculation.methods.lookup import Lookup
+from engine.speculation.interfaces import Fixed, RoundResult, TreeBounds
+from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.strategy import Fixed, RoundResult
+from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.speculation.trees.tree import Path
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
@@ -35,7 +33,7 @@ class Attentive(Context):
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> torch.Tensor:
         for _ in range(self.length % 3):
             if self.method:
-                self.method.extend()
+                self.method.keep_drafting()
         return super().score(tokens, parents, last)
 
 
@@ -115,14 +113,14 @@ def test_a_path_through_nodes_that_the_draft_never_read_is_caught_up_with() -> N
     method.prefill(prompt[:-1])
     text, foreign = list(prompt), 0
     for number in range(8):
-        tree = method.grow(text, 12, 6)
+        tree = method.grow(text, TreeBounds(12, 6))
         fresh = method_over(Context(network, 512))
         fresh.prefill(text[:-1])
-        reference = fresh.grow(text, 12, 6)
-        own = inner.grow(text, 12, 6)
+        reference = fresh.grow(text, TreeBounds(12, 6))
+        own = inner.grow(text, TreeBounds(12, 6))
         torch.testing.assert_close(sorted(own.log_probs), sorted(reference.log_probs), atol=1e-4, rtol=1e-4)
         for _ in range(number % 3):
-            method.extend()
+            method.keep_drafting()
         deepest = max(range(len(tree)), key=lambda node: (node_is_foreign(method, node), tree.depths[node]))
         path = path_to(tree.parents, deepest)
         foreign += node_is_foreign(method, deepest)

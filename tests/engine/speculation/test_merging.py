@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.speculation.trees.merging import enlarge, merge
-from engine.speculation.trees.tree import Tree
+from engine.speculation.trees.tree import Tree, enlarge, merge
 from tests.campaigns.extent import choose
-from tests.engine.speculation.test_recall import paths_of
+from tests.engine.speculation.test_ngram_index import paths_of
 
 
 @st.composite

@@ -10,12 +10,10 @@ from torch import Tensor
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions, SpeculationOptions
-from engine.speculation.answer import Answer
+from engine.speculation.interfaces import Fixed, RoundResult, TreeBounds
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.price import Price
-from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.strategy import Fixed, RoundResult
+from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.speculation.trees.tree import Tree
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
@@ -37,7 +35,7 @@ class AwaitedTarget(Context):
 
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
         for _ in range(self._steps):
-            if not self._drafter.extend():
+            if not self._drafter.keep_drafting():
                 break
         return super().score(tokens, parents, last)
 
@@ -60,9 +58,9 @@ class WaitedFor(SpecExec):
         super().__init__(draft, sampling, SpeculationOptions(), vocabulary=131)
         self._counting = draft
 
-    def grow(self, tokens: Sequence[int], budget: int, depth: int, price: Price | None = None) -> Tree:
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
         self._counting.is_waited_for = True
-        tree = super().grow(tokens, budget, depth, price)
+        tree = super().grow(tokens, bounds)
         self._counting.is_waited_for = False
         return tree
 

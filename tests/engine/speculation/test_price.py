@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from engine.model.context import Context
 from engine.protocol.options import SpeculationOptions
-from engine.speculation.methods.autoregression import Autoregression
-from engine.speculation.methods.lookup import Lookup
+from engine.speculation.interfaces import TreeBounds
+from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.price import Price
@@ -78,7 +78,7 @@ def drafter() -> tuple[SpecExec, list[int], Sampler]:
 
 def drafted(price: Price | None, budget: int = 64, depth: int = 32) -> Tree:
     method, prompt, _ = drafter()
-    return method.grow(prompt, budget, depth, price)
+    return method.grow(prompt, TreeBounds(budget, depth, price))
 
 
 def test_where_nothing_costs_anything_the_tree_is_the_whole_budget() -> None:
@@ -114,9 +114,9 @@ def test_after_a_round_without_a_tree_the_next_one_has_one() -> None:
     """The draft catches up with what it was not asked for."""
     method, prompt, _ = drafter()
     reference, _, _ = drafter()
-    assert method.grow(prompt, 64, 32, even(1.5)).drafted == 0
+    assert method.grow(prompt, TreeBounds(64, 32, even(1.5))).drafted == 0
     text = [*prompt, 17, 23]
-    found, expected = method.grow(text, 16, 8), reference.grow(text, 16, 8)
+    found, expected = method.grow(text, TreeBounds(16, 8)), reference.grow(text, TreeBounds(16, 8))
     assert (found.tokens, found.parents) == (expected.tokens, expected.parents)
     assert found.log_probs == pytest.approx(expected.log_probs, abs=1e-4)
 
@@ -126,8 +126,8 @@ def test_branches_that_the_text_suggests_are_worth_their_rows_too() -> None:
     method = Lookup(Autoregression(sampler), "lookup")
     text = [5, 6, 7, 8] * 6
     method.prefill(text[:-1])
-    everything = method.grow(text, 32, 16)
-    tree = method.grow(text, 32, 16, even(0.2))
+    everything = method.grow(text, TreeBounds(32, 16))
+    tree = method.grow(text, TreeBounds(32, 16, even(0.2)))
     assert 0 < tree.drafted < everything.drafted
     assert all(math.exp(log_prob) >= 0.2 for log_prob in tree.log_probs)
 

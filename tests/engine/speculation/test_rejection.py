@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.speculation.methods.chance import Chance, likeliest
-from engine.speculation.methods.drafting import Rule
-from engine.speculation.methods.rejection import from_distinct, from_independent
-from tests.engine.speculation.enumeration import ForkedChance, probabilities
+from engine.speculation.methods.acceptance import from_distinct, from_independent
+from engine.speculation.methods.rng import Rng, likeliest
+from engine.speculation.methods.sampled_trees import Rule
+from tests.engine.speculation.enumeration import ForkedRng, probabilities
 
 CPU = torch.device("cpu")
 VOCABULARY = 5
@@ -40,9 +40,9 @@ def test_distinct_draws_leave_the_target_s_distribution(
 ) -> None:
     target, draft = random_distribution(seed, target_zeros), random_distribution(seed + 50, draft_zeros)
 
-    def run(chance: ForkedChance) -> int:
-        [drawn] = chance.distinct(draft[None], [count])
-        return from_distinct(target, draft, drawn, chance)
+    def run(rng: ForkedRng) -> int:
+        [drawn] = rng.distinct(draft[None], [count])
+        return from_distinct(target, draft, drawn, rng)
 
     assert_exact(probabilities(run), target)
 
@@ -53,11 +53,11 @@ def test_an_exhausted_draft_goes_on_with_what_it_has_not_tried(seed: int, suppor
     """Published: D becomes uniform over the unrejected tokens. All five are drawn here, some from D, some so."""
     target, draft = random_distribution(seed), random_distribution(seed + 50, VOCABULARY - support)
 
-    def run(chance: ForkedChance) -> int:
-        [drawn] = chance.distinct(draft[None], [VOCABULARY])
+    def run(rng: ForkedRng) -> int:
+        [drawn] = rng.distinct(draft[None], [VOCABULARY])
         rest = torch.ones(VOCABULARY).index_fill(0, torch.tensor(drawn), 0)
-        drawn += chance.distinct(rest[None] / rest.sum(), [VOCABULARY - len(drawn)])[0]
-        return from_distinct(target, draft, drawn, chance)
+        drawn += rng.distinct(rest[None] / rest.sum(), [VOCABULARY - len(drawn)])[0]
+        return from_distinct(target, draft, drawn, rng)
 
     assert_exact(probabilities(run), target)
 
@@ -70,9 +70,9 @@ def test_independent_draws_leave_the_target_s_distribution(
 ) -> None:
     target, draft = random_distribution(seed, target_zeros), random_distribution(seed + 50, draft_zeros)
 
-    def run(chance: ForkedChance) -> int:
-        [drawn] = chance.independent(draft[None], [count])
-        return from_independent(target, draft, drawn, chance)
+    def run(rng: ForkedRng) -> int:
+        [drawn] = rng.independent(draft[None], [count])
+        return from_independent(target, draft, drawn, rng)
 
     assert_exact(probabilities(run), target)
 
@@ -82,9 +82,9 @@ def test_one_draw_is_accepted_as_often_as_the_distributions_overlap() -> None:
     overlap = float(torch.minimum(target, draft).sum())
     for rule in (from_distinct, from_independent):
 
-        def run(chance: ForkedChance, rule: Rule = rule) -> bool:
-            [[token]] = chance.independent(draft[None], [1])
-            return rule(target, draft, [token], chance) == token
+        def run(rng: ForkedRng, rule: Rule = rule) -> bool:
+            [[token]] = rng.independent(draft[None], [1])
+            return rule(target, draft, [token], rng) == token
 
         assert probabilities(run)[True] == pytest.approx(overlap, abs=1e-12)
 
@@ -99,8 +99,8 @@ def test_a_draft_that_is_the_target_is_always_believed(rule: Rule, token: int) -
 def test_float32_rows_that_do_not_sum_to_one_are_exact_all_the_same() -> None:
     target, draft = random_distribution(1).float() * 1.001, random_distribution(2).float() * 0.999
 
-    def run(chance: ForkedChance) -> int:
-        return from_distinct(target, draft, chance.distinct(draft[None], [3])[0], chance)
+    def run(rng: ForkedRng) -> int:
+        return from_distinct(target, draft, rng.distinct(draft[None], [3])[0], rng)
 
     assert_exact(probabilities(run), target.double() / target.double().sum())
 
@@ -127,11 +127,11 @@ what differs by w = 0.05 (Cohen), such as one token of probability 0.2 that come
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("rule", [from_distinct, from_independent])
 def test_with_real_random_numbers_it_is_the_target_s_distribution(rule: Rule, count: int) -> None:
-    chance = Chance(7, CPU)
+    rng = Rng(7, CPU)
     target, draft = random_distribution(11), random_distribution(12)
-    draw = chance.distinct if rule is from_distinct else chance.independent
+    draw = rng.distinct if rule is from_distinct else rng.independent
     rows = draw(draft.expand(SAMPLES, -1), [count] * SAMPLES)
-    counts: Counter[int] = Counter(rule(target, draft, drawn, chance) for drawn in rows)
+    counts: Counter[int] = Counter(rule(target, draft, drawn, rng) for drawn in rows)
     assert chi_square(counts, dict(enumerate(target.tolist()))) < LIMIT
     assert chi_square(counts, dict(enumerate(draft.tolist()))) > LIMIT, "a test that accepts anything"
 
@@ -145,7 +145,7 @@ def test_distinct_draws_come_in_the_order_of_drawing_without_replacement() -> No
             probability *= float(distribution[token]) / left if left > 1e-9 else 0.0
             left -= float(distribution[token])
         expected[order] = probability
-    drawn = Chance(3, CPU).distinct(distribution.float().expand(SAMPLES, -1), [3] * SAMPLES)
+    drawn = Rng(3, CPU).distinct(distribution.float().expand(SAMPLES, -1), [3] * SAMPLES)
     assert chi_square(Counter(tuple(tokens) for tokens in drawn), expected) < LIMIT
 
 
@@ -156,14 +156,14 @@ def test_independent_draws_are_independent() -> None:
         for first in range(VOCABULARY)
         for second in range(VOCABULARY)
     }
-    drawn = Chance(3, CPU).independent(distribution.float().expand(SAMPLES, -1), [2] * SAMPLES)
+    drawn = Rng(3, CPU).independent(distribution.float().expand(SAMPLES, -1), [2] * SAMPLES)
     assert chi_square(Counter(tuple(tokens) for tokens in drawn), expected) < LIMIT
 
 
 def test_no_more_is_drawn_than_has_a_probability() -> None:
     rows = torch.tensor([[0.0, 0.7, 0.0, 0.3], [0.25, 0.25, 0.25, 0.25]])
     for seed in range(20):
-        few, all_four = Chance(seed, CPU).distinct(rows, [4, 4])
+        few, all_four = Rng(seed, CPU).distinct(rows, [4, 4])
         assert sorted(few) == [1, 3]
         assert sorted(all_four) == [0, 1, 2, 3]
     assert likeliest(rows, [3, 1])[0] == [1, 3]
@@ -172,8 +172,8 @@ def test_no_more_is_drawn_than_has_a_probability() -> None:
 
 def test_drafting_and_verifying_draw_from_streams_of_their_own() -> None:
     uniform = torch.full((1, 1000), 1e-3)
-    one, same, other = Chance(1, CPU), Chance(1, CPU), Chance(2, CPU)
+    one, same, other = Rng(1, CPU), Rng(1, CPU), Rng(2, CPU)
     assert one.independent(uniform, [50]) == same.independent(uniform, [50]) != other.independent(uniform, [50])
     assert [one.pick(uniform[0]) for _ in range(50)] == [same.pick(uniform[0]) for _ in range(50)]
-    fresh = Chance(1, CPU)
+    fresh = Rng(1, CPU)
     assert fresh.independent(uniform, [50])[0] != [fresh.pick(uniform[0]) for _ in range(50)]

@@ -11,7 +11,7 @@ from engine.model.context import Context
 from engine.protocol.options import SamplingOptions
 from engine.speculation.methods.sampling import distribution, penalise
 from tests.campaigns.extent import choose
-from tests.engine.speculation.enumeration import ForkedChance, TableModel, probabilities
+from tests.engine.speculation.enumeration import ForkedRng, TableModel, probabilities
 from tests.engine.speculation.pairs import noisy_copy, random_prompt
 from tests.engine.speculation.sampled import METHODS, write_sampled
 from tests.engine.speculation.test_rejection import chi_square
@@ -64,10 +64,8 @@ def test_every_outcome_has_exactly_the_target_s_probability(
     """Draws of the draft and decisions of the verification are followed down every branch, none is sampled."""
     target, draft = TableModel(vocabulary, seed=1), TableModel(vocabulary, seed=2)
 
-    def run(chance: ForkedChance) -> tuple[int, ...]:
-        written = write_sampled(
-            METHODS[name], target, draft, PROMPT, length, budget, vocabulary, sampling, chance=chance
-        )
+    def run(rng: ForkedRng) -> tuple[int, ...]:
+        written = write_sampled(METHODS[name], target, draft, PROMPT, length, budget, vocabulary, sampling, rng=rng)
         return tuple(written.tokens)
 
     assert_same(probabilities(run), truth(target, sampling, length), within=1e-9)
@@ -78,8 +76,8 @@ def test_every_outcome_has_exactly_the_target_s_probability(
 def test_a_draft_with_fewer_or_more_tokens_changes_nothing(name: str, draft_vocabulary: int) -> None:
     target, draft, sampling = TableModel(3, seed=1), TableModel(draft_vocabulary, seed=2), SamplingOptions(1.0)
 
-    def run(chance: ForkedChance) -> tuple[int, ...]:
-        return tuple(write_sampled(METHODS[name], target, draft, PROMPT, 2, 3, 3, sampling, chance=chance).tokens)
+    def run(rng: ForkedRng) -> tuple[int, ...]:
+        return tuple(write_sampled(METHODS[name], target, draft, PROMPT, 2, 3, 3, sampling, rng=rng).tokens)
 
     assert_same(probabilities(run), truth(target, sampling, 2), within=1e-9)
 
@@ -92,8 +90,8 @@ def test_the_same_through_real_models_and_their_caches(name: str) -> None:
     prompt, sampling, length = random_prompt(4, seed=1, vocabulary=5), SamplingOptions(temperature=1.0, top_p=0.9), 2
     contexts = Context(target, 64), Context(draft, 64)
 
-    def run(chance: ForkedChance) -> tuple[int, ...]:
-        return tuple(write_sampled(METHODS[name], *contexts, prompt, length, 2, 5, sampling, chance=chance).tokens)
+    def run(rng: ForkedRng) -> tuple[int, ...]:
+        return tuple(write_sampled(METHODS[name], *contexts, prompt, length, 2, 5, sampling, rng=rng).tokens)
 
     expected = {}
     for outcome in product(range(5), repeat=length):

@@ -8,9 +8,9 @@ import torch
 
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions
-from engine.speculation.methods.chance import Chance
+from engine.speculation.methods.rng import Rng
 from engine.speculation.methods.specinfer import SpecInfer, best_sequences
-from engine.speculation.trees.acceptance_vector import PRIOR, AcceptanceVector
+from engine.speculation.trees.tree_program import PRIOR, AcceptanceVector
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Outcome, noisy_copy, random_prompt
 from tests.engine.speculation.sampled import METHODS, write_sampled
@@ -104,7 +104,7 @@ def test_what_the_filters_rule_out_is_not_drafted(name: str) -> None:
         assert all(log_prob > -torch.inf for log_prob in result.tree.log_probs)
 
 
-class CountingChance(Chance):
+class CountingRng(Rng):
     """Remembers how many tokens were drawn at a time, for all nodes of a level together."""
 
     def __init__(self) -> None:
@@ -117,10 +117,10 @@ class CountingChance(Chance):
 
 
 def test_specinfer_s_sequences_all_go_on_to_the_end() -> None:
-    target, draft, chance = Context(tiny_network("llama"), 512), Context(noisy_copy("llama"), 512), CountingChance()
-    make, prompt, sampling = partial(SpecInfer, most_levels=6), random_prompt(PROMPT_TOKENS, 3), SamplingOptions(0.7)
-    written = write_sampled(make, target, draft, prompt, 7, 30, VOCABULARY, sampling, chance)
-    assert chance.drawn[:6] == [5] * 6
+    target, draft, rng = Context(tiny_network("llama"), 512), Context(noisy_copy("llama"), 512), CountingRng()
+    make, prompt, sampling = SpecInfer, random_prompt(PROMPT_TOKENS, 3), SamplingOptions(0.7)
+    written = write_sampled(make, target, draft, prompt, 7, 30, VOCABULARY, sampling, rng)
+    assert rng.drawn[:6] == [5] * 6
     assert max(written.rounds[0].tree.depths) == 6
     assert written.rounds[0].tree.drafted < 30, "sequences never met, so that nothing was shared"
 
@@ -136,11 +136,11 @@ def test_specinfer_draws_as_many_sequences_as_promise_most(
 
 
 def test_specinfer_s_trees_are_wide_where_the_draft_is_seldom_right() -> None:
-    target, draft, chance = Context(tiny_network("llama"), 512), Context(noisy_copy("llama"), 512), CountingChance()
-    make = partial(SpecInfer, most_levels=32, acceptance=PRIOR)
+    target, draft, rng = Context(tiny_network("llama"), 512), Context(noisy_copy("llama"), 512), CountingRng()
+    make = partial(SpecInfer, acceptance=PRIOR)
     prompt, sampling = random_prompt(PROMPT_TOKENS, 3), SamplingOptions(0.7)
-    written = write_sampled(make, target, draft, prompt, 20, 64, VOCABULARY, sampling, chance)
-    assert chance.drawn[:8] == [8] * 8
+    written = write_sampled(make, target, draft, prompt, 20, 64, VOCABULARY, sampling, rng)
+    assert rng.drawn[:8] == [8] * 8
     assert max(written.rounds[0].tree.depths) == 8
 
 

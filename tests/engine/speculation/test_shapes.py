@@ -2,13 +2,11 @@
 
 import pytest
 
+from engine.speculation.interfaces import Choice, RoundResult
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts, counted, has_moved
-from engine.speculation.methods.shapes import Learnt, Planned, Prescribed
-from engine.speculation.strategy import Choice, RoundResult
-from engine.speculation.trees.acceptance_vector import PRIOR
+from engine.speculation.methods.sequoia import LearnedShapes, PlannedShapes, PrescribedShape
 from engine.speculation.trees.tree import Path, Tree
-from engine.speculation.trees.tree_programme import programme_for
-from engine.speculation.trees.tree_shape import TreeShape
+from engine.speculation.trees.tree_program import PRIOR, TreeShape, program_for
 from engine.speculation.tuning.tree_size import PassTimes, best_tree
 from tests.engine.speculation.simulation import Named
 
@@ -24,11 +22,11 @@ def taught(rounds: int = 200) -> AcceptanceCounts:
 
 def test_what_is_learnt_makes_the_tree_of_a_sure_draft_deep() -> None:
     counts = AcceptanceCounts()
-    shapes = Learnt(counts)
-    assert shapes(65, 33) == Planned(PRIOR)(65, 33)
+    shapes = LearnedShapes(counts)
+    assert shapes(65, 33) == PlannedShapes(PRIOR)(65, 33)
     for _ in range(10):
         counts.observe_ranks([0] * 8, 32)
-    assert shapes(65, 33).levels > 2 * Planned(PRIOR)(65, 33).levels
+    assert shapes(65, 33).levels > 2 * PlannedShapes(PRIOR)(65, 33).levels
 
 
 def test_it_is_planned_anew_only_where_that_matters() -> None:
@@ -63,13 +61,13 @@ def test_methods_count_what_their_trees_tell(method: str, tells: int) -> None:
 
 def test_a_prescribed_shape_is_cut_to_what_a_round_allows() -> None:
     shape = TreeShape((-1, 0, 0, 1, 1, 3))
-    assert Prescribed(shape)(100, 100) == shape
-    assert Prescribed(shape)(4, 100).parents == (-1, 0, 0, 1)
-    assert Prescribed(shape)(100, 2).parents == (-1, 0, 0)
+    assert PrescribedShape(shape)(100, 100) == shape
+    assert PrescribedShape(shape)(4, 100).parents == (-1, 0, 0, 1)
+    assert PrescribedShape(shape)(100, 2).parents == (-1, 0, 0)
 
 
 def test_the_optimiser_keeps_to_the_depth_and_leaves_256_nodes_where_passes_are_flat() -> None:
     flat, quick = PassTimes((1, 1024), (5.0, 5.0)), PassTimes((1,), (1e-4,))
-    programme = programme_for(PRIOR, 1024, 9)
-    assert best_tree(programme, quick, flat, 8).depth == 8
-    assert best_tree(programme, quick, flat, 18).budget > 768
+    program = program_for(PRIOR, 1024, 9)
+    assert best_tree(program, quick, flat, 8).depth == 8
+    assert best_tree(program, quick, flat, 18).budget > 768

@@ -9,15 +9,14 @@ import torch
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
-from engine.speculation.answer import Answer
+from engine.speculation.interfaces import Fixed
 from engine.speculation.methods.lookup import Lookup
 from engine.speculation.methods.sampling import Sampler, Uniforms, distribution
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.strategy import Fixed
+from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
-from tests.engine.speculation.enumeration import ForkedChance, probabilities
+from tests.engine.speculation.enumeration import ForkedRng, probabilities
 from tests.engine.speculation.pairs import GREEDY, PUBLISHED, Silent, write
 from tests.engine.speculation.sampled import METHODS, write_sampled
 from tests.engine.speculation.test_sampled_distribution import assert_same
@@ -80,8 +79,8 @@ def test_every_outcome_has_the_target_s_probability(name: str) -> None:
     draft = draft_of(target, 2, pad_token_id=0, bos_token_id=0, eos_token_id=0, **small)
     prompt, sampling, contexts = [1, 3, 2], SamplingOptions(temperature=1.2), (Context(target, 64), Context(draft, 64))
 
-    def run(chance: ForkedChance) -> tuple[int, ...]:
-        return tuple(write_sampled(METHODS[name], *contexts, prompt, 2, 2, 4, sampling, chance=chance).tokens)
+    def run(rng: ForkedRng) -> tuple[int, ...]:
+        return tuple(write_sampled(METHODS[name], *contexts, prompt, 2, 2, 4, sampling, rng=rng).tokens)
 
     expected = {}
     for outcome in product(range(4), repeat=2):

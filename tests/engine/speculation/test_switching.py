@@ -8,15 +8,12 @@ import torch
 
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions, SpeculationOptions
-from engine.speculation.answer import Answer
-from engine.speculation.method import Method
-from engine.speculation.methods.autoregression import Autoregression
+from engine.speculation.interfaces import Choice, Method, RoundResult, Strategy
 from engine.speculation.methods.calibration import Calibration
-from engine.speculation.methods.lookup import Lookup
+from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Speculation, rounds
-from engine.speculation.strategy import Choice, RoundResult, Strategy
+from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.prospect import Prospects
 from engine.stats import Stopwatch
@@ -53,8 +50,8 @@ class Scripted:
         self._round += 1
         return Choice(method, budget, min(depth, room - 1))
 
-    def extend(self) -> bool:
-        return self._reader.extend() if self._reader else False
+    def keep_drafting(self) -> bool:
+        return self._reader.keep_drafting() if self._reader else False
 
     def learn(self, result: RoundResult) -> None:
         pass

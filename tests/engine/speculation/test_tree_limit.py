@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from engine.errors import OutOfMemory
-from engine.speculation.strategy import Choice, RoundResult
+from engine.speculation.interfaces import Choice, RoundResult
 from engine.speculation.tuning.tree_limit import MOST_PATIENCE, PATIENCE, TreeLimit
 
 

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.speculation.trees.acceptance_vector import PRIOR
-from engine.speculation.trees.tree_programme import TreeProgramme
+from engine.speculation.trees.tree_program import PRIOR, TreeProgram
 from engine.speculation.tuning.tree_size import PassTimes, TreeSize, best_size, best_tree, sizes_up_to
 from tests.campaigns.extent import choose
 
-PROGRAMME = TreeProgramme(PRIOR, 33, 12)
+PROGRAM = TreeProgram(PRIOR, 33, 12)
 
 
 @settings(max_examples=choose(6, 60), deadline=None)
@@ -22,11 +21,11 @@ PROGRAMME = TreeProgramme(PRIOR, 33, 12)
 def test_no_size_or_depth_takes_less_time_per_token(draft: list[float], target: list[float]) -> None:
     draft_seconds = PassTimes((1, 64), tuple(draft))
     target_seconds = PassTimes((1, 8, 64), tuple(target))
-    found = best_size(PROGRAMME.gain, range(1, 33), range(1, 12), draft_seconds, target_seconds)
+    found = best_size(PROGRAM.gain, range(1, 33), range(1, 12), draft_seconds, target_seconds)
     every = {(0, 0): target_seconds(1)}
     for budget in range(1, 33):
         for depth in range(1, min(budget, 11) + 1):
-            tokens = PROGRAMME.shape(budget + 1, depth + 1).expected_tokens(PRIOR)
+            tokens = PROGRAM.shape(budget + 1, depth + 1).expected_tokens(PRIOR)
             seconds = depth * draft_seconds(budget / depth) + target_seconds(budget + 1)
             every[budget, depth] = seconds / tokens
     assert found.seconds_per_token == pytest.approx(min(every.values()), rel=1e-12)
@@ -34,17 +33,17 @@ def test_no_size_or_depth_takes_less_time_per_token(draft: list[float], target: 
 
 
 def test_a_pass_that_costs_the_same_for_all_sizes_takes_the_largest_tree() -> None:
-    found = best_tree(PROGRAMME, PassTimes((1,), (0.0,)), PassTimes((1, 1024), (5.0, 5.0)))
+    found = best_tree(PROGRAM, PassTimes((1,), (0.0,)), PassTimes((1, 1024), (5.0, 5.0)))
     assert found.budget == 32
 
 
 def test_a_draft_as_slow_as_its_target_is_left_out() -> None:
-    assert best_tree(PROGRAMME, PassTimes((1,), (5.0,)), PassTimes((1,), (5.0,))) == TreeSize(0, 0, 5.0)
+    assert best_tree(PROGRAM, PassTimes((1,), (5.0,)), PassTimes((1,), (5.0,))) == TreeSize(0, 0, 5.0)
 
 
 def test_a_slow_draft_makes_the_tree_shallow() -> None:
     target = PassTimes((1, 1024), (5.0, 5.0))
-    depths = [best_tree(PROGRAMME, PassTimes((1, 64), (draft, draft)), target).depth for draft in (1e-3, 0.3, 1.0)]
+    depths = [best_tree(PROGRAM, PassTimes((1, 64), (draft, draft)), target).depth for draft in (1e-3, 0.3, 1.0)]
     assert depths == sorted(depths, reverse=True)
     assert depths[0] > depths[-1] > 0
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.observing.passing import layers_seen
+from engine.observing.watcher import layers_seen
 from engine.weights.planning.arrangement import Tier
 from engine.weights.streaming.copy_stream import CopyStream
 from tests.engine.weights.stand_in import StandInCopyStream

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import InputError
-from engine.speculation.trees.acceptance_vector import PRIOR, checked
-from engine.speculation.trees.tree_programme import TreeProgramme, best_shape, programme_for
-from engine.speculation.trees.tree_shape import TreeShape
+from engine.speculation.trees.tree_program import PRIOR, TreeProgram, TreeShape, best_shape, checked, program_for
 from tests.campaigns.extent import choose
 
 Ordered = tuple["Ordered", ...]
@@ -73,9 +71,9 @@ def test_the_programme_finds_the_best_of_all_trees(weights: list[float], total: 
     """Also where the vector is not sorted, is all zeros, or allows fewer nodes than are asked for."""
     acceptance = as_vector(weights, total)
     best = brute_force(acceptance, nodes, levels)
-    programme = TreeProgramme(acceptance, 8, 9)
-    assert programme.gain(nodes, levels) == pytest.approx(best, abs=1e-12)
-    shape = programme.shape(nodes, levels)
+    program = TreeProgram(acceptance, 8, 9)
+    assert program.gain(nodes, levels) == pytest.approx(best, abs=1e-12)
+    shape = program.shape(nodes, levels)
     assert shape.expected_tokens(acceptance) == pytest.approx(best, abs=1e-12)
     assert len(shape) <= nodes
     assert shape.levels <= levels
@@ -101,11 +99,11 @@ def likeliest_nodes(acceptance: tuple[float, ...], nodes: int, levels: int) -> f
 @pytest.mark.parametrize("acceptance", [PRIOR, (0.9, *[0.1 / 31] * 31), (0.3, 0.2, 0.15, 0.1), (1.0,)])
 @pytest.mark.parametrize(("nodes", "levels"), [(1024, 32), (1000, 4), (65, 7), (130, 3)])
 def test_large_trees_are_as_good_as_the_likeliest_nodes(acceptance: tuple[float, ...], nodes: int, levels: int) -> None:
-    programme = programme_for(acceptance, nodes, levels)
-    assert programme.gain(nodes, levels) == pytest.approx(likeliest_nodes(acceptance, nodes, levels), rel=1e-12)
-    assert programme.gains(levels)[nodes - 1] == programme.gain(nodes, levels)
-    shape = programme.shape(nodes, levels)
-    assert shape.expected_tokens(acceptance) == pytest.approx(programme.gain(nodes, levels), rel=1e-12)
+    program = program_for(acceptance, nodes, levels)
+    assert program.gain(nodes, levels) == pytest.approx(likeliest_nodes(acceptance, nodes, levels), rel=1e-12)
+    assert program.gains(levels)[nodes - 1] == program.gain(nodes, levels)
+    shape = program.shape(nodes, levels)
+    assert shape.expected_tokens(acceptance) == pytest.approx(program.gain(nodes, levels), rel=1e-12)
     assert len(shape) <= nodes
     assert shape.levels <= levels
 

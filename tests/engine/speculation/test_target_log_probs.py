@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from engine.speculation.target_log_probs import ALTERNATIVES, judge, said_log_probs
 from engine.speculation.trees.tree import Path, Tree
-from engine.speculation.verdicts import ALTERNATIVES, judge, said_log_probs
 
 
 @pytest.mark.parametrize("nodes", [1, 5, 200])

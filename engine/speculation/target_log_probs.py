@@ -12,7 +12,7 @@ ALTERNATIVES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class NodeLogProbs:
     """On the host. `log_probs` float32 and `ranks` int32 [nodes + 1]: each node's behind its parent, last the bonus
     token's; 0 for the root. `best_log_probs`, `best_tokens` [nodes, `ALTERNATIVES`]: what is likeliest behind a node.
     """
@@ -32,7 +32,7 @@ def said_log_probs(tree: Tree, logits: Tensor, path: Path) -> tuple[float, ...]:
     return tuple(torch.stack([logits[node, token] - logits[node].logsumexp(-1) for node, token in said]).tolist())
 
 
-def judge(tree: Tree, logits: Tensor, path: Path) -> Judgement:
+def judge(tree: Tree, logits: Tensor, path: Path) -> NodeLogProbs:
     """Probabilities as the model gives them, before temperature, filters and penalties.
 
     logits: float32 [nodes, vocabulary], on any device; what is computed of them comes to the host at the end.
@@ -52,7 +52,7 @@ def judge(tree: Tree, logits: Tensor, path: Path) -> Judgement:
         values.append(value[:, 0] - norm[at])
         ranks.append((block > value).sum(1) + 1)
     root = torch.zeros(1, device=device)
-    return Judgement(
+    return NodeLogProbs(
         log_probs=torch.cat([root, *values]).float().cpu(),
         ranks=torch.cat([root.long(), *ranks]).int().cpu(),
         best_log_probs=(torch.cat([top.values for top in tops]) - norm[:, None]).float().cpu(),

@@ -5,7 +5,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.speculation.trees.recall import Recall
+from engine.speculation.trees.ngram_index import NgramIndex
 from engine.speculation.trees.tree import Tree
 from tests.campaigns.extent import choose
 
@@ -21,9 +21,9 @@ def paths_of(tree: Tree) -> list[tuple[int, ...]]:
 
 
 def after(text: list[int], budget: int = 8, depth: int = 8, least: float = ANYTHING) -> Tree:
-    recall = Recall()
-    recall.read(text)
-    return recall.branches(budget, depth, least)
+    index = NgramIndex()
+    index.read(text)
+    return index.branches(budget, depth, least)
 
 
 @settings(max_examples=choose(40, 200), deadline=None)
@@ -56,11 +56,11 @@ def test_branches_are_continuations_that_the_text_had(text: list[int], budget: i
 
 @given(text=st.lists(st.integers(0, 3), min_size=2, max_size=60), cuts=st.lists(st.integers(1, 59), max_size=4))
 def test_reading_on_is_reading_all_but_for_the_record(text: list[int], cuts: list[int]) -> None:
-    recall = Recall()
+    index = NgramIndex()
     for cut in sorted(cuts):
-        recall.read(text[:cut])
-    recall.read(text)
-    assert set(paths_of(recall.branches(1000, 5, ANYTHING))) == set(paths_of(after(text, 1000, 5)))
+        index.read(text[:cut])
+    index.read(text)
+    assert set(paths_of(index.branches(1000, 5, ANYTHING))) == set(paths_of(after(text, 1000, 5)))
 
 
 def test_the_longer_agreement_comes_first() -> None:
@@ -87,10 +87,10 @@ def test_a_text_that_copies_is_trusted_more_and_one_that_does_not_is_trusted_les
     prompt = [token for line in lines for token in line]
 
     def confidence(answer: list[int]) -> float:
-        recall = Recall()
-        recall.read(prompt)
-        recall.read([*prompt, *answer])
-        tree = recall.branches(1, 1, ANYTHING)
+        index = NgramIndex()
+        index.read(prompt)
+        index.read([*prompt, *answer])
+        tree = index.branches(1, 1, ANYTHING)
         return tree.log_probs[1]
 
     copying, departing = [*prompt[:35]], [token for line in lines[:5] for token in (*line[:6], 99)] + [51, 52, 53, 54]

@@ -1,21 +1,91 @@
-"""Sequoia's dynamic programme (Chen et al., NeurIPS 2024, arXiv 2402.12374): the best tree of every size and depth."""
+"""Sequoia's dynamic program (Chen et al., NeurIPS 2024, arXiv 2402.12374): the best tree of every size and depth."""
 
-from functools import lru_cache
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
 
 from engine.errors import InputError
-from engine.protocol.sentences import say
-from engine.speculation.trees.acceptance_vector import AcceptanceVector, checked
-from engine.speculation.trees.tree_shape import TreeShape
+from engine.protocol.sentences import Amount, say
+
+AcceptanceVector = tuple[float, ...]
+"""p[k - 1] is the probability that of a node's children the k-th is the one accepted; at most one is, so the sum is
+at most 1."""
+
+MOST_CHILDREN = 64
+ROUNDING = 1e-6
+
+PRIOR: AcceptanceVector = tuple(0.6 / rank**2 for rank in range(1, 33))
+"""For a pair that was never measured: a power law, as Chen et al. 2024 (arXiv 2402.12374) find for their pairs."""
+
+
+def checked(acceptance: Sequence[float]) -> AcceptanceVector:
+    """The same numbers; raises `InputError` if they cannot be an acceptance vector."""
+    hint = say("Give probabilities like 0.6,0.2,0.1: of the first child, the second, and so on.")
+    if not acceptance:
+        raise InputError(say("The acceptance vector is empty."), hint)
+    if len(acceptance) > MOST_CHILDREN:
+        words = say("The acceptance vector has {count} numbers.", count=len(acceptance))
+        raise InputError(words, say("Give at most {most}.", most=MOST_CHILDREN))
+    for number in acceptance:
+        if not 0.0 <= number <= 1.0:  # nor is it when it is not a number
+            words = say("The acceptance vector holds {number}, which is no probability.", number=Amount(f"{number:g}"))
+            raise InputError(words, hint)
+    if (total := math.fsum(acceptance)) > 1.0 + ROUNDING:
+        raise InputError(
+            say(
+                "The acceptance vector sums to {number}, but of a node's children at most one is accepted.",
+                number=Amount(f"{total:.6g}"),
+            ),
+            say("Give probabilities that sum to at most 1."),
+        )
+    return tuple(float(number) for number in acceptance)
+
+
+@dataclass(frozen=True)
+class TreeShape:
+    """Nodes level by level, the root first; `parents[0]` is -1. Of a node's children the k-th listed has rank k."""
+
+    parents: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """Of every node its children, by rank."""
+        found: list[list[int]] = [[] for _ in self.parents]
+        for node, parent in enumerate(self.parents[1:], start=1):
+            found[parent].append(node)
+        return tuple(tuple(nodes) for nodes in found)
+
+    @cached_property
+    def levels(self) -> int:
+        """Levels, that of the root counted."""
+        depths = [1]
+        for parent in self.parents[1:]:
+            depths.append(depths[parent] + 1)
+        return max(depths)
+
+    def expected_tokens(self, acceptance: Sequence[float]) -> float:
+        """Tokens that a pass yields on average, the bonus token counted: the sum over all nodes, the root being 1, of
+        the product of `acceptance` along the path."""
+        reached = [1.0] + [0.0] * (len(self) - 1)
+        for node, children in enumerate(self.children):
+            for rank, child in enumerate(children):
+                reached[child] = reached[node] * acceptance[rank]
+        return sum(reached)
+
 
 MOST_NODES, MOST_LEVELS = 4096, 256
 USUAL_LEVELS = 33  # with the root's
 BLOCK = 64  # rows of one step of a max-plus convolution: small enough for a processor's own cache
 
 
-class TreeProgramme:
+class TreeProgram:
     """T[d, b, n] is the largest number of expected tokens of a tree of at most n nodes and d levels, both with the
     root, whose root has exactly b children:
 
@@ -40,7 +110,7 @@ class TreeProgramme:
                 best[rank] = _max_plus(best[rank - 1], self.acceptance[rank - 1] * self._gains[-1])
             gains = best.amax(0)
             if torch.equal(gains, self._gains[-1]):
-                break  # no tree of so many nodes gains by going deeper
+                break  # no tree of this size gains from more levels
             self._best.append(best)
             self._gains.append(gains)
 
@@ -91,11 +161,11 @@ def _max_plus(left: Tensor, right: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=8)
-def _programme(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreeProgramme:
-    return TreeProgramme(acceptance, nodes, levels)
+def _program(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreeProgram:
+    return TreeProgram(acceptance, nodes, levels)
 
 
-def programme_for(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreeProgramme:
+def program_for(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreeProgram:
     """A programme that covers `nodes` and `levels`, made once for all that are about as large.
 
     Raises `InputError` for what is no acceptance vector, and for sizes out of range.
@@ -111,16 +181,16 @@ def programme_for(acceptance: AcceptanceVector, nodes: int, levels: int) -> Tree
             say("Give 1 to {most} levels, with the root's.", most=MOST_LEVELS),
         )
     # Towards its end an answer allows less depth every round: the same programme serves them all.
-    return _programme(acceptance, _power_of_two(nodes), max(levels, USUAL_LEVELS))
+    return _program(acceptance, _power_of_two(nodes), max(levels, USUAL_LEVELS))
 
 
 @lru_cache(maxsize=256)
 def best_shape(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreeShape:
     """The tree of at most `nodes` nodes and `levels` levels, both with the root, that yields the most tokens a pass.
 
-    Raises `InputError` as `programme_for` does.
+    Raises `InputError` as `program_for` does.
     """
-    return programme_for(acceptance, nodes, levels).shape(nodes, levels)
+    return program_for(acceptance, nodes, levels).shape(nodes, levels)
 
 
 def _power_of_two(number: int) -> int:

@@ -11,7 +11,7 @@ from engine.speculation.methods.sampling import inverse_cdf
 ROWS = 32  # drawn from at a time: bounds what double precision takes at large vocabularies
 
 
-class Chance:
+class Rng:
     """Two streams of random numbers: what the draft draws, and what the target makes of it.
 
     Neither is the stream of `sampling.Uniforms`, whose numbers belong to positions: a method may follow another within
@@ -32,7 +32,7 @@ class Chance:
         return inverse_cdf(weights, float(torch.rand((), generator=self._decisions, dtype=torch.float64)))
 
     def distinct(self, distributions: Tensor, counts: Sequence[int]) -> list[list[int]]:
-        """Per row of float [n, vocabulary] up to so many tokens, drawn one after the other without replacement.
+        """Per row of float [n, vocabulary] up to `counts` tokens, drawn one after the other without replacement.
 
         Fewer where fewer have a positive probability. In an exponential race each token's time is exponential with its
         probability as the rate; the order of arrival is that of drawing without replacement (the Gumbel-top-k trick).
@@ -45,7 +45,7 @@ class Chance:
         return drawn
 
     def independent(self, distributions: Tensor, counts: Sequence[int]) -> list[list[int]]:
-        """Per row of float [n, vocabulary] so many tokens, each drawn from the whole row."""
+        """Per row of float [n, vocabulary] `counts` tokens, each drawn from the whole row."""
         drawn: list[list[int]] = []
         for begin in range(0, len(counts), ROWS):
             cumulative = distributions[begin : begin + ROWS].double().cumsum(-1)
@@ -59,7 +59,7 @@ class Chance:
 
 
 def likeliest(distributions: Tensor, counts: Sequence[int]) -> list[list[int]]:
-    """Per row of float [n, vocabulary] up to so many most probable tokens, fewer where fewer have a probability."""
+    """Per row of float [n, vocabulary] up to `counts` most probable tokens, fewer where fewer have a probability."""
     return _largest(distributions, counts)
 
 

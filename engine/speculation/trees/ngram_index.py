@@ -1,4 +1,4 @@
-"""What the text itself suggests: how it went on behind the same tokens before, and how far that can be trusted."""
+"""An n-gram index over the text: what followed the same tokens before, and how often that was right."""
 
 import heapq
 import math
@@ -8,9 +8,9 @@ from itertools import count
 
 from engine.speculation.trees.tree import Tree
 
-INDEXED = 4  # n-grams of one to so many tokens are found at once
-LONGEST = 8  # agreements longer than this are trusted alike
-LOOKED_AT = 64  # earlier places at a time: those that agree longest, and of these the most recent
+INDEXED = 4  # the index holds n-grams of 1 to 4 tokens
+LONGEST = 8  # matches longer than this count alike
+LOOKED_AT = 64  # earlier places per lookup: the longest matches first, the most recent of them first
 # How often the next token is one that came next before, by the length of the agreement in tokens: a careful guess, as
 # long as the answer at hand has not shown it.
 TRUST = (0.0, 0.05, 0.15, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65)
@@ -22,7 +22,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Guess:
-    """A node to be: what it hangs on, what it says, and where the text said so before."""
+    """A candidate node: its parent, its token, and the places in the text that suggest it."""
 
     parent: int
     token: int
@@ -30,12 +30,12 @@ class _Guess:
     places: list[Place]
 
 
-class Recall:
-    """An index over a text that grows, and its own record: how often was what it would have said right?
+class NgramIndex:
+    """An index over a text that grows, and its record: how often one of its suggestions was right.
 
     Prompt lookup with several branches; no model is asked. A guess's probability is the record of agreements as long
-    as its own, shared among the tokens that came next before. A place has twice the say of one that agrees a token
-    less, so that likely are those tokens that follow long agreements, and of these the frequent ones.
+    as its own, shared among the tokens that came next before. A place has twice the weight of one whose match is a
+    token shorter, so that tokens behind long matches are likely, and among them the frequent ones.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Recall:
         return length
 
     def _judge(self, token: int) -> None:
-        """Would this token have been among those that were said?"""
+        """Record whether this token would have been suggested."""
         if places := self._places():
             longest = max(agreed for _, agreed in places)
             self._tried[longest] += 1

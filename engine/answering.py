@@ -1,0 +1,99 @@
+"""Composes one answer of a loaded pair, room by room: text, what was learned, method and strategy, rounds, events."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from engine.errors import Cancelled
+from engine.loading.loaded_pair import LoadedPair
+from engine.loading.oom_retry import GuardedContext
+from engine.loading.planning import AUTO_BUDGET
+from engine.observing.round_events import RoundEvents
+from engine.observing.watcher import Watcher
+from engine.protocol.messages import Event
+from engine.protocol.options import GenerateOptions
+from engine.protocol.sentences import say
+from engine.speculation.method_choice import MethodInputs, choose_method, strategy_for
+from engine.speculation.methods.acceptance_counts import counted
+from engine.speculation.methods.sampling import Sampler, Uniforms
+from engine.speculation.rounds import Answer, Speculation, rounds
+from engine.stats import Stopwatch
+from engine.text.prompt import Prompt, require_readable, text_of_answer
+
+
+class Answering:
+    """One answer, ready to begin: nothing is computed before the first of its `events` is asked for."""
+
+    def __init__(self, loaded: LoadedPair, prompt: Prompt, options: GenerateOptions, watcher: Watcher) -> None:
+        """Raises `InputError` for what cannot be answered, or not by the method that is asked for."""
+        options.check()
+        tokenizer, tokens, room = loaded.pair.tokenizer, prompt.tokens, loaded.context_tokens - len(prompt.tokens)
+        require_readable(tokens, loaded.target.network.vocabulary, loaded.context_tokens)
+        text = text_of_answer(tokenizer, prompt, options.stop)
+        end_tokens, begun = frozenset() if options.ignore_eos else tokenizer.eos_ids, prompt.answer
+
+        self._stream = loaded.stream
+        counts, target = loaded.learned.acceptance(options), GuardedContext(loaded.target, say("the target"))
+        draft = GuardedContext(loaded.draft, say("the draft")) if loaded.draft else None
+
+        inputs = MethodInputs(
+            sampling=Sampler(options.sampling, tokens, Uniforms(options.sampling.seed), begun),
+            prompt=tokens,
+            vocabulary=loaded.target.network.vocabulary,
+            counts=counts,
+            learned=partial(loaded.learned.state, options),
+            measured=partial(loaded.measured, options),
+            draft=draft,
+            is_shared=loaded.weights.copies is not None,
+            device=loaded.draft.network.device if loaded.draft else loaded.target.network.device,
+            observer=watcher,
+            largest_tree=loaded.weights.plan.largest_tree,
+        )
+        self._chosen = choose_method(options, inputs)
+        strategy = strategy_for(self._chosen, inputs, AUTO_BUDGET)
+        answer = Answer(text, end_tokens, min(options.max_new_tokens, room))
+        loaded.limit.begin()
+        reach = partial(getattr, loaded.target, "reach")
+        self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach)
+        self._rounds = counted(rounds(self._parts, tokens), counts, options.sampling.temperature == 0)
+
+        self._loaded, self._tokens, self._options, self._watcher = loaded, tokens, options, watcher
+
+    def events(self, request: int) -> Iterator[Event]:
+        """`Prefilled`, a `Round` per target pass, and `Finished`, also where the answer was cancelled.
+
+        Raises `OutOfMemory` where not even a pass without a tree is possible.
+        """
+        loaded, watcher, piece = self._loaded, self._watcher, self._loaded.pair.tokenizer.piece
+        events = RoundEvents(request, piece, self._parts, self._stream, watcher.take_target_log_probs)
+        is_complete = False
+        try:
+            with watcher.answering(request, piece, loaded.target.network.layers, self._stream):
+                yield events.prefilled(self._tokens)
+                with self._idle_drafting():
+                    yield from events.follow(self._rounds)
+            is_complete = True
+        except Cancelled:
+            pass
+        except BaseException:
+            loaded.remember_limit()
+            raise
+        notes = (self._chosen.note, loaded.learned.complaint)
+        finished = events.finished(is_complete, self._chosen.method.name, notes)
+        yield finished
+        # Only now: every file waits for the disk, which may be the one that the layers stream from.
+        assert finished.statistics, "every answer has its figures"
+        loaded.remember(self._options, finished.statistics)
+
+    @contextmanager
+    def _idle_drafting(self) -> Iterator[None]:
+        """While a layer is awaited, the draft adds nodes: the one place where the stream meets the speculation."""
+        stream = self._stream
+        if stream is None or not self._loaded.pair.options.overlap:
+            yield
+            return
+        stream.on_wait = self._parts.keep_drafting
+        try:
+            yield
+        finally:
+            stream.on_wait = None

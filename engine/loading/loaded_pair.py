@@ -1,0 +1,177 @@
+"""Loads both models of a pair, and says what is loaded and where it is."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from engine.cancellation import Cancellation
+from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
+from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_planned, load_ready
+from engine.loading.memory_limits import MemoryLimits
+from engine.loading.oom_retry import load_with_retries
+from engine.loading.out_of_memory import give_back_large_blocks
+from engine.loading.pair import Pair
+from engine.loading.planning import context_for
+from engine.loading.preparation import COMPRESSED
+from engine.loading.rates import remember_answer
+from engine.model.checkpoint import Checkpoint
+from engine.model.context import Context, SharedContext, require_faithful_tree
+from engine.model.device import choose_device
+from engine.model.network import Network
+from engine.protocol.messages import Event, Loaded, ModelInfo, Statistics
+from engine.protocol.options import UNMEASURED, GenerateOptions
+from engine.protocol.residence import Holding, Residence
+from engine.protocol.sentences import joined, say
+from engine.speculation.method_choice import Measured
+from engine.speculation.tuning.tree_limit import TreeLimit
+from engine.weights.planning.arrangement import streamed_layers
+from engine.weights.planning.machine import memory_now
+from engine.weights.planning.needs import Workload
+from engine.weights.planning.placement import Plan
+from engine.weights.streaming.layer_stream import LayerStream
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPair:
+    """Target and draft, ready to run.
+
+    `good`: what memory has shown to work; `learned`: by earlier answers; `limit`: the tree sizes that memory allows.
+    """
+
+    pair: Pair
+    weights: LoadedTarget
+    target: Context
+    draft: Context | None
+    context_tokens: int
+    good: MemoryLimits
+    learned: Learned
+    limit: TreeLimit
+
+    @property
+    def stream(self) -> LayerStream | None:
+        """What brings the target's layers; None where all of them are resident."""
+        return self.weights.stream
+
+    @property
+    def measurements(self) -> PairMeasurements:
+        """How this pair accepts, and how long its passes take; raises `InputError` where nothing drafts."""
+        return PairMeasurements(self.pair, self.weights.tiers, str(self.target.network.device))
+
+    def measured(self, options: GenerateOptions) -> Measured:
+        """What Sequoia plans by: the measurement that the options name, or the pair's own with such sampling.
+
+        Raises `InputError` for a named one that cannot be used.
+        """
+        measurements, named = self.measurements, options.speculation.acceptance
+        if named == UNMEASURED:
+            return Measured()
+        found, why = (measurements.read(Path(named)), "") if named else measurements.recall(options.sampling)
+        note = joined((why, say("Sequoia learns it while it writes."))) if why else ""
+        return Measured(found, found is not None and found.placement == measurements.placement, note)
+
+    def remember_limit(self) -> None:
+        """Keep the tree sizes that memory allows, for the next load."""
+        limit = self.limit
+        self.good.remember(replace(self.good.limits, tree_nodes=limit.nodes, tree_patience=limit.patience))
+
+    def remember(self, options: GenerateOptions, statistics: Statistics) -> None:
+        """Keep what an answer has taught, in files."""
+        self.remember_limit()
+        self.learned.keep()
+        remember_answer(self.pair, options.speculation, statistics)
+
+    def describe(self, request: int, seconds: float) -> Loaded:
+        """What is loaded, as an event."""
+        codec = self.pair.options.weights
+        target = _described(self.pair.target, self.target.network, codec if codec in COMPRESSED else "")
+        draft = _described(self.pair.draft, self.draft.network) if self.pair.draft and self.draft else None
+        if copies := self.weights.copies:
+            draft = replace(target, name=f"{target.name}, layers copied", bytes=copies.nbytes, weights=COPY)
+        return Loaded(
+            request,
+            target=target,
+            draft=draft,
+            context_tokens=self.context_tokens,
+            seconds=seconds,
+            tiers=self.weights.tiers,
+            residence=_residence(self.weights.plan),
+        )
+
+
+def load_pair(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, LoadedPair]:
+    """Load the weights of both models, with less of them in memory if it runs out; yields `Loading`.
+
+    Raises `InputError`, `ModelError`, `OutOfMemory` or `Cancelled`; nothing is left behind then.
+    """
+    give_back_large_blocks()
+    device = choose_device(pair.options.device)
+    cancellation.check()
+    good = MemoryLimits(pair, device, memory_now(device.type))
+
+    def attempt(plan: Plan) -> Generator[Event, None, LoadedPair]:
+        return _load(request, pair, plan, good, device, cancellation)
+
+    return (yield from load_with_retries(request, pair, device, good, cancellation, attempt))
+
+
+def _load(
+    request: int, pair: Pair, plan: Plan, good: MemoryLimits, device: torch.device, cancellation: Cancellation
+) -> Generator[Event, None, LoadedPair]:
+    """Both models as planned; nothing is left behind by whatever is raised."""
+    weights = yield from load_planned(request, pair.target, plan, pair.options, device, cancellation)
+    try:
+        context_tokens = context_for(pair.target.name, weights.network.max_positions, pair.options.context_tokens)
+        work = Workload(context_tokens, room=plan.largest_tree)
+        target = Context(weights.network, work.draft_slots if pair.drafts_itself else work.slots, cancellation.check)
+        require_faithful_tree(target, pair.target.name)
+        draft: Context | None = None
+        if pair.drafts_itself:
+            copies = yield from load_copies(request, pair.target, weights, pair.options, cancellation)
+            weights = replace(weights, copies=copies)
+            draft = SharedContext(copies.network, target, cancellation.check)
+        elif pair.draft:
+            dtype = draft_dtype(pair.draft, pair.options, device)
+            network = yield from load_ready(request, pair.draft, dtype, device, cancellation)
+            draft = Context(network, work.draft_slots, cancellation.check)
+            require_faithful_tree(draft, pair.draft.name)
+        learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device)))
+        limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
+        return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit)
+    except BaseException:
+        weights.close()
+        raise
+
+
+def _described(checkpoint: Checkpoint, network: Network, codec: str = "") -> ModelInfo:
+    """What a person wants to know of a model; `codec` if its weights are compressed."""
+    return ModelInfo(
+        source=checkpoint.source,
+        name=checkpoint.name,
+        family=str(checkpoint.config["model_type"]),
+        parameters=checkpoint.parameters,
+        layers=len(network.layers),
+        bytes=sum(parameter.nbytes for parameter in network.model.parameters()),
+        weights=codec or str(network.dtype).removeprefix("torch."),
+        device=str(network.device),
+    )
+
+
+def _residence(plan: Plan) -> Residence:
+    """Where the layers of a target that was loaded by this plan are."""
+    taken, room = plan.bytes, plan.room
+    return Residence(
+        layer_bytes=plan.layer_bytes,
+        device=Holding(taken.device, room.device),
+        ram=Holding(room.ram_taken(taken.device, taken.ram), room.ram),
+        shared=room.shared,
+        stream_bytes_per_second=_stream_bytes_per_second(plan),
+    )
+
+
+def _stream_bytes_per_second(plan: Plan) -> float:
+    """The slowest part of the way sets the pace; both parts are at work at once."""
+    streamed = streamed_layers(plan.arrangement.tiers, has_gpu=not plan.room.shared)
+    seconds = max(plan.forecast.link_seconds, plan.forecast.ssd_seconds)
+    return sum(plan.layer_bytes[index] for index in streamed) / seconds if seconds else 0.0

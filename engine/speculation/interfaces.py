@@ -1,0 +1,222 @@
+"""What the rounds are made of: a model that scores, sampling, methods that draft, strategies, and observers."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from engine.speculation.price import Price
+from engine.speculation.trees.arrays import Numbers
+from engine.speculation.trees.tree import Path, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class TreeBounds:
+    """How large one tree may be: at most `budget` drafted nodes, and `depth` levels of them.
+
+    With a `price` the tree is as large as its own probabilities make it worth being, within these limits. Methods ask
+    here how many nodes to draft and to keep. `probabilities`: returns float64 [n], descending, how likely each drafted
+    node is to be accepted; called only where there is a price.
+    """
+
+    budget: int
+    depth: int
+    price: Price | None = None
+
+    def size(self, probabilities: Callable[[], Numbers]) -> int:
+        """Nodes of the finished tree, of those that were drafted."""
+        return min(self.budget, self.price.best_size(probabilities())) if self.price else self.budget
+
+    def size_so_far(self, probabilities: Callable[[], Numbers]) -> int:
+        """Nodes that the tree would have by now, while further levels may follow."""
+        return min(self.budget, self.price.hopeful_size(probabilities())) if self.price else self.budget
+
+    def is_worth_reading(self, probabilities: Callable[[], Numbers]) -> bool:
+        """Whether one more draft pass is expected to pay, over nodes that are accepted with these probabilities."""
+        return self.price.is_worth_reading(probabilities()) if self.price else True
+
+
+class Scorer(Protocol):
+    """A model with what it has read; `engine.model.context.Context` is one."""
+
+    @property
+    def length(self) -> int:
+        """Committed tokens."""
+
+    def prefill(self, tokens: Sequence[int]) -> int:
+        """Make the committed tokens equal `tokens`; returns how many were there already."""
+
+    def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
+        """Append nodes to the pending tree, run one pass, return logits [n or last, vocabulary]."""
+
+    def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
+        """Commit a path of pending nodes and forget the others, but for `rest`, which are numbered anew from 0."""
+
+
+class Sampling(Protocol):
+    """How the tokens of one answer are drawn; `engine.speculation.methods.sampling.Sampler` is one.
+
+    logits: float32 [vocabulary], raw; `answer`: all tokens of the answer so far, the path down the tree included.
+    """
+
+    def draw(self, logits: Tensor, answer: Sequence[int]) -> int:
+        """The token that follows, drawn with the uniform number of its position, whatever method asks."""
+
+    def distribution(self, logits: Tensor, answer: Sequence[int]) -> Tensor:
+        """What `draw` draws from: float32 [vocabulary], summing to 1; a single 1 when greedy."""
+
+
+class Method(Protocol):
+    """A way of speculating: grows a tree for a round, and finds in the target's logits what is accepted of it.
+
+    Made for one answer. The answer has exactly the target's distribution, whatever the tree.
+    """
+
+    name: str
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Have read exactly `tokens`, all of the text but its last token; also when another method wrote some of it."""
+
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
+        """A tree within `bounds` behind `tokens`, whose last one is the root.
+
+        A method that finds its nodes one after the other ends where they are no longer worth their price.
+        """
+
+    def keep_drafting(self) -> bool:
+        """While the target's weights are awaited: one more draft pass beyond the tree; False if none is left."""
+
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
+        """The accepted path and the bonus token behind it, as far as the tree goes, wherever the answer ends.
+
+        logits: float32 [nodes, vocabulary], the target's; `answer`: all tokens of the answer up to the root.
+        """
+
+    def keep(self, path: Path) -> None:
+        """The path that was kept of the last tree, which the end of the answer may have cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """For one round: a method, the most nodes it may draft, and the most levels.
+
+    With a `price` the tree ends before that where more would not be worth it.
+    """
+
+    method: Method
+    budget: int
+    depth: int
+    price: Price | None = None
+
+    @property
+    def bounds(self) -> TreeBounds:
+        """The limits of the tree, for the method."""
+        return TreeBounds(self.budget, self.depth, self.price)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """One round: what was chosen, the tree, and what the target accepted of it.
+
+    `draft_seconds`: waiting for the tree; `target_seconds`: the target's pass; `seconds`: the whole round.
+    `log_probs`: the target's own, of every one of the `tokens`.
+    """
+
+    choice: Choice
+    tree: Tree
+    path: Path
+    draft_seconds: float
+    target_seconds: float
+    seconds: float
+    log_probs: tuple[float, ...] = ()
+
+    @property
+    def budget(self) -> int:
+        """The nodes that the tree was cut off at: those chosen, or its own where it was left to size itself."""
+        return self.tree.drafted if self.choice.price else self.choice.budget
+
+    @property
+    def depth(self) -> int:
+        """The same for its levels."""
+        return max(self.tree.depths) if self.choice.price else self.choice.depth
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens that the answer grew by."""
+        return self.path.tokens(self.tree)
+
+
+class Strategy(Protocol):
+    """Chooses a method and a tree size for every round of one answer, and learns from what came of it."""
+
+    @property
+    def reason(self) -> str:
+        """The reason for its choices as a sentence for people, or empty."""
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Have read the prompt, all but its last token."""
+
+    def choose(self, tokens: Sequence[int], room: int) -> Choice:
+        """For the round behind `tokens`, prompt and answer; the answer may grow by `room` tokens, at least 1."""
+
+    def keep_drafting(self) -> bool:
+        """While the target's weights are awaited: let the chosen method draft; False if there is nothing to draft."""
+
+    def learn(self, result: RoundResult) -> None:
+        """What came of the last choice."""
+
+
+class Fixed:
+    """The same method and budget in every round."""
+
+    reason = ""
+
+    def __init__(self, method: Method, budget: int, deepest: int = sys.maxsize) -> None:
+        """`deepest`: drafted levels at most."""
+        self._method = method
+        self._budget = budget
+        self._deepest = deepest
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Hand the prompt on."""
+        self._method.prefill(tokens)
+
+    def choose(self, tokens: Sequence[int], room: int) -> Choice:
+        """No deeper than the answer may grow: the last token is the target's own."""
+        del tokens
+        return Choice(self._method, self._budget, min(self._deepest, room - 1))
+
+    def keep_drafting(self) -> bool:
+        """Let the method draft."""
+        return self._method.keep_drafting()
+
+    def learn(self, result: RoundResult) -> None:
+        """Nothing to learn."""
+
+
+class Observer(Protocol):
+    """Follows the rounds, read-only. What it does delays them, so it does nothing unless the rounds are watched."""
+
+    def grown(self, tree: Callable[[], Tree]) -> None:
+        """The draft has added nodes. `tree` makes the tree as it is by now, which takes time."""
+
+    def drafted(self, tree: Tree) -> None:
+        """The tree has all its nodes; the target's pass comes next."""
+
+    def verified(self, tree: Tree, logits: Tensor, path: Path) -> None:
+        """The target has been asked; logits: float32 [nodes, vocabulary], gone when this returns."""
+
+
+class NullObserver:
+    """Observes nothing."""
+
+    def grown(self, tree: Callable[[], Tree]) -> None:
+        """Do nothing."""
+
+    def drafted(self, tree: Tree) -> None:
+        """Do nothing."""
+
+    def verified(self, tree: Tree, logits: Tensor, path: Path) -> None:
+        """Do nothing."""

@@ -1,0 +1,59 @@
+"""A round decides first and writes then: a path is accepted whole, and cut where the answer ends."""
+
+import pytest
+import torch
+
+from engine.speculation.methods.acceptance import accept
+from engine.speculation.rounds import Answer
+from engine.speculation.trees.tree import Path, Tree
+from tests.engine.speculation.pairs import Silent
+
+TREE = Tree((9, 3, 4, 5), (-1, 0, 1, 2), (0.0, -0.1, -0.2, -0.3))
+PATH = Path((0, 1, 2, 3), bonus=7)
+
+
+class Stopping(Silent):
+    """Text that ends with its second token."""
+
+    def __init__(self) -> None:
+        self.pushed = 0
+
+    @property
+    def stopped(self) -> bool:  # type: ignore[override]
+        return self.pushed == 2
+
+    def push(self, token: int) -> str:
+        self.pushed += 1
+        return ""
+
+
+def test_a_cut_path_yields_the_first_of_its_tokens() -> None:
+    whole = PATH.tokens(TREE)
+    assert whole == (3, 4, 5, 7)
+    for tokens in range(1, len(whole) + 1):
+        assert PATH.cut(TREE, tokens).tokens(TREE) == whole[:tokens]
+    assert PATH.cut(TREE, 4) is PATH
+    assert PATH.cut(TREE, 2) == Path((0, 1), bonus=4), "the last token is no node that was kept"
+
+
+@pytest.mark.parametrize(("end_tokens", "most", "taken"), [({4}, 9, 2), ({7}, 9, 4), ({3}, 9, 1), (set(), 4, 4)])
+def test_an_answer_takes_tokens_up_to_its_end(end_tokens: set[int], most: int, taken: int) -> None:
+    answer = Answer(Silent(), end_tokens, most)
+    assert answer.extend((3, 4, 5, 7)) == taken
+    assert answer.tokens == [3, 4, 5, 7][:taken]
+    assert answer.room == 0
+
+
+def test_an_answer_ends_where_its_text_does() -> None:
+    answer = Answer(Stopping(), frozenset(), 9)
+    assert answer.extend((3, 4, 5, 7)) == 2
+    assert (answer.room, answer.reason) == (0, "stop")
+
+
+def test_acceptance_leaves_the_answer_alone() -> None:
+    logits = torch.zeros(4, 10)
+    logits[torch.arange(4), torch.tensor([3, 4, 5, 7])] = 5.0
+    said = [1, 2]
+    path = accept(TREE, logits, lambda row, _answer: int(row.argmax()), said)
+    assert path == PATH
+    assert said == [1, 2]
