@@ -193,10 +193,8 @@ class TreePanel(QWidget):
         header.add_action(tr("Explain this round… (E)")).triggered.connect(self.explain)
         header.add_action(tr("Show in the answer (A)")).triggered.connect(self.show_in_answer)
         header.menu.addSeparator()
-        header.add_action(tr("Save recording…")).triggered.connect(exports.save)
-        header.add_action(tr("Open recording…")).triggered.connect(exports.open)
-        header.add_action(tr("Export picture…")).triggered.connect(lambda: exports.export_picture(canvas))
-        header.add_action(tr("Copy as text")).triggered.connect(self._on_copy)
+        for words, carry_out in exports.entries(canvas, lambda: self._shown[1] if self._shown else None):
+            header.add_action(words).triggered.connect(carry_out)
         exports.told.connect(header.caption.show_news)
         exports.recording_changed.connect(self._recording.show_recording)
         self._recording.closed.connect(exports.close_recording)
@@ -252,9 +250,6 @@ class TreePanel(QWidget):
         """A person wants to see trees this way from now on."""
         self.set_way(way)
         self.way_chosen.emit(way)
-
-    def _on_copy(self) -> None:
-        self.exports.copy_text(self._shown[1] if self._shown else None)
 
     def _on_branch_wanted(self, text: str) -> None:
         if self._shown and not self.player.is_recording:

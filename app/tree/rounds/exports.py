@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from PySide6.QtCore import QBuffer, QIODevice, QObject, QPoint, QTimer, Signal
@@ -47,6 +47,17 @@ class Exports(QObject):
         self.saving = Saving(player, self)
         self.saving.ended.connect(self.told)
         self.saving.progressed.connect(self._on_saving_progressed)
+
+    def entries(
+        self, canvas: QWidget, shown: Callable[[], Snapshot | None]
+    ) -> tuple[tuple[str, Callable[[], object]], ...]:
+        """The menu's entries, a format each: words, and what is done. `shown` gives the tree that is looked at."""
+        return (
+            (tr("Save recording…"), self.save),
+            (tr("Open recording…"), self.open),
+            (tr("Export picture…"), lambda: self.export_picture(canvas)),
+            (tr("Copy as text"), lambda: self.copy_text(shown())),
+        )
 
     # ---- recordings --------------------------------------------------------------------------------------------------
 
