@@ -203,8 +203,8 @@ def template_watch(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Pat
 SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] = {
     "process.py: self._listen": commands,
     "process.py: _read_ahead": imports,
-    "answerer.py: self._run": answers,
-    "answerer.py: self._guard": guard,
+    "observing/answerer.py: self._run": answers,
+    "observing/answerer.py: self._guard": guard,
     "weights/stage.py: self._run": stage,
     "weights/expert_shelf.py: ThreadPoolExecutor": shelf,
     "weights/packing.py: ThreadPoolExecutor": hasher,

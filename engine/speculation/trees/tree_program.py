@@ -160,7 +160,7 @@ def _program(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreeProgr
 
 
 def program_for(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreeProgram:
-    """A programme that covers `nodes` and `levels`, made once for all that are about as large.
+    """A program that covers `nodes` and `levels`, made once for all that are about as large.
 
     Raises `InputError` for what is no acceptance vector, and for sizes out of range.
     """
@@ -168,7 +168,7 @@ def program_for(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreePr
         raise InputError(f"A tree of {nodes} nodes is out of range.", f"Give 1 to {MOST_NODES} nodes, with the root.")
     if not 1 <= levels <= MOST_LEVELS:
         raise InputError(f"A depth of {levels} is out of range.", f"Give 1 to {MOST_LEVELS} levels, with the root's.")
-    # Towards its end an answer allows less depth every round: the same programme serves them all.
+    # Towards its end an answer allows less depth every round: the same program serves them all.
     return _program(acceptance, _power_of_two(nodes), max(levels, USUAL_LEVELS))
 
 
