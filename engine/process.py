@@ -93,14 +93,14 @@ class EngineProcess:
         """Never waits for the model: a stop is seen at once, and the process ends even in the middle of a pass."""
         code = UNHEARD_EXIT
         try:
-            self._obey()
+            self._receive()
             code = 0
-        except BaseException:  # noqa: BLE001  # an engine that hears nothing is of no use
+        except BaseException:  # noqa: BLE001  # without commands the engine is of no use
             traceback.print_exc()
         finally:
             self._leave(code)
 
-    def _obey(self) -> None:
+    def _receive(self) -> None:
         """Take commands until `Shutdown`, or until the application is gone; raises what makes one unreadable."""
         while True:
             try:
@@ -113,7 +113,7 @@ class EngineProcess:
             try:
                 self._take(command)
             except BaseException as error:  # noqa: BLE001  # fails this command; those that come next are read
-                self._excuse(command, error)
+                self._fail(command, error)
 
     def _take(self, command: Command) -> None:
         if isinstance(command, Cancel):
@@ -144,7 +144,7 @@ class EngineProcess:
         except BaseException as error:  # noqa: BLE001  # the one place where any failure becomes an event
             self._send(_failed(request.id, error))
 
-    def _excuse(self, command: Command, error: BaseException) -> None:
+    def _fail(self, command: Command, error: BaseException) -> None:
         traceback.print_exception(error)
         if isinstance(command, Load | Generate | Appraise | Count):
             self._send(_failure(command, error))
@@ -224,7 +224,7 @@ def _failed(request: int, error: BaseException) -> Failed:
 
 def _read_ahead(reading: "Future[None]") -> None:
     """Import what every load needs while the application opens its window: torch alone takes seconds."""
-    gc.disable()  # nothing of this goes again, and looking for garbage in it took a fifth of the time
+    gc.disable()  # none of this is freed again, and the collector took a fifth of the time
     try:
         import engine.engine  # noqa: PLC0415
         import engine.loading.estimate  # noqa: PLC0415
@@ -238,8 +238,8 @@ def _read_ahead(reading: "Future[None]") -> None:
         gc.enable()
 
 
-def _settle_in() -> None:
-    """Stay off the network, leave the application a core, and do not outlive it; keep prompts out of core files."""
+def _configure_process() -> None:
+    """Stay off the network, leave the application a core, end with it, and keep prompts out of core files."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one text at a time: threads of the library would have no work
     cores = psutil.cpu_count(logical=False) or 2
@@ -254,10 +254,10 @@ def _settle_in() -> None:
         # The listening thread sees the connection close; this holds even if that thread cannot run.
         set_parent_death_signal, sigkill = 1, 9
         ctypes.CDLL(None).prctl(set_parent_death_signal, sigkill, 0, 0, 0)
-        _be_ended_first()
+        _raise_oom_score()
 
 
-def _be_ended_first() -> None:
+def _raise_oom_score() -> None:
     """Where memory runs out, have the kernel end this process and not the window with the chats."""
     score = Path("/proc/self/oom_score_adj")
     with suppress(OSError, ValueError):  # a sandbox may not show it
@@ -270,7 +270,7 @@ def main() -> None:
     key = os.environ.pop("COPPICE_ENGINE_KEY", "")
     if not address or not key:
         sys.exit("error: engine.process is started by the application. Use `coppice-engine` on a terminal.")
-    _settle_in()
+    _configure_process()
     reading: Future[None] = Future()
     threading.Thread(target=_read_ahead, args=(reading,), name="imports", daemon=True).start()
     if sys.platform != "win32":

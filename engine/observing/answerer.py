@@ -1,4 +1,4 @@
-"""A thread of the engine process that answers questions beside the requests, and outlives whatever goes wrong."""
+"""A thread of the engine process that answers questions beside the requests, and survives every failure."""
 
 import queue
 import threading
@@ -13,22 +13,22 @@ Question = TypeVar("Question", bound=Appraise | Count)
 
 
 class Answerer(Generic[Question]):
-    """Every question gets exactly one event: the answer, or the excuse for a failure. Starts with the first question.
+    """Every question gets exactly one event: the answer or a failure. The thread starts with the first question.
 
-    With a time limit, what is not answered in time is excused by a second thread; an answer that comes later is
-    dropped. So a question that never ends costs those behind it no more than the limit.
+    With a time limit, a second thread fails what is not answered in time; an answer that comes later is dropped. So a
+    question that never ends costs those behind it no more than the limit.
     """
 
     def __init__(
         self,
         name: str,
         answer: Callable[[Question], Event],
-        excuse: Callable[[Question, BaseException], Event],
+        failure_event: Callable[[Question, BaseException], Event],
         send: Callable[[Event], None],
         seconds: float | None = None,
     ) -> None:
         self._answer = answer
-        self._excuse = excuse
+        self._failure_event = failure_event
         self._send = send
         self._seconds = seconds
         self._questions: queue.SimpleQueue[Question] = queue.SimpleQueue()
@@ -52,7 +52,7 @@ class Answerer(Generic[Question]):
         while True:
             question = self._questions.get()
             try:
-                if question.id in self._due:  # not excused yet: it may have waited behind one that takes long
+                if question.id in self._due:  # not failed yet: it may have waited behind one that takes long
                     self._say(question, self._answered(question))
             except BaseException:  # noqa: BLE001  # without this thread no question is answered any more
                 traceback.print_exc()
@@ -62,7 +62,7 @@ class Answerer(Generic[Question]):
             try:
                 question = self._take_overdue()
                 error = TimeoutError(f"{type(question).__name__} {question.id} took more than {self._seconds} seconds")
-                self._send(self._excused(question, error))
+                self._send(self._failed_event(question, error))
             except BaseException:  # noqa: BLE001  # as above
                 traceback.print_exc()
 
@@ -81,11 +81,11 @@ class Answerer(Generic[Question]):
         try:
             return self._answer(question)
         except BaseException as error:  # noqa: BLE001  # a library may raise what is no Exception, such as a panic
-            return self._excused(question, error)
+            return self._failed_event(question, error)
 
-    def _excused(self, question: Question, error: BaseException) -> Event:
+    def _failed_event(self, question: Question, error: BaseException) -> Event:
         traceback.print_exception(error)
-        return self._excuse(question, error)
+        return self._failure_event(question, error)
 
     def _say(self, question: Question, event: Event) -> None:
         if not self._is_first(question):
@@ -93,7 +93,7 @@ class Answerer(Generic[Question]):
         try:
             self._send(event)
         except Exception as error:  # noqa: BLE001  # an answer that cannot be sent
-            self._send(self._excused(question, error))
+            self._send(self._failed_event(question, error))
 
     def _is_first(self, question: Question) -> bool:
         """Whether it was not answered yet; from now on no other thread answers it."""

@@ -76,7 +76,7 @@ class Sequoia(SampledTreeMethod):
     """The shape is known before the round, from the acceptance vector; the draft fills it, one pass per level.
 
     The children of a node are drawn without replacement, so that no two are the same, and verified one by one. A larger
-    tree than the dynamic programme covers is never grown.
+    tree than the dynamic program covers is never grown.
     """
 
     name = "sequoia"

@@ -166,7 +166,7 @@ def _program(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreeProgr
 
 
 def program_for(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreeProgram:
-    """A programme that covers `nodes` and `levels`, made once for all that are about as large.
+    """A program that covers `nodes` and `levels`, made once for all that are about as large.
 
     Raises `InputError` for what is no acceptance vector, and for sizes out of range.
     """
@@ -180,7 +180,7 @@ def program_for(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreePr
             say("A depth of {count} is out of range.", count=levels),
             say("Give 1 to {most} levels, with the root's.", most=MOST_LEVELS),
         )
-    # Towards its end an answer allows less depth every round: the same programme serves them all.
+    # Towards its end an answer allows less depth every round: the same program serves them all.
     return _program(acceptance, _power_of_two(nodes), max(levels, USUAL_LEVELS))
 
 

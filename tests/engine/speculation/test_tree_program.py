@@ -1,4 +1,4 @@
-"""Sequoia's dynamic programme against every tree there is, and against a search that is exact for sorted vectors."""
+"""Sequoia's dynamic program against every tree there is, and against a search that is exact for sorted vectors."""
 
 import heapq
 from collections.abc import Iterator
