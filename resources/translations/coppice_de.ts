@@ -2016,8 +2016,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/installation/assistant/pages.py" />
+            <source>Cancelled.</source>
+            <translation>Abgebrochen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>Checking what is there…</source>
+            <translation>Es wird geprüft, was schon da ist …</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>Coppice proposes models that this computer can run, also ones bigger than its GPU.</source>
             <translation>Coppice schlägt Modelle vor, die auf diesem Rechner laufen, auch solche, die größer sind als seine Grafikkarte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>Downloading the engine…</source>
+            <translation>Der Rechenkern wird heruntergeladen …</translation>
         </message>
         <message>
             <location filename="../../app/installation/assistant/pages.py" />
@@ -2051,6 +2066,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/installation/assistant/pages.py" />
+            <source>Nothing is being installed.</source>
+            <translation>Es wird nichts installiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>Paused. What has arrived is kept.</source>
+            <translation>Angehalten. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>Preferences say that the network is not to be used.</source>
             <translation>Die Einstellungen sagen, dass das Netz nicht benutzt werden soll.</translation>
         </message>
@@ -2058,6 +2083,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/installation/assistant/pages.py" />
             <source>Stopping…</source>
             <translation>Wird angehalten …</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/assistant/pages.py" />
+            <source>The engine could not be installed.</source>
+            <translation>Der Rechenkern ließ sich nicht installieren.</translation>
         </message>
         <message>
             <location filename="../../app/installation/assistant/pages.py" />
@@ -2085,72 +2115,42 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Winzig, schon da, oft im Irrtum: Es zeigt in Sekunden, wie alles geht.</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/words.py" />
-            <source>Cancelled.</source>
-            <translation>Abgebrochen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/words.py" />
-            <source>Checking what is there…</source>
-            <translation>Es wird geprüft, was schon da ist …</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/words.py" />
-            <source>Downloading the engine…</source>
-            <translation>Der Rechenkern wird heruntergeladen …</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/words.py" />
-            <source>Nothing is being installed.</source>
-            <translation>Es wird nichts installiert.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/words.py" />
-            <source>Paused. What has arrived is kept.</source>
-            <translation>Angehalten. Was angekommen ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/words.py" />
-            <source>The engine could not be installed.</source>
-            <translation>Der Rechenkern ließ sich nicht installieren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/assistant/words.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>Trying the engine out…</source>
             <translation>Der Rechenkern wird ausprobiert …</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/words.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>Unpacking the engine…</source>
             <translation>Der Rechenkern wird ausgepackt …</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/words.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>{build} (recommended)</source>
             <translation>{build} (empfohlen)</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/words.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>{disk} on the disk, about {time}, nothing is downloaded</source>
             <translation>{disk} auf der Platte, etwa {time}, nichts wird heruntergeladen</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/words.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>{done} of {total}</source>
             <translation>{done} von {total}</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/words.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>{done} of {total}, {speed}/s, {left} left</source>
             <translation>{done} von {total}, {speed}/s, noch {left}</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/words.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>{done} of {total}. Waiting: {reason}.</source>
             <translation>{done} von {total}. Es wird gewartet: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/installation/assistant/words.py" />
+            <location filename="../../app/installation/assistant/pages.py" />
             <source>{size} to download, {disk} on the disk, about {time} at 50 Mbit/s</source>
             <translation>{size} herunterzuladen, {disk} auf der Platte, etwa {time} bei 50 Mbit/s</translation>
         </message>
@@ -5628,28 +5628,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
-            <source>Copy as text</source>
-            <translation>Als Text kopieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/panel.py" />
             <source>Explain this round… (E)</source>
             <translation>Diese Runde erklären… (E)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/panel.py" />
-            <source>Export picture…</source>
-            <translation>Bild exportieren…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/panel.py" />
-            <source>Open recording…</source>
-            <translation>Aufzeichnung öffnen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/panel.py" />
-            <source>Save recording…</source>
-            <translation>Aufzeichnung speichern…</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
@@ -5818,13 +5798,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
+            <source>Copy as text</source>
+            <translation>Als Text kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
             <source>Export picture</source>
             <translation>Bild exportieren</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
+            <source>Export picture…</source>
+            <translation>Bild exportieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
             <source>Open recording</source>
             <translation>Aufzeichnung öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>Open recording…</source>
+            <translation>Aufzeichnung öffnen…</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
@@ -5840,6 +5835,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/rounds/exports.py" />
             <source>Save recording</source>
             <translation>Aufzeichnung speichern</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>Save recording…</source>
+            <translation>Aufzeichnung speichern…</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
