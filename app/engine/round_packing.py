@@ -8,7 +8,7 @@ from typing import Any
 
 from app.system import json_text as json
 from engine.protocol.messages import Round, Seconds, Tree
-from engine.protocol.watching import Verdicts
+from engine.protocol.watching import TargetLogProbs
 
 _FORM = b"\x01"  # another one would be read in another way
 _FAST = 1  # zlib's level: a round is packed between two frames
@@ -29,7 +29,7 @@ def pack(of: Round) -> bytes:
     What the history has packed as it came is not packed again for the file: both threads would want the interpreter.
     """
     values = {each.name: getattr(of, each.name) for each in fields(of) if each.name not in _APART}
-    verdicts = of.verdicts or Verdicts(b"", b"")
+    verdicts = of.verdicts or TargetLogProbs(b"", b"")
     parts = (of.tree.tokens, of.tree.parents, of.tree.log_probs, verdicts.log_probs, verdicts.ranks)
     head = json.dumps([values, [len(each) for each in parts], of.tree.pieces], default=_plain)
     return _FORM + zlib.compress(b"\n".join((head.encode(), b"".join(parts))), _FAST)
@@ -51,7 +51,7 @@ def unpack(packed: bytes, request: int) -> Round:
             id=request,
             tree=Tree(tokens, parents, log_probs, tuple(pieces)),
             text="",
-            verdicts=Verdicts(target, ranks) if ranks else None,
+            verdicts=TargetLogProbs(target, ranks) if ranks else None,
             **{name: _value(name, value) for name, value in values.items() if name in known},
         )
     except (zlib.error, ValueError, TypeError, RecursionError) as error:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from engine.observing.watcher import pack_tree
 from engine.protocol.messages import Finished, Prefilled, Round, Seconds, Statistics
-from engine.protocol.watching import Verdicts
+from engine.protocol.watching import TargetLogProbs
 from engine.speculation.interfaces import RoundResult
 from engine.speculation.rounds import Speculation, Written, prefill
 
@@ -35,7 +35,7 @@ class RoundEvents:
         piece: Callable[[int], str],
         speculation: Speculation,
         stream: Stream | None = None,
-        take_target_log_probs: Callable[[], Verdicts | None] = lambda: None,
+        take_target_log_probs: Callable[[], TargetLogProbs | None] = lambda: None,
     ) -> None:
         """`piece` gives the text of one token for display; `stream` None: nothing streams.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.protocol.messages import Event
 from engine.protocol.messages import Tree as TreeMessage
-from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
+from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.speculation.trees.tree import Tree, enlarge
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Watcher:
         self._is_passing = False
         self._throttle = LayerThrottle()
         self._judged = _Rounds()
-        self._verdicts: Verdicts | None = None
+        self._verdicts: TargetLogProbs | None = None
 
     def watch(self, wanted: Watch) -> None:
         """What is to be told from the next round on."""
@@ -227,10 +227,10 @@ class Watcher:
 
             judgement = judge(tree, logits, path)
             self._judged.keep(self._request, self._index, _Judged(judgement, self._piece))
-            self._verdicts = Verdicts(judgement.log_probs.numpy().tobytes(), judgement.ranks.numpy().tobytes())
+            self._verdicts = TargetLogProbs(judgement.log_probs.numpy().tobytes(), judgement.ranks.numpy().tobytes())
         self._index += 1
 
-    def take_target_log_probs(self) -> Verdicts | None:
+    def take_target_log_probs(self) -> TargetLogProbs | None:
         """Those of the round that was just verified, once."""
         verdicts, self._verdicts = self._verdicts, None
         return verdicts

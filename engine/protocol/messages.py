@@ -9,7 +9,7 @@ from typing import Literal
 
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.residence import Residence
-from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, Verdicts, Watch
+from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.protocol.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
 PROTOCOL = 3
@@ -176,7 +176,7 @@ class Round:
     `Watch` asked for them.
 
     Of every new token in turn: `lengths` (little-endian uint32), how many characters of `text` it wrote, and
-    `log_probs` (float32), the target's own, as in `Verdicts`. Recordings of older versions have neither.
+    `log_probs` (float32), the target's own, as in `TargetLogProbs`. Recordings of older versions have neither.
     """
 
     id: int
@@ -191,7 +191,7 @@ class Round:
     method: str = ""
     budget: int = 0
     bytes_streamed: int = 0
-    verdicts: Verdicts | None = None
+    verdicts: TargetLogProbs | None = None
     lengths: bytes = b""
     log_probs: bytes = b""
 

@@ -75,7 +75,7 @@ class Passing:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class TargetLogProbs:
     """What the target thinks of a tree's nodes, and last of the bonus token: each behind its parent.
 
     `log_probs` is a little-endian float32 array [nodes + 1], `ranks` an int32 one: 1 is the token that the target finds

@@ -20,7 +20,7 @@ from app.tree.rounds.snapshot import MalformedTreeError, snapshot
 from engine.errors import InputError
 from engine.files import Replacement
 from engine.protocol.messages import Round, Seconds, Tree
-from engine.protocol.watching import Verdicts
+from engine.protocol.watching import TargetLogProbs
 
 LARGEST_BYTES = 2 << 30
 _LONGEST_LINE = 16 << 20
@@ -127,10 +127,10 @@ def _seconds(spent: Any) -> Seconds:
     return Seconds(decode=float(spent or 0))
 
 
-def _target_scores(line: dict[str, Any]) -> Verdicts | None:
+def _target_scores(line: dict[str, Any]) -> TargetLogProbs | None:
     if not line.get("ranks"):
         return None
-    return Verdicts(_floats(line["target_log_probs"]), array("i", line["ranks"]).tobytes())
+    return TargetLogProbs(_floats(line["target_log_probs"]), array("i", line["ranks"]).tobytes())
 
 
 def _floats(values: list[float | None]) -> bytes:

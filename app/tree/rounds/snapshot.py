@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.i18n.translation import tr
 from engine.protocol.messages import Round, Seconds
-from engine.protocol.watching import Drafted, Tree, Verdicts
+from engine.protocol.watching import Drafted, TargetLogProbs, Tree
 
 
 class MalformedTreeError(ValueError):
@@ -136,7 +136,7 @@ def same_node(old: Snapshot | None, node: int | None, new: Snapshot | None) -> i
     return place if place >= 0 or new.has_bonus else None
 
 
-def _target_scores(given: Verdicts | None, count: int) -> dict[str, Any]:
+def _target_scores(given: TargetLogProbs | None, count: int) -> dict[str, Any]:
     if given is None:
         return {}
     log_probs = _array(given.log_probs, np.dtype("<f4"), "target's probabilities")

@@ -16,7 +16,7 @@ from app.tree.rounds.snapshot import snapshot
 from app.tree.rounds.text import as_text
 from engine.errors import InputError
 from engine.protocol.messages import Round, Seconds
-from engine.protocol.watching import Verdicts
+from engine.protocol.watching import TargetLogProbs
 from tests.app.tree.trees import random_round, round_of
 
 
@@ -26,7 +26,7 @@ def judged(nodes: int, seed: int, index: int = 0) -> Round:
     log_probs = (-chance.exponential(2, nodes + 2)).astype("<f4").tobytes()
     ranks = chance.integers(1, 5000, nodes + 2).astype("<i4").tobytes()
     made = random_round(nodes, seed, index=index)
-    return replace(made, verdicts=Verdicts(log_probs, ranks), seconds=Seconds(decode=0.5, draft=0.1))
+    return replace(made, verdicts=TargetLogProbs(log_probs, ranks), seconds=Seconds(decode=0.5, draft=0.1))
 
 
 def test_rounds_come_back_but_for_their_text() -> None:

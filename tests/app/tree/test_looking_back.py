@@ -18,13 +18,13 @@ from app.tree.picture.canvas import TreeCanvas
 from app.tree.picture.picture import Picture
 from app.tree.widgets import News
 from engine.protocol.messages import PROTOCOL, Finished, Ready, Round, Statistics
-from engine.protocol.watching import Drafted, Inspect, Inspected, Verdicts, Watch
+from engine.protocol.watching import Drafted, Inspect, Inspected, TargetLogProbs, Watch
 from tests.app.tree.trees import random_round, round_of
 
 FORK = round_of(
     [1, 2, 3], [-1, 0, 0], [0, -0.1, -3], (0, 1), bonus=4, pieces=("The", " cat", " dog"), bonus_piece=" sat"
 )
-VERDICTS = Verdicts(np.log([1, 0.8, 0.1, 0.6]).astype("<f4").tobytes(), np.array([0, 1, 2, 1], "<i4").tobytes())
+VERDICTS = TargetLogProbs(np.log([1, 0.8, 0.1, 0.6]).astype("<f4").tobytes(), np.array([0, 1, 2, 1], "<i4").tobytes())
 
 
 @pytest.fixture
