@@ -11,8 +11,7 @@ from engine.speculation.methods.autoregression import Autoregression
 from engine.speculation.methods.lookup import Lookup
 from engine.speculation.strategy import Fixed, Strategy
 from engine.speculation.tuning.auto import Auto
-from engine.speculation.tuning.curve import Curve
-from engine.speculation.tuning.hiding import Hiding
+from engine.speculation.tuning.pass_time import MeasuredPasses
 
 SAME_TEXT = ("specexec", "lookup")
 """Methods whose text is the target's own for the same seed, so that one can take over from another unnoticed."""
@@ -27,9 +26,7 @@ class Learned:
         self.complaint = ""  # why what was learnt before cannot be used; for the answer at hand
         self._largest_tree = min(LARGEST, largest_tree)
         self._files = files
-        self._passes: Curve | None = None
-        self._rests: Curve | None = None
-        self._hiding: Hiding | None = None
+        self._passes: MeasuredPasses | None = None
         self._lessons: dict[Hashable, tuple[GenerateOptions, Lessons]] = {}
         self._kept: dict[Hashable, int] = {}  # how much of each had been learnt when it was last written
 
@@ -40,9 +37,7 @@ class Learned:
             found, self.complaint = self._files.recall(options) if self._files else (None, "")
             lessons = found or Lessons()
             prospects = lessons.prospects
-            self._passes, self._rests = self._passes or prospects.passes, self._rests or prospects.rests
-            self._hiding = self._hiding or prospects.hiding
-            prospects.passes, prospects.rests, prospects.hiding = self._passes, self._rests, self._hiding
+            self._passes = prospects.passes = self._passes or prospects.passes
             self._lessons[key], self._kept[key] = (options, lessons), lessons.size
         return self._lessons[key][1]
 

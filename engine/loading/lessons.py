@@ -16,10 +16,10 @@ from engine.loading.pair_measurement import names_of, placement_of
 from engine.protocol.options import GenerateOptions
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.speculation.methods.calibration import Calibration
-from engine.speculation.tuning.prospect import Prospects
+from engine.speculation.tuning.throughput_model import ThroughputModel
 from engine.weights.store.atomic_file import replaced_atomically
 
-VERSION = 4
+VERSION = 5
 LARGEST_FILE = 1 << 20  # bytes; one of ours has some 20,000
 ANEW = "It is learnt anew."
 
@@ -30,7 +30,7 @@ class Lessons:
 
     calibration: Calibration = field(default_factory=Calibration)
     acceptance: AcceptanceCounts = field(default_factory=AcceptanceCounts)
-    prospects: Prospects = field(default_factory=Prospects)
+    prospects: ThroughputModel = field(default_factory=ThroughputModel)
 
     @property
     def size(self) -> int:
@@ -107,7 +107,7 @@ class LessonsFiles:
         return Lessons(
             Calibration.restored(learnt["calibration"]),
             AcceptanceCounts.restored(learnt["acceptance"]),
-            Prospects.restored(learnt["prospects"]),
+            ThroughputModel.restored(learnt["prospects"]),
         )
 
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.codecs.quantise import codec_named
 from engine.weights.planning.needs import ModelNeeds
-from engine.weights.planning.pace import Pace
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout, Segment
 from engine.weights.streaming.host_memory import HostArena
@@ -95,7 +95,7 @@ def link_rate(lane: Lane, setting: Setting) -> float:
         arena.close()
 
 
-def product_pace(needs: ModelNeeds, setting: Setting) -> Pace:
+def product_time(needs: ModelNeeds, setting: Setting) -> PassTime:
     """What an MLP takes, of the model's own width as far as that is sensible.
 
     With what lies between its products: where a model is wide for its depth, that counts for many rows.
@@ -115,10 +115,10 @@ def product_pace(needs: ModelNeeds, setting: Setting) -> Pace:
             inner = functional.silu(functional.linear(state, gate)) * functional.linear(state, up)
             functional.linear(inner, down.view(hidden, wide))
 
-    return _pace(PRODUCT_ROWS, 3 * count * wide * hidden, multiply, setting)
+    return _pass_time(PRODUCT_ROWS, 3 * count * wide * hidden, multiply, setting)
 
 
-def attention_pace(needs: ModelNeeds, setting: Setting) -> Pace:
+def attention_time(needs: ModelNeeds, setting: Setting) -> PassTime:
     """What looking at the cache takes, with as many heads as the model has."""
     shape = needs.shape
     keys = torch.ones(
@@ -133,7 +133,7 @@ def attention_pace(needs: ModelNeeds, setting: Setting) -> Pace:
         scores = (queries @ keys.transpose(2, 3)).masked_fill(~mask, -1e4)
         return scores.float().softmax(-1).to(setting.dtype) @ keys
 
-    return _pace(ATTENTION_ROWS, ATTENTION_SLOTS * shape.query_width, attend, setting)
+    return _pass_time(ATTENTION_ROWS, ATTENTION_SLOTS * shape.query_width, attend, setting)
 
 
 def unpacking_rate(codec_name: str, setting: Setting) -> float:
@@ -151,6 +151,6 @@ def unpacking_rate(codec_name: str, setting: Setting) -> float:
 
 
 @torch.inference_mode()
-def _pace(row_counts: Sequence[int], elements: int, run: Callable[[int], object], setting: Setting) -> Pace:
+def _pass_time(row_counts: Sequence[int], elements: int, run: Callable[[int], object], setting: Setting) -> PassTime:
     seconds = (setting.seconds(lambda rows=rows: run(rows)) for rows in row_counts)  # type: ignore[misc]
-    return Pace(tuple((rows, one / (elements / 1e9)) for rows, one in zip(row_counts, seconds, strict=True)))
+    return PassTime(tuple(row_counts), tuple(one / (elements / 1e9) for one in seconds))

@@ -15,7 +15,7 @@ from engine.loading.pair import Pair
 from engine.loading.preparation import source_fingerprint
 from engine.protocol.options import NO_DRAFT, SELF_DRAFT, SamplingOptions
 from engine.speculation.trees.acceptance_vector import AcceptanceVector, checked
-from engine.speculation.tuning.tree_size import PassTimes
+from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.store.atomic_file import replaced_atomically
 
 VERSION = 1
@@ -28,8 +28,8 @@ class PairMeasurement:
 
     acceptance: AcceptanceVector
     placement: str
-    draft_seconds: PassTimes
-    target_seconds: PassTimes
+    draft_seconds: PassTime
+    target_seconds: PassTime
 
 
 class PairMeasurements:
@@ -50,7 +50,14 @@ class PairMeasurements:
 
     def remember(self, sampling: SamplingOptions, measured: PairMeasurement) -> Path:
         """Keep it, whole or not at all; returns where. Raises `OSError` if the folder cannot be written."""
-        document = {"version": VERSION, **self._pair, "sampling": _settings(sampling), **asdict(measured)}
+        document: dict[str, Any] = {
+            "version": VERSION,
+            **self._pair,
+            "sampling": _settings(sampling),
+            **asdict(measured),
+        }
+        for name in ("draft_seconds", "target_seconds"):
+            document[name]["nodes"] = document[name].pop("rows")
         self._folder.mkdir(parents=True, exist_ok=True)
         with replaced_atomically(self.path(sampling)) as file:
             file.write(json.dumps(document, indent=1).encode())
@@ -108,7 +115,7 @@ def _parsed(document: Mapping[str, Any]) -> PairMeasurement:
     return PairMeasurement(acceptance, str(document["placement"]), draft, target)
 
 
-def _times(value: Mapping[str, Any]) -> PassTimes:
+def _times(value: Mapping[str, Any]) -> PassTime:
     nodes = tuple(int(number) for number in value["nodes"])
     seconds = tuple(float(number) for number in value["seconds"])
     ascends = all(low < high for low, high in pairwise(nodes))
@@ -116,4 +123,4 @@ def _times(value: Mapping[str, Any]) -> PassTimes:
         raise ValueError("a number of seconds for ascending numbers of nodes")
     if not all(0 < number < math.inf for number in seconds):
         raise ValueError("seconds are above 0")
-    return PassTimes(nodes, seconds)
+    return PassTime(nodes, seconds)

@@ -15,11 +15,11 @@ from engine.errors import ModelError
 from engine.loading.measuring import (
     READ_BYTES,
     Setting,
-    attention_pace,
+    attention_time,
     copy_rate,
     disk_rate,
     link_rate,
-    product_pace,
+    product_time,
     unpacking_rate,
 )
 from engine.loading.planning import lies_in_shards, needs_of, usual_rates
@@ -67,8 +67,8 @@ class Bench:
         """Measure now, which takes a second or two, and remember it; `check` is called in between and may raise."""
         setting = Setting(self.device, self.dtype, check)
         usual = usual_rates(self.device)
-        products = product_pace(self.needs, setting)
-        rows, seconds = products.points[-1]
+        products = product_time(self.needs, setting)
+        rows, seconds = products.rows[-1], products.seconds[-1]
         rates = Rates(
             link=link_rate(CudaLane(self.device), setting) / GIGA if self.device.type == "cuda" else usual.link,
             ssd=self._disk_rate(check) or usual.ssd,
@@ -77,7 +77,7 @@ class Bench:
             decode=unpacking_rate(self.needs.codec, setting) / GIGA if self.needs.is_packed else usual.decode,
             call_seconds=layer_overhead_seconds(self.device, self.dtype, check),
             products=products,
-            attention=attention_pace(self.needs, setting),
+            attention=attention_time(self.needs, setting),
         )
         if self.device.type == "cuda":
             torch.cuda.empty_cache()  # what was measured with must not lie between the layers that come

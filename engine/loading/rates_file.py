@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import Rates
-from engine.weights.planning.pace import Pace
 from engine.weights.store.atomic_file import replaced_atomically
 
 Found = TypeVar("Found")
@@ -19,6 +19,7 @@ Found = TypeVar("Found")
 NAME = "rates.json"
 VERSION = 1
 MOST_KEPT = 64  # of each kind; the oldest go first
+PASS_TIMES = ("products", "attention")
 NUMBERS = ("link", "ssd", "memory", "tflops", "decode", "call_seconds")
 
 
@@ -51,7 +52,11 @@ class RatesFile:
     def remember(self, key: str, rates: Rates) -> Measured:
         """Keep rates that were measured just now; a folder that cannot be written means measuring again next time."""
         measured = Measured(rates, datetime.now(UTC).isoformat(timespec="seconds"))
-        self._write("machines", key, asdict(measured))
+        document = asdict(measured)
+        for name in PASS_TIMES:
+            if (passes := getattr(rates, name)) is not None:
+                document["rates"][name] = {"points": list(zip(passes.rows, passes.seconds, strict=True))}
+        self._write("machines", key, document)
         return measured
 
     def recall_pair(self, key: str) -> Experience | None:
@@ -95,15 +100,15 @@ def _checked(parse: Callable[[Any], Found], value: Any) -> Found | None:
 def _measured(value: Mapping[str, Any]) -> Measured:
     rates = value["rates"]
     at = datetime.fromisoformat(value["at"]).isoformat(timespec="seconds")
-    paces = {name: _pace(rates[name]) for name in ("products", "attention")}
-    return Measured(Rates(**{name: _positive(rates[name]) for name in NUMBERS}, **paces), at)  # type: ignore[arg-type]
+    passes = {name: _pass_time(rates[name]) for name in PASS_TIMES}
+    return Measured(Rates(**{name: _positive(rates[name]) for name in NUMBERS}, **passes), at)  # type: ignore[arg-type]
 
 
-def _pace(value: Mapping[str, Any]) -> Pace:
+def _pass_time(value: Mapping[str, Any]) -> PassTime:
     points = tuple((int(rows), _positive(seconds)) for rows, seconds in value["points"])
     if not points or any(low >= high for (low, _), (high, _) in pairwise(points)):
         raise ValueError("rows must ascend")
-    return Pace(points)
+    return PassTime(*zip(*points, strict=True))
 
 
 def _experience(value: Mapping[str, Any]) -> Experience:

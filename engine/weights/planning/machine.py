@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from engine.weights.planning.pace import Pace
+from engine.speculation.tuning.pass_time import PassTime
 
 GIB = 1 << 30
 
@@ -62,8 +62,8 @@ class Rates:
     decode: float
     call_seconds: float = 5e-4
     layer_seconds: float | None = None
-    products: Pace | None = None
-    attention: Pace | None = None
+    products: PassTime | None = None
+    attention: PassTime | None = None
 
 
 @dataclass(frozen=True, slots=True)

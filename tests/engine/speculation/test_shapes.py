@@ -9,7 +9,8 @@ from engine.speculation.trees.acceptance_vector import PRIOR
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_programme import programme_for
 from engine.speculation.trees.tree_shape import TreeShape
-from engine.speculation.tuning.tree_size import PassTimes, best_tree
+from engine.speculation.tuning.pass_time import PassTime
+from engine.speculation.tuning.tree_size import best_tree
 from tests.engine.speculation.simulation import Named
 
 SURE = tuple([0.95, 0.02, 0.005] + [0.0] * 29)
@@ -69,7 +70,7 @@ def test_a_prescribed_shape_is_cut_to_what_a_round_allows() -> None:
 
 
 def test_the_optimiser_keeps_to_the_depth_and_leaves_256_nodes_where_passes_are_flat() -> None:
-    flat, quick = PassTimes((1, 1024), (5.0, 5.0)), PassTimes((1,), (1e-4,))
+    flat, quick = PassTime((1, 1024), (5.0, 5.0)), PassTime((1,), (1e-4,))
     programme = programme_for(PRIOR, 1024, 9)
     assert best_tree(programme, quick, flat, 8).depth == 8
     assert best_tree(programme, quick, flat, 18).budget > 768
