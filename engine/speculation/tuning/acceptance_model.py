@@ -18,8 +18,8 @@ class AcceptanceModel:
 
     A node's score is the logarithm of the probability that it is accepted, so a tree of the best n nodes is expected to
     give 1 + their sum of probabilities. Every tree tells that for all budgets and depths at once: for smaller ones what
-    it would have been, for larger ones how it would have gone on. So sizes are compared on the same trees, and text that
-    is easy while one size is in use makes no other look worse. What was really accepted scales it all.
+    it would have been, for larger ones how it would have gone on. So sizes are compared on the same trees, and easy
+    text while one size is in use makes no other look worse. What was really accepted scales it all.
     """
 
     def __init__(self) -> None:

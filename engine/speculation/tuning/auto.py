@@ -106,15 +106,15 @@ class Auto:
 
     def _next(self) -> Trial:
         """What to do in this round. Methods are compared once each was measured twice: once may hold a slow start."""
-        model = self._model
+        model, since, self._planned = self._model, self._planned, 0.0
         for name in self._names:
             if model.tries(name) < ENOUGH:
                 return Plan(name, min(FIRST_BUDGET, self._largest), self._deepest, 1.0, 1.0), False
             if self._plain and model.passes.count(1.0) < ENOUGH:
                 return model.plain(self._plain.name), False
-        if self._best and self._planned < PLAN_EVERY and not model.is_learning:
+        if self._best and since < PLAN_EVERY and not model.is_learning:
+            self._planned = since
             return self._best, True
-        self._planned = 0.0
         plans = self._plans()
         best = self._best = self._most_promising(plans)
         return (self._unknown if model.is_learning else self._explored)(plans, best) or (best, True)

@@ -76,10 +76,7 @@ class ThroughputModel:
         rounds, learning_until = (int(figure(state[name], 0)) for name in ("rounds", "learning_until"))
         model = cls(rounds, learning_until, MeasuredPasses.restored(state["passes"]))
         for name, kept in state["methods"].items():
-            acceptance, drafting = (
-                AcceptanceModel.restored(kept["acceptance"]),
-                MeasuredPasses.restored(kept["drafting"]),
-            )
+            acceptance, drafting = AcceptanceModel.restored(kept["acceptance"]), MeasuredPasses.restored(kept["drafting"])
             model.methods[str(name)] = MethodStats(acceptance, drafting, int(figure(kept["rounds"], 0)))
         return model
 
@@ -94,17 +91,18 @@ class ThroughputModel:
                 stats.drafting = MeasuredPasses()  # the draft is on the same machine
         if not self.is_learning:
             self.savings += EXPLORATION * result.seconds
+        if not result.choice.budget:
+            return
+        stats = self.methods.setdefault(name, MethodStats())
+        stats.rounds += 1
         if tree.drafted:
-            stats = self.methods.setdefault(name, MethodStats())
             levels = max(tree.depths)
             stats.drafting.observe(tree.drafted / levels, drafting / levels)
             if is_studied:
                 stats.acceptance.observe(tree, result.path, result.budget, result.depth)
-        if name in self.methods:
-            self.methods[name].rounds += 1
 
     def tries(self, method: str) -> int:
-        """Rounds of a method since it first drafted."""
+        """Rounds in which a method was asked for a tree."""
         return self.methods[method].rounds if method in self.methods else 0
 
     @property
@@ -120,7 +118,7 @@ class ThroughputModel:
         """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted."""
         stats, rows = self.methods[plan.method], np.arange(1.0, most + 2)
         rate = plan.rate / stats.acceptance.honesty
-        wide = max(plan.budget / plan.levels, 2.0)
+        wide = max(plan.budget / max(plan.levels, 1.0), 2.0)
         level, wide_level = rate * (1.0 - self.passes.hidden) * stats.drafting.time.over(np.array([1.0, wide]))
         node = float(wide_level - level) / (wide - 1.0)
         carried = stats.acceptance.carried(max(plan.budget, TELLING))
