@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import log2
 from statistics import fmean, median_low
 
 import numpy as np
@@ -121,7 +122,7 @@ class MeasuredPasses:
 
 
 def _bin(rows: float) -> int:
-    return round(2 * np.log2(rows))
+    return round(2 * log2(rows))
 
 
 def _usual(measured: Sequence[tuple[float, float, float]], hidden: float) -> float:

@@ -76,8 +76,8 @@ class ThroughputModel:
         rounds, learning_until = (int(figure(state[name], 0)) for name in ("rounds", "learning_until"))
         model = cls(rounds, learning_until, MeasuredPasses.restored(state["passes"]))
         for name, kept in state["methods"].items():
-            acceptance, drafting = AcceptanceModel.restored(kept["acceptance"]), MeasuredPasses.restored(kept["drafting"])
-            model.methods[str(name)] = MethodStats(acceptance, drafting, int(figure(kept["rounds"], 0)))
+            stats = MethodStats(AcceptanceModel.restored(kept["acceptance"]), MeasuredPasses.restored(kept["drafting"]))
+            model.methods[str(name)], stats.rounds = stats, int(figure(kept["rounds"], 0))
         return model
 
     def observe(self, result: RoundResult, once_seconds: float, is_studied: bool = True) -> None:
