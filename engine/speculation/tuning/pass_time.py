@@ -97,7 +97,8 @@ class MeasuredPasses:
     def time(self) -> PassTime:
         """Isotonic regression over the bins; 0 throughout if nothing was measured.
 
-        A first one counts as no more than in proportion to fewer rows: if it was slow, its size must be tried again.
+        A first one counts as no more than passes over more rows, or than in proportion to those over fewer: if it was
+        slow, its size must be tried again.
         """
         return self._fit()[0]
 
@@ -113,9 +114,9 @@ class MeasuredPasses:
         hidden = _hidden_share([np.array(each) for each in found if len(each) >= ENOUGH])
         rows = [fmean(size for size, _, _ in each) for each in found]
         values = [_usual(each, hidden) for each in found]
-        for index in range(1, len(rows)):
-            if len(found[index]) < ENOUGH:
-                values[index] = min(values[index], *(values[i] * rows[index] / rows[i] for i in range(index)))
+        for index, each in enumerate(found):
+            if len(each) < ENOUGH:
+                values[index] = min(values[i] * max(rows[index] / rows[i], 1.0) for i in range(len(rows)))
         seconds = isotonic(values, [float(len(each)) for each in found])
         self._fitted = _with_corners(rows, seconds), hidden
         return self._fitted

@@ -54,6 +54,8 @@ def test_a_slow_first_pass_over_many_rows_is_bound_by_passes_over_fewer() -> Non
         passes.observe(size, 1.0)
     passes.observe(65, 30.0)
     assert passes.time(65) <= 2.0
+    passes.observe(3, 30.0)
+    assert passes.time(3) == pytest.approx(1.0), "nor do fewer rows take longer"
 
 
 def test_a_machine_that_becomes_slower_is_noticed_and_other_sizes_are_forgotten() -> None:
