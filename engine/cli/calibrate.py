@@ -15,7 +15,7 @@ from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_program import MOST_NODES
-from engine.speculation.tuning.tree_size import PassTimes
+from engine.speculation.tuning.pass_time import PassTime
 from engine.text.prompt import Prompt
 
 WIDE_BUDGET = 256  # nodes: the usual shape then tries a dozen children at the root
@@ -46,8 +46,8 @@ def calibrate(arguments: argparse.Namespace, session: Session, prompts: Sequence
             {
                 "temperature": options.sampling.temperature,
                 "acceptance": measured.acceptance,
-                "draft_seconds": dict(zip(draft_seconds.nodes, draft_seconds.seconds, strict=True)),
-                "target_seconds": dict(zip(target_seconds.nodes, target_seconds.seconds, strict=True)),
+                "draft_seconds": dict(zip(draft_seconds.rows, draft_seconds.seconds, strict=True)),
+                "target_seconds": dict(zip(target_seconds.rows, target_seconds.seconds, strict=True)),
                 "file": str(path),
             }
         )
@@ -62,11 +62,11 @@ def sizes_for(asked: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def pass_times(context: Context, text: Sequence[int], sizes: Sequence[int] = SIZES) -> PassTimes:
+def pass_times(context: Context, text: Sequence[int], sizes: Sequence[int] = SIZES) -> PassTime:
     """Seconds of a pass behind `text`, the best of a few, for trees of every one of `sizes`."""
     context.prefill(text[:-1])
     seconds = tuple(min(_timed(context, text[-1], nodes) for _ in range(REPEATS)) for nodes in sizes)
-    return PassTimes(tuple(sizes), seconds)
+    return PassTime(tuple(sizes), seconds)
 
 
 def _timed(context: Context, token: int, nodes: int) -> float:

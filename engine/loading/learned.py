@@ -20,12 +20,10 @@ from engine.protocol.sentences import joined, reason_of, say
 from engine.speculation.methods.acceptance_counts import AcceptanceCounts
 from engine.speculation.methods.calibration import Calibration
 from engine.speculation.trees.tree_program import AcceptanceVector, checked
-from engine.speculation.tuning.curve import Curve
-from engine.speculation.tuning.hiding import Hiding
-from engine.speculation.tuning.prospect import Prospects
-from engine.speculation.tuning.tree_size import PassTimes
+from engine.speculation.tuning.pass_time import MeasuredPasses, PassTime
+from engine.speculation.tuning.throughput_model import ThroughputModel
 
-VERSION = 4
+VERSION = 5
 ANEW = say("It is learnt anew.")
 REFUSALS = {
     "newer": say("was written by a newer version, and stays as it is"),
@@ -48,7 +46,7 @@ class LearnedState:
 
     calibration: Calibration = field(default_factory=Calibration)
     acceptance: AcceptanceCounts = field(default_factory=AcceptanceCounts)
-    prospects: Prospects = field(default_factory=Prospects)
+    prospects: ThroughputModel = field(default_factory=ThroughputModel)
 
     @property
     def size(self) -> int:
@@ -114,7 +112,7 @@ class LearnedFiles:
             return LearnedState(
                 Calibration.restored(learnt["calibration"]),
                 AcceptanceCounts.restored(learnt["acceptance"]),
-                Prospects.restored(learnt["prospects"]),
+                ThroughputModel.restored(learnt["prospects"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise _RefusedError("damaged") from error
@@ -139,9 +137,7 @@ class Learned:
         """`files`: None to forget it all."""
         self.complaint = ""  # why what was learnt before cannot be used; for the answer at hand
         self._files = files
-        self._passes: Curve | None = None
-        self._rests: Curve | None = None
-        self._hiding: Hiding | None = None
+        self._passes: MeasuredPasses | None = None
         self._states: dict[Hashable, tuple[GenerateOptions, LearnedState]] = {}
         self._kept: dict[Hashable, int] = {}  # how much of each had been learnt when it was last written
 
@@ -152,9 +148,7 @@ class Learned:
             found, self.complaint = self._files.recall(options) if self._files else (None, "")
             state = found or LearnedState()
             prospects = state.prospects
-            self._passes, self._rests = self._passes or prospects.passes, self._rests or prospects.rests
-            self._hiding = self._hiding or prospects.hiding
-            prospects.passes, prospects.rests, prospects.hiding = self._passes, self._rests, self._hiding
+            self._passes = prospects.passes = self._passes or prospects.passes
             self._states[key], self._kept[key] = (options, state), state.size
         return self._states[key][1]
 
@@ -181,8 +175,8 @@ class PairMeasurement:
 
     acceptance: AcceptanceVector
     placement: str
-    draft_seconds: PassTimes
-    target_seconds: PassTimes
+    draft_seconds: PassTime
+    target_seconds: PassTime
 
 
 class PairMeasurements:
@@ -203,7 +197,9 @@ class PairMeasurements:
     def remember(self, sampling: SamplingOptions, measured: PairMeasurement) -> Path:
         """Keep the measurement; returns where. Raises `OSError` if the folder cannot be written."""
         path = self.path(sampling)
-        document = {**self._about, "sampling": _settings(sampling), **asdict(measured)}
+        document: dict[str, Any] = {**self._about, "sampling": _settings(sampling), **asdict(measured)}
+        for name in ("draft_seconds", "target_seconds"):
+            document[name]["nodes"] = document[name].pop("rows")  # as the file has called them from the beginning
         CacheFile(path, MEASUREMENT_VERSION).write(document)
         return path
 
@@ -263,7 +259,7 @@ def _parsed(document: Mapping[str, Any]) -> PairMeasurement:
     return PairMeasurement(acceptance, str(document["placement"]), draft, target)
 
 
-def _times(value: Mapping[str, Any]) -> PassTimes:
+def _times(value: Mapping[str, Any]) -> PassTime:
     nodes = tuple(int(number) for number in value["nodes"])
     seconds = tuple(float(number) for number in value["seconds"])
     ascends = all(low < high for low, high in pairwise(nodes))
@@ -271,4 +267,4 @@ def _times(value: Mapping[str, Any]) -> PassTimes:
         raise ValueError("a number of seconds for ascending numbers of nodes")
     if not all(0 < number < math.inf for number in seconds):
         raise ValueError("seconds are above 0")
-    return PassTimes(nodes, seconds)
+    return PassTime(nodes, seconds)

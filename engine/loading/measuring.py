@@ -13,9 +13,9 @@ from torch.nn import functional
 
 from engine.model.context import Context
 from engine.model.network import wrap
+from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.needs import ModelNeeds
-from engine.weights.planning.pace import Pace
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout, Segment
 from engine.weights.streaming.copy_stream import CopyStream
@@ -101,7 +101,7 @@ def link_rate(copy_stream: CopyStream, timer: DeviceTimer) -> float:
         arena.close()
 
 
-def product_pace(needs: ModelNeeds, timer: DeviceTimer) -> Pace:
+def product_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
     """Seconds of an MLP of the model's own width, up to a limit, against rows.
 
     Includes the activation between the products, which counts with many rows where a model is wide for its depth.
@@ -121,10 +121,10 @@ def product_pace(needs: ModelNeeds, timer: DeviceTimer) -> Pace:
             inner = functional.silu(functional.linear(state, gate)) * functional.linear(state, up)
             functional.linear(inner, down.view(hidden, wide))
 
-    return _pace(PRODUCT_ROWS, 3 * count * wide * hidden, multiply, timer)
+    return _pass_time(PRODUCT_ROWS, 3 * count * wide * hidden, multiply, timer)
 
 
-def attention_pace(needs: ModelNeeds, timer: DeviceTimer) -> Pace:
+def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
     """Seconds of attention over the cache against rows, with as many heads as the model has."""
     shape = needs.shape
     keys = torch.ones(
@@ -139,7 +139,7 @@ def attention_pace(needs: ModelNeeds, timer: DeviceTimer) -> Pace:
         scores = (queries @ keys.transpose(2, 3)).masked_fill(~mask, -1e4)
         return scores.float().softmax(-1).to(timer.dtype) @ keys
 
-    return _pace(ATTENTION_ROWS, ATTENTION_SLOTS * shape.query_width, attend, timer)
+    return _pass_time(ATTENTION_ROWS, ATTENTION_SLOTS * shape.query_width, attend, timer)
 
 
 def unpacking_rate(codec_name: str, timer: DeviceTimer) -> float:
@@ -157,9 +157,9 @@ def unpacking_rate(codec_name: str, timer: DeviceTimer) -> float:
 
 
 @torch.inference_mode()
-def _pace(row_counts: Sequence[int], elements: int, run: Callable[[int], object], timer: DeviceTimer) -> Pace:
+def _pass_time(row_counts: Sequence[int], elements: int, run: Callable[[int], object], timer: DeviceTimer) -> PassTime:
     seconds = (timer.seconds(lambda rows=rows: run(rows)) for rows in row_counts)  # type: ignore[misc]
-    return Pace(tuple((rows, one / (elements / 1e9)) for rows, one in zip(row_counts, seconds, strict=True)))
+    return PassTime(tuple(row_counts), tuple(one / (elements / 1e9) for one in seconds))
 
 
 def layer_overhead_seconds(device: torch.device, dtype: torch.dtype, check: Callable[[], None]) -> float:

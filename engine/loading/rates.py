@@ -19,12 +19,12 @@ from engine.errors import ModelError
 from engine.loading.measuring import (
     READ_BYTES,
     DeviceTimer,
-    attention_pace,
+    attention_time,
     copy_rate,
     disk_rate,
     layer_overhead_seconds,
     link_rate,
-    product_pace,
+    product_time,
     unpacking_rate,
 )
 from engine.loading.pair import Pair, PairIdentity
@@ -35,15 +35,16 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.shape import model_sizes
 from engine.protocol.messages import Statistics
 from engine.protocol.options import SELF_DRAFT, SpeculationOptions
+from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import Memory, Rates
 from engine.weights.planning.needs import ModelNeeds
-from engine.weights.planning.pace import Pace
 from engine.weights.planning.placement import Override
 from engine.weights.planning.volume import volume_of
 from engine.weights.streaming.copy_stream import CudaCopyStream
 
 NAME = "rates.json"
 VERSION = 1
+PASS_TIMES = ("products", "attention")
 NUMBERS = ("link", "ssd", "memory", "tflops", "decode", "call_seconds")
 
 GIGA, TERA = 1e9, 1e12
@@ -79,7 +80,11 @@ class RatesFile:
     def remember(self, key: str, rates: Rates) -> Measured:
         """Keep rates that were measured just now."""
         measured = Measured(rates, datetime.now(UTC).isoformat(timespec="seconds"))
-        self._file.put("machines", key, asdict(measured))
+        document = asdict(measured)
+        for name in PASS_TIMES:
+            if (passes := getattr(rates, name)) is not None:
+                document["rates"][name] = {"points": list(zip(passes.rows, passes.seconds, strict=True))}
+        self._file.put("machines", key, document)
         return measured
 
     def recall_answer(self, key: str) -> LastAnswer | None:
@@ -94,15 +99,15 @@ class RatesFile:
 def _measured(value: Mapping[str, Any]) -> Measured:
     rates = value["rates"]
     at = datetime.fromisoformat(value["at"]).isoformat(timespec="seconds")
-    paces = {name: _pace(rates[name]) for name in ("products", "attention")}
-    return Measured(Rates(**{name: _positive(rates[name]) for name in NUMBERS}, **paces), at)  # type: ignore[arg-type]
+    passes = {name: _pass_time(rates[name]) for name in PASS_TIMES}
+    return Measured(Rates(**{name: _positive(rates[name]) for name in NUMBERS}, **passes), at)  # type: ignore[arg-type]
 
 
-def _pace(value: Mapping[str, Any]) -> Pace:
+def _pass_time(value: Mapping[str, Any]) -> PassTime:
     points = tuple((int(rows), _positive(seconds)) for rows, seconds in value["points"])
     if not points or any(low >= high for (low, _), (high, _) in pairwise(points)):
         raise ValueError("rows must ascend")
-    return Pace(points)
+    return PassTime(*zip(*points, strict=True))
 
 
 def _last_answer(value: Mapping[str, Any]) -> LastAnswer:
@@ -146,8 +151,8 @@ class Benchmark:
         """Measure now, which takes a second or two, and remember it; `check` is called in between and may raise."""
         timer = DeviceTimer(self.device, self.dtype, check)
         usual = usual_rates(self.device)
-        products = product_pace(self.needs, timer)
-        rows, seconds = products.points[-1]
+        products = product_time(self.needs, timer)
+        rows, seconds = products.rows[-1], products.seconds[-1]
         rates = Rates(
             link=link_rate(CudaCopyStream(self.device), timer) / GIGA if self.device.type == "cuda" else usual.link,
             ssd=self._disk_rate(check) or usual.ssd,
@@ -156,7 +161,7 @@ class Benchmark:
             decode=unpacking_rate(self.needs.codec, timer) / GIGA if self.needs.is_packed else usual.decode,
             call_seconds=layer_overhead_seconds(self.device, self.dtype, check),
             products=products,
-            attention=attention_pace(self.needs, timer),
+            attention=attention_time(self.needs, timer),
         )
         if self.device.type == "cuda":
             torch.cuda.empty_cache()  # the buffers must not fragment the memory of the layers

@@ -20,8 +20,9 @@ from engine.speculation.methods.specexec import BorrowingSpecExec, SpecExec
 from engine.speculation.methods.specinfer import Chain, SpecInfer
 from engine.speculation.trees.tree_program import MOST_LEVELS, PRIOR, AcceptanceVector, TreeShape, program_for
 from engine.speculation.tuning.auto import Auto
-from engine.speculation.tuning.prospect import Prospects
-from engine.speculation.tuning.tree_size import PassTimes, best_tree
+from engine.speculation.tuning.pass_time import PassTime
+from engine.speculation.tuning.throughput_model import ThroughputModel
+from engine.speculation.tuning.tree_size import best_tree
 
 SAMPLED = ("sequoia", "specinfer", "chain")
 SAME_TEXT = ("specexec", "lookup")
@@ -37,7 +38,7 @@ class WarmStart(Protocol):
         """How often the target accepts what the draft finds so likely."""
 
     @property
-    def prospects(self) -> Prospects:
+    def prospects(self) -> ThroughputModel:
         """What trees give and cost, for the automatic choice."""
 
 
@@ -49,11 +50,11 @@ class Measurement(Protocol):
         """How likely the k-th child is the accepted one."""
 
     @property
-    def draft_seconds(self) -> PassTimes:
+    def draft_seconds(self) -> PassTime:
         """Of the draft's passes."""
 
     @property
-    def target_seconds(self) -> PassTimes:
+    def target_seconds(self) -> PassTime:
         """Of the target's passes."""
 
 

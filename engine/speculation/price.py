@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.speculation.trees.arrays import Numbers
+from engine.speculation.trees.monotone import isotonic
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -24,10 +25,11 @@ class Price:
     node: float
     carried: float
     rows: Numbers
-    _hull: Numbers = field(init=False)
+    _hull: Numbers = field(init=False)  # the lower convex hull of `rows`
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hull", _below(self.rows))
+        slopes = isotonic(np.diff(self.rows).tolist(), [1.0] * (len(self.rows) - 1))
+        object.__setattr__(self, "_hull", self.rows[0] + np.concatenate([[0.0], np.cumsum(slopes)]))
 
     def best_size(self, chances: Numbers) -> int:
         """How many of the likeliest nodes are worth a row of the target's pass; chances: float64 [n], descending."""
@@ -41,21 +43,12 @@ class Price:
         return _most_worth(chances, self._hull)
 
     def is_worth_reading(self, chances: Numbers) -> bool:
-        """Whether one more draft pass is expected to pay, over nodes that are reached with these chances."""
-        return self.carried * float(chances.sum()) > self.level + self.node * len(chances)
+        """Whether one more draft pass is expected to pay, over nodes that are reached with these chances.
 
-
-def _below(rows: Numbers) -> Numbers:
-    """The greatest convex curve that is nowhere above."""
-    prices, corners = rows.tolist(), list[int]()
-    for size, price in enumerate(prices):
-        while len(corners) > 1:
-            first, last = corners[-2:]
-            if (prices[last] - prices[first]) * (size - first) <= (price - prices[first]) * (last - first):
-                break
-            corners.pop()
-        corners.append(size)
-    return np.interp(np.arange(len(rows)), corners, rows[corners])
+        Of what it finds behind a node, only what is more than the least that a row costs.
+        """
+        found = (self.carried * chances - np.diff(self._hull[:2]).sum()).clip(0.0)
+        return float(found.sum()) > self.level + self.node * len(chances)
 
 
 def _most_worth(chances: Numbers, rows: Numbers) -> int:

@@ -30,7 +30,7 @@ from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.price import Price
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
-from engine.speculation.tuning.prospect import Prospects
+from engine.speculation.tuning.throughput_model import ThroughputModel
 from tests.engine.speculation.simulation import Named, cut, worthwhile
 
 WIDEST = 512  # nodes of the recorded trees
@@ -167,7 +167,7 @@ def auto_over_best(texts: Sequence[Text], pace: Pace, best_budget: int, seed: in
     chance = random.Random(seed)
     order = list(texts) * 2
     chance.shuffle(order)
-    auto = Auto([Named("specexec")], Named("none"), Prospects(), WIDEST, DEEPEST, clock=lambda: 0.0)
+    auto = Auto([Named("specexec")], Named("none"), ThroughputModel(), WIDEST, DEEPEST, clock=lambda: 0.0)
     auto.prefill([0])
     rounds, seconds, counted = 0, 0.0, []
     for text in order:

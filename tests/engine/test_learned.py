@@ -15,7 +15,7 @@ from engine.loading.learned import VERSION, Learned, LearnedFiles, LearnedState
 from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
-from engine.speculation.tuning.prospect import Prospects
+from engine.speculation.tuning.throughput_model import ThroughputModel
 from tests.engine.speculation.simulation import Machine, Trial
 
 OPTIONS = GenerateOptions(SamplingOptions(temperature=0.6, top_p=0.9, seed=3))
@@ -51,7 +51,7 @@ def test_the_next_start_chooses_well_from_its_first_round(files: LearnedFiles) -
     assert found.size == state.size
     trial = Trial(streamed(), found.prospects)
     assert trial.rate(trial.run(10)) > 0.9 * trial.machine.best_rate()
-    cold = Trial(streamed(), Prospects())
+    cold = Trial(streamed(), ThroughputModel())
     assert trial.rate(trial.results) > cold.rate(cold.run(10))
 
 
@@ -133,12 +133,13 @@ def broken(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:
         (broken("placement", value="cuda, layers ram 3"), "another pair, place"),
         (broken("settings", "temperature", value=1.0), "way of sampling"),
         (broken("learnt", "prospects", value=None), "damaged"),
-        (broken("learnt", "prospects", "level", value=float("nan")), "damaged"),
         (broken("learnt", "prospects", "rounds", value=-1), "damaged"),
-        (broken("learnt", "prospects", "passes", "bins", value=[[1, "fast", 1]]), "damaged"),
-        (broken("learnt", "prospects", "passes", "level", value=0), "damaged"),
-        (broken("learnt", "prospects", "drafting", "specexec", "expectation", "sums", value=[[1.0]]), "damaged"),
-        (broken("learnt", "prospects", "drafting", "specexec", "pace", "seen", value=1e999), "damaged"),
+        (broken("learnt", "prospects", "learning_until", value=float("nan")), "damaged"),
+        (broken("learnt", "prospects", "passes", "measured", value=[[1, "fast", 1]]), "damaged"),
+        (broken("learnt", "prospects", "passes", "measured", value=[[1, -1.0, 0]]), "damaged"),
+        (broken("learnt", "prospects", "passes", "measured", value=[[1.0, 2.0]]), "damaged"),
+        (broken("learnt", "prospects", "methods", "specexec", "acceptance", "sums", value=[[1.0]]), "damaged"),
+        (broken("learnt", "prospects", "methods", "specexec", "drafting", "measured", value=1e999), "damaged"),
         (broken("learnt", "calibration", "seen", value="much"), "damaged"),
         (broken("learnt", "calibration", "gain", value=None), "damaged"),
     ],

@@ -11,15 +11,15 @@ from engine.errors import InputError
 from engine.loading.learned import PairMeasurement, PairMeasurements
 from engine.loading.pair import open_pair
 from engine.protocol.options import NO_DRAFT, LoadOptions, SamplingOptions
-from engine.speculation.tuning.tree_size import PassTimes
+from engine.speculation.tuning.pass_time import PassTime
 
 WARM = SamplingOptions(temperature=0.6, top_p=0.9, seed=3)
 TIERS = ("device", "device", "ssd")
 FOUND = PairMeasurement(
     acceptance=(0.6, 0.2, 0.1),
     placement="cpu, layers device 2 ssd 1",
-    draft_seconds=PassTimes((1, 8), (0.1, 0.2)),
-    target_seconds=PassTimes((1, 8, 64), (1.0, 1.5, 2.0)),
+    draft_seconds=PassTime((1, 8), (0.1, 0.2)),
+    target_seconds=PassTime((1, 8, 64), (1.0, 1.5, 2.0)),
 )
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from engine.loading import store
 from engine.loading.rates import NAME, LastAnswer, RatesFile
+from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import CPU_RATES
-from engine.weights.planning.pace import Pace
 
-RATES = replace(CPU_RATES, products=Pace(((1, 0.2), (64, 0.4))), attention=Pace(((1, 0.1),)))
+RATES = replace(CPU_RATES, products=PassTime((1, 64), (0.2, 0.4)), attention=PassTime((1,), (0.1,)))
 
 
 def test_rates_come_back_as_they_were_measured(tmp_path: Path) -> None:
@@ -90,12 +90,3 @@ def test_a_folder_that_cannot_be_written_is_no_fault(tmp_path: Path) -> None:
     file = RatesFile(tmp_path / "file")
     assert file.remember("a", RATES).rates == RATES
     assert file.recall("a") is None
-
-
-def test_a_pace_is_met_at_its_points_joined_between_and_goes_on_beyond() -> None:
-    pace = Pace(((1, 0.2), (11, 0.4), (21, 1.4)))
-    assert pace.seconds(1e9, 1) == pytest.approx(0.2)
-    assert pace.seconds(1e9, 0.5) == pytest.approx(0.2)
-    assert pace.seconds(2e9, 6) == pytest.approx(0.6)
-    assert pace.seconds(1e9, 16) == pytest.approx(0.9)
-    assert pace.seconds(1e9, 42) == pytest.approx(2.8)

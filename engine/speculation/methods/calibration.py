@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.speculation.methods.monotone import isotonic
 from engine.speculation.trees.arrays import Integers, Numbers, State, figure, figures, shortened
+from engine.speculation.trees.monotone import isotonic
 
 LOWEST, HIGHEST, BUCKETS = -14.0, 12.0, 27  # log-odds of the draft's probability, a bucket per unit
 PRIOR = 5.0  # observations that the draft's own word counts for, in every bucket

@@ -1,10 +1,10 @@
 """Sequoia's hardware-aware optimiser (arXiv 2402.12374, section 3.3): the tree that costs the least time per token."""
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from engine.speculation.trees.tree_program import TreeProgram
+from engine.speculation.tuning.pass_time import PassTime
 
 Gain = Callable[[int, int], float]
 """(nodes, levels), both with the root -> expected tokens of a pass."""
@@ -17,29 +17,6 @@ class TreeSize:
     budget: int
     depth: int
     seconds_per_token: float
-
-
-@dataclass(frozen=True, slots=True)
-class PassTimes:
-    """Seconds of a pass, measured at ascending numbers of nodes.
-
-    In between they lie on a line; below the first they stay the same, above the last they grow in proportion, which is
-    the most that they can: so the sizes measured should reach as far as what is chosen from.
-    """
-
-    nodes: tuple[int, ...]
-    seconds: tuple[float, ...]
-
-    def __call__(self, nodes: float) -> float:
-        """Seconds of a pass over `nodes` nodes."""
-        right = bisect_left(self.nodes, nodes)
-        if right == 0:
-            return self.seconds[0]
-        if right == len(self.nodes):
-            return self.seconds[-1] * nodes / self.nodes[-1]
-        low, high = self.nodes[right - 1], self.nodes[right]
-        share = (nodes - low) / (high - low)
-        return self.seconds[right - 1] * (1 - share) + self.seconds[right] * share
 
 
 def best_size(
@@ -76,7 +53,7 @@ def sizes_up_to(most: int) -> list[int]:
 
 
 def best_tree(
-    program: TreeProgram, draft_seconds: PassTimes, target_seconds: PassTimes, most_levels: int | None = None
+    program: TreeProgram, draft_seconds: PassTime, target_seconds: PassTime, most_levels: int | None = None
 ) -> TreeSize:
     """`best_size` over all that the programme covers, of at most `most_levels` drafted levels."""
     depths = range(1, min(program.levels, (most_levels or program.levels) + 1))

@@ -99,7 +99,7 @@ def _pass_seconds(
 def _product_seconds(elements: int, rows: float, value_bytes: int, rates: Rates) -> float:
     """Weights multiplied with so many rows."""
     if rates.products:
-        return rates.products.seconds(elements, rows)
+        return elements / GIGA * rates.products(rows)
     return _bound(elements * value_bytes, rows * elements, rates)
 
 
@@ -107,7 +107,7 @@ def _attention_seconds(model: ModelNeeds, rows: int, context_tokens: int, rates:
     """Every row looks at every token of the context, in every layer."""
     seen = context_tokens * model.shape.query_width * len(model.layers)
     if rates.attention:
-        return rates.attention.seconds(seen, rows)
+        return seen / GIGA * rates.attention(rows)
     return _bound(context_tokens * model.kv_bytes, 2 * rows * seen, rates)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 
 from engine.protocol.sentences import Amount
-from engine.weights.planning.pace import Pace
+from engine.speculation.tuning.pass_time import PassTime
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -79,8 +79,8 @@ class Rates:
     decode: float
     call_seconds: float = 5e-4
     layer_seconds: float | None = None
-    products: Pace | None = None
-    attention: Pace | None = None
+    products: PassTime | None = None
+    attention: PassTime | None = None
 
 
 @dataclass(frozen=True, slots=True)

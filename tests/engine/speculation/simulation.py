@@ -13,9 +13,9 @@ from engine.speculation.interfaces import Choice, RoundResult
 from engine.speculation.price import Price
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.tree import Path, Tree, root_only
+from engine.speculation.tuning.acceptance_model import BUDGETS, DEPTHS
 from engine.speculation.tuning.auto import Auto
-from engine.speculation.tuning.expectation import BUDGETS, DEPTHS
-from engine.speculation.tuning.prospect import Prospects
+from engine.speculation.tuning.throughput_model import ThroughputModel
 
 TEXTS = 10  # trees that the true rate of a choice is averaged over
 
@@ -194,9 +194,9 @@ class Named:
 class Trial:
     """`Auto` on a simulated machine, a round at a time."""
 
-    def __init__(self, machine: Machine, prospects: Prospects | None = None) -> None:
+    def __init__(self, machine: Machine, prospects: ThroughputModel | None = None) -> None:
         self.machine = machine
-        self.prospects = prospects or Prospects()
+        self.prospects = prospects or ThroughputModel()
         self.auto = Auto([Named("specexec")], Named("none"), self.prospects, 1024, 32, clock=lambda: 0.0)
         self.results: list[RoundResult] = []
         self.auto.prefill([0])

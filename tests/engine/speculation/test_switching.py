@@ -15,7 +15,7 @@ from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.rounds import Answer, Speculation, rounds
 from engine.speculation.tuning.auto import Auto
-from engine.speculation.tuning.prospect import Prospects
+from engine.speculation.tuning.throughput_model import ThroughputModel
 from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write
@@ -66,7 +66,7 @@ def answered(family: str, sampling: SamplingOptions, make: str) -> tuple[list[in
     methods: list[Method] = [Lookup(tree, tree.name), Lookup(plain, "lookup"), plain]
     strategy: Strategy = Scripted(methods)
     if make == "auto":
-        strategy = Auto(methods[:2], plain, Prospects(), 64, 32)
+        strategy = Auto(methods[:2], plain, ThroughputModel(), 64, 32)
     target.prefill(prompt[:-1])
     strategy.prefill(prompt[:-1])
     answer = Answer(Silent(), frozenset(), NEW_TOKENS)
@@ -112,7 +112,7 @@ def test_one_calibration_serves_several_answers() -> None:
         target, sampler = Context(tiny_network("llama"), 512), Sampler(GREEDY, prompt, Uniforms(0))
         method = SpecExec(Context(noisy_copy("llama"), 512), sampler, SpeculationOptions(), 131, calibration)
         target.prefill(prompt[:-1])
-        strategy = Auto([method], None, Prospects(), 32, 8)
+        strategy = Auto([method], None, ThroughputModel(), 32, 8)
         strategy.prefill(prompt[:-1])
         answer = Answer(Silent(), frozenset(), NEW_TOKENS)
         before = calibration.observations

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.speculation.trees.tree_program import PRIOR, TreeProgram
-from engine.speculation.tuning.tree_size import PassTimes, TreeSize, best_size, best_tree, sizes_up_to
+from engine.speculation.tuning.pass_time import PassTime
+from engine.speculation.tuning.tree_size import TreeSize, best_size, best_tree, sizes_up_to
 from tests.campaigns.extent import choose
 
 PROGRAM = TreeProgram(PRIOR, 33, 12)
@@ -19,8 +20,8 @@ PROGRAM = TreeProgram(PRIOR, 33, 12)
     target=st.lists(st.floats(1e-3, 10.0), min_size=3, max_size=3),
 )
 def test_no_size_or_depth_takes_less_time_per_token(draft: list[float], target: list[float]) -> None:
-    draft_seconds = PassTimes((1, 64), tuple(draft))
-    target_seconds = PassTimes((1, 8, 64), tuple(target))
+    draft_seconds = PassTime((1, 64), tuple(draft))
+    target_seconds = PassTime((1, 8, 64), tuple(target))
     found = best_size(PROGRAM.gain, range(1, 33), range(1, 12), draft_seconds, target_seconds)
     every = {(0, 0): target_seconds(1)}
     for budget in range(1, 33):
@@ -33,24 +34,19 @@ def test_no_size_or_depth_takes_less_time_per_token(draft: list[float], target: 
 
 
 def test_a_pass_that_costs_the_same_for_all_sizes_takes_the_largest_tree() -> None:
-    found = best_tree(PROGRAM, PassTimes((1,), (0.0,)), PassTimes((1, 1024), (5.0, 5.0)))
+    found = best_tree(PROGRAM, PassTime((1,), (0.0,)), PassTime((1, 1024), (5.0, 5.0)))
     assert found.budget == 32
 
 
 def test_a_draft_as_slow_as_its_target_is_left_out() -> None:
-    assert best_tree(PROGRAM, PassTimes((1,), (5.0,)), PassTimes((1,), (5.0,))) == TreeSize(0, 0, 5.0)
+    assert best_tree(PROGRAM, PassTime((1,), (5.0,)), PassTime((1,), (5.0,))) == TreeSize(0, 0, 5.0)
 
 
 def test_a_slow_draft_makes_the_tree_shallow() -> None:
-    target = PassTimes((1, 1024), (5.0, 5.0))
-    depths = [best_tree(PROGRAM, PassTimes((1, 64), (draft, draft)), target).depth for draft in (1e-3, 0.3, 1.0)]
+    target = PassTime((1, 1024), (5.0, 5.0))
+    depths = [best_tree(PROGRAM, PassTime((1, 64), (draft, draft)), target).depth for draft in (1e-3, 0.3, 1.0)]
     assert depths == sorted(depths, reverse=True)
     assert depths[0] > depths[-1] > 0
-
-
-def test_times_lie_on_lines_between_measurements() -> None:
-    times = PassTimes((1, 5, 9), (1.0, 3.0, 3.0))
-    assert [times(nodes) for nodes in (0.5, 1, 2, 5, 7, 9, 18)] == [1.0, 1.0, 1.5, 3.0, 3.0, 3.0, 6.0]
 
 
 def test_sizes_worth_trying_end_with_the_largest() -> None:

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from engine.speculation.trees.tree import Path, Tree
-from engine.speculation.tuning.expectation import BUDGETS, DEPTHS, Expectation
+from engine.speculation.tuning.acceptance_model import BUDGETS, DEPTHS, AcceptanceModel
 from tests.engine.speculation.simulation import grow
 
 STOPPED = Path((0,), bonus=99)
 
 
-def learnt(trees: list[Tree], budget: int, depth: int) -> Expectation:
+def learnt(trees: list[Tree], budget: int, depth: int) -> AcceptanceModel:
     """From trees of which always as much was accepted as promised."""
-    found = Expectation()
+    found = AcceptanceModel()
     for tree in trees:
         found.observe(tree, STOPPED, budget, depth)
     found._accepted = found._promised
@@ -57,7 +57,7 @@ def test_flat_trees_in_easy_text_do_not_make_deep_ones_look_worse() -> None:
 
 def test_what_is_accepted_moves_the_level_of_all() -> None:
     trees = [grow(16, 8, 0.8, seed) for seed in range(60)]
-    believed, found = learnt(trees, 16, 8), Expectation()
+    believed, found = learnt(trees, 16, 8), AcceptanceModel()
     for tree in trees:
         found.observe(tree, STOPPED, 16, 8)  # nothing is ever accepted
     assert (found.tokens() - 1.0 < 0.35 * (believed.tokens() - 1.0)).all()
@@ -66,6 +66,6 @@ def test_what_is_accepted_moves_the_level_of_all() -> None:
 
 def test_an_answer_that_ends_in_the_tree_says_nothing_against_it() -> None:
     tree = grow(16, 8, 0.9, 1)
-    found = Expectation()
+    found = AcceptanceModel()
     found.observe(tree, Path((0,), bonus=tree.tokens[1]), 16, 8)
     assert found.tokens()[BUDGETS.index(16), DEPTHS.index(8)] == pytest.approx(np.exp(tree.log_probs).sum())

@@ -1,0 +1,161 @@
+"""Seconds of a pass against its rows: one model for the planner, for Sequoia's optimiser and for `auto`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log2
+from statistics import fmean, median_low
+
+import numpy as np
+
+from engine.speculation.trees.arrays import Numbers, State, figures, shortened
+from engine.speculation.trees.monotone import isotonic
+
+WINDOW = 8  # the last measurements of a size that an estimate rests on
+ENOUGH = 2  # measurements of a size that it is judged by, and that are kept for another start
+UNUSUAL = 1.4  # by this factor a measurement must differ to be an outlier, or three in a row to mean a change
+STEP = 4  # so many times the largest size measured, an estimate goes on along its last slope
+HIDING_PENALTY = 8.0  # ridge penalty on the hidden share of drafting, in variances of what it leaves unexplained
+
+
+@dataclass(frozen=True, slots=True)
+class PassTime:
+    """Seconds at ascending numbers of rows: few rows are bound by reading weights, many by arithmetic.
+
+    Linear in between and constant below the first. Beyond the last it grows in proportion, which is the most it can.
+    """
+
+    rows: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+    def __call__(self, rows: float) -> float:
+        """Seconds of a pass over so many rows."""
+        return float(self.over(np.array(float(rows))))
+
+    def over(self, rows: Numbers) -> Numbers:
+        """The same for many numbers of rows at once; float64 of any shape."""
+        inside: Numbers = np.interp(rows, self.rows, self.seconds)
+        return inside * np.maximum(rows / self.rows[-1], 1.0)
+
+
+class MeasuredPasses:
+    """Noisy measurements of passes, and the `PassTime` that follows from them.
+
+    Rows are binned, two bins to a doubling, and a bin counts with the lower median of its last measurements: one slow
+    pass means nothing once there is another one. Where passes of one size change for good, other sizes are forgotten,
+    and so are sizes that took far longer than larger ones do now.
+
+    Streamed weights keep coming while the draft is at work, and the pass waits the less for them. So the fit is of
+    passes as if nothing had been drafted before, and `hidden` is the share of drafting that costs nothing.
+    """
+
+    def __init__(self) -> None:
+        self._bins: dict[int, list[tuple[float, float, float]]] = {}  # rows, seconds, seconds of drafting; latest last
+        self._fitted: tuple[PassTime, float] | None = None
+
+    def observe(self, rows: float, seconds: float, draft_seconds: float = 0.0) -> bool:
+        """One measurement, `rows` from 1 on, and the drafting before it; returns whether the machine has changed."""
+        place, (usual, hidden) = _bin(rows), self._fit()
+        measured = self._bins[place] = [*self._bins.get(place, []), (rows, seconds, draft_seconds)][-WINDOW:]
+        self._fitted = None
+        ratios = [(one + hidden * drafting) / max(usual(size), 1e-9) for size, one, drafting in measured]
+        level = median_low(ratios[:-3]) if len(ratios) >= ENOUGH + 3 else 0.0
+        has_changed = level > 0.0 and (min(ratios[-3:]) > UNUSUAL * level or UNUSUAL * max(ratios[-3:]) < level)
+        if has_changed:
+            self._bins = {place: measured[-3:]}
+        now = UNUSUAL * (seconds + hidden * draft_seconds)
+        slower = [other for other in self._bins if other < place and _usual(self._bins[other], hidden) > now]
+        for other in slower:
+            del self._bins[other]
+        return has_changed or bool(slower)
+
+    @property
+    def state(self) -> State:
+        """What was learnt, to be kept."""
+        return {"measured": [shortened(list(each)) for found in self._bins.values() for each in found[-ENOUGH:]]}
+
+    @classmethod
+    def restored(cls, state: State) -> "MeasuredPasses":
+        """As it was kept; raises for what is no state."""
+        passes = cls()
+        for each in state["measured"]:
+            rows, seconds, drafting = figures(each, (3,), 0.0).tolist()
+            passes._bins.setdefault(_bin(max(rows, 1.0)), []).append((max(rows, 1.0), seconds, drafting))
+        return passes
+
+    def count(self, rows: float, reach: int = 0) -> int:
+        """How often a pass over about so many rows was measured, or over those up to `reach` bins away."""
+        return sum(len(found) for place, found in self._bins.items() if abs(place - _bin(rows)) <= reach)
+
+    @property
+    def largest(self) -> float:
+        """The most rows measured; 0 if nothing was."""
+        return max((each[0] for found in self._bins.values() for each in found), default=0.0)
+
+    @property
+    def time(self) -> PassTime:
+        """Isotonic regression over the bins; 0 throughout if nothing was measured.
+
+        A first one counts as no more than passes over more rows, or than in proportion to those over fewer: if it was
+        slow, its size must be tried again.
+        """
+        return self._fit()[0]
+
+    @property
+    def hidden(self) -> float:
+        """By how many seconds a pass is shorter for every second of drafting before it, from 0 to 1."""
+        return self._fit()[1]
+
+    def _fit(self) -> tuple[PassTime, float]:
+        if self._fitted:
+            return self._fitted
+        found = [each for _, each in sorted(self._bins.items())] or [[(1.0, 0.0, 0.0)]]
+        hidden = _hidden_share([np.array(each) for each in found if len(each) >= ENOUGH])
+        rows = [fmean(size for size, _, _ in each) for each in found]
+        values = [_usual(each, hidden) for each in found]
+        for index, each in enumerate(found):
+            if len(each) < ENOUGH:
+                values[index] = min(values[i] * max(rows[index] / rows[i], 1.0) for i in range(len(rows)))
+        seconds = isotonic(values, [float(len(each)) for each in found])
+        self._fitted = _with_corners(rows, seconds), hidden
+        return self._fitted
+
+
+def _bin(rows: float) -> int:
+    return round(2 * log2(rows))
+
+
+def _usual(measured: Sequence[tuple[float, float, float]], hidden: float) -> float:
+    return median_low(seconds + hidden * drafting for _, seconds, drafting in measured)
+
+
+def _hidden_share(bins: Sequence[Numbers]) -> float:
+    """Regression within bins of the seconds of passes on those of drafting, shrunk to 0 where that explains little."""
+    drafting = np.concatenate([np.zeros(1), *(each[:, 2] - each[:, 2].mean() for each in bins)])
+    usual = np.concatenate([np.zeros(1), *(np.full(len(each), np.median(each[:, 1])) for each in bins)])
+    passes = np.concatenate([np.zeros(1), *(each[:, 1] for each in bins)]) - usual
+    passes = passes.clip((1 / UNUSUAL - 1) * usual, (UNUSUAL - 1) * usual)
+    square, both = float(drafting @ drafting), float(drafting @ passes)
+    if both >= 0.0:
+        return 0.0
+    unexplained = (float(passes @ passes) - both**2 / square) / len(passes)
+    return min(-both / (square + HIDING_PENALTY * unexplained), 1.0)
+
+
+def _with_corners(rows: Sequence[float], seconds: Sequence[float]) -> PassTime:
+    """Between two sizes as little as may be: no less than over fewer rows, nor in proportion to more.
+
+    So passes bound by reading weights bend at once to passes bound by arithmetic. Straight lines would make the last
+    rows that cost nothing look dear, and they would never be tried. Beyond the last size it goes on along the last
+    slope, over a doubling at least, as what lies closer together is mostly noise.
+    """
+    points = []
+    for (low, least), (high, most) in pairwise(zip(rows, seconds, strict=True)):
+        corner = high * least / most if most else low
+        points += [(low, least), (corner, least)] if low < corner < high else [(low, least)]
+    slopes = [
+        (seconds[-1] - one) / (rows[-1] - at) for at, one in zip(rows, seconds, strict=True) if 1.9 * at <= rows[-1]
+    ]
+    far = STEP * rows[-1]
+    points += [(rows[-1], seconds[-1]), (far, seconds[-1] + (slopes[-1] if slopes else 0.0) * (far - rows[-1]))]
+    return PassTime(*(tuple(each) for each in zip(*points, strict=True)))
