@@ -12,7 +12,7 @@ from engine.speculation.tuning.throughput_model import Plan, ThroughputModel
 FIRST_BUDGET = 64  # in the middle of what may be best, on a scale of doublings
 TO_SWITCH = 1.03  # by this factor another method must be better, as it has to read the text
 WORTH_A_TRY = 0.8  # of the best rate
-OPTIMISM = 4.0  # trees that gave nothing, by which a method's trees are thought better than they were so far
+OPTIMISM = 2.0  # trees that gave nothing, by which a method's trees are thought better than they were so far
 PLAN_EVERY = 0.1  # seconds: planning takes time, too
 CHAIN = 1.25  # nodes a level, at most, of what is rather a chain than a tree
 
