@@ -138,7 +138,7 @@ def _name(repo_id: str, sibling: Any) -> str:
         raise _strange(repo_id, say("its listing has a file without a name"))
     if leads_out(name):
         message = say(
-            "{name} has a file that would be written outside its folder, {file}.", name=repo_id, file=name[:80]
+            "{name} has a file that would be written outside its folder, {file}.", name=repo_id, file=repr(name[:80])
         )
         raise HubError(Reason.UNUSABLE, message, _DO_NOT_USE)
     return name
@@ -146,7 +146,9 @@ def _name(repo_id: str, sibling: Any) -> str:
 
 def _file(repo_id: str, name: str, sibling: dict[str, Any]) -> RemoteFile:
     if not is_writable(name):
-        message = say("{name} has a file whose name not every system can keep, {file}.", name=repo_id, file=name[:80])
+        message = say(
+            "{name} has a file whose name not every system can keep, {file}.", name=repo_id, file=repr(name[:80])
+        )
         raise HubError(Reason.UNUSABLE, message, _DO_NOT_USE)
     size, etag = _content(sibling)
     if type(size) is not int or size < 0 or not etag:

@@ -115,7 +115,9 @@ class HttpClient:
             except (ValueError, OSError) as error:  # a host that no system can look up
                 raise _bad_address(error) from error
             except RuntimeError as error:  # closed meanwhile
-                raise TransientError("the connection was lost", shown=offline("the connection broke")) from error
+                raise TransientError(
+                    say("the connection was lost"), shown=offline(say("the connection broke"))
+                ) from error
             if response.status_code not in _REDIRECTS:
                 return response, url
             response.close()

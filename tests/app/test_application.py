@@ -137,11 +137,13 @@ def test_importing_the_application_loads_nothing_of_the_engine_but_its_protocol(
     assert {each for each in modules if each.split(".")[0] == "engine"} == {
         "engine",
         "engine.errors",
+        "engine.files",
         "engine.protocol",
         "engine.protocol.messages",
         "engine.protocol.options",
         "engine.protocol.reasoning",
         "engine.protocol.residence",
+        "engine.protocol.sentences",
         "engine.protocol.watching",
     }
     assert not modules & {"torch", "transformers", "tokenizers", "safetensors", "huggingface_hub"}

@@ -120,11 +120,11 @@ IN_PLACE = {
     "process.py": "a log, which grows, and a setting of the kernel",
     "bench.py": "a place that a person gave, which may be a pipe",
     "generate.py": "a place that a person gave, which may be a pipe",
-    "tokenizer_stage.py": "a temporary folder of one process",
+    "tokenizer_files.py": "a temporary folder of one process",
     "files.py": "it is how the others are written",
     "facts.py": "a temporary folder that is renamed when it is whole",
     "crash.py": "a report has a name of its own, and the fault handler needs an open file",
-    "child.py": "what a program prints while it runs",
+    "tools.py": "what a program prints while it runs",
     "wheels.py": "a copy in the folder of an installation, which is checked, and removed if it did not end",
     "recording.py": "written by tests only",
 }

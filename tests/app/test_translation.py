@@ -16,6 +16,7 @@ from app.i18n.translation import CONTEXT, LANGUAGES, install, language_of, tr
 from app.library.pairing.suggestions import suggestions
 from app.library.picker.entry import unpriced
 from app.system.paths import ROOT
+from engine.protocol.sentences import say
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 
@@ -115,7 +116,7 @@ def test_the_window_speaks_german(open_window: OpenWindow, show: Callable[[str],
 
 def test_what_is_said_of_a_model_is_german_to_the_end(show: Callable[[str], None]) -> None:
     show("de")
-    verdict = unpriced(offline("there is no connection"))
+    verdict = unpriced(offline(say("there is no connection")))
     assert verdict.words == "Offline nicht bekannt"
     assert "cannot" not in verdict.details
     assert "Modelle auf diesem Rechner" in verdict.details

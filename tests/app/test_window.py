@@ -11,9 +11,8 @@ from app.chat.generation.popover import GenerationPopover
 from app.chat.sidebar.rows import ChatRow
 from app.engine.state import Phase
 from app.library.estimates import last_load
-from app.library.picker.dialog import LOAD_NOTICE
 from app.settings.store import SettingsFile
-from app.shell.window import ENGINE_NOTICE, MainWindow
+from app.shell.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
 from engine.protocol.messages import Cancel, Failed, Generate, Round
 from engine.protocol.options import LoadOptions
 from tests.app.conftest import OpenWindow

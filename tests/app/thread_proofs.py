@@ -343,7 +343,7 @@ def prove_jobs(name: str, case: Case) -> None:
 
 
 def prove_reading_ahead(case: Case) -> None:
-    case.patch.setattr("app.shell.deferred.prepare", case.fail)
+    case.patch.setattr("app.shell.deferred._read", case.fail)
     window = QWidget()
     case.bot.addWidget(window)
     done: list[bool] = []

@@ -79,7 +79,7 @@ def test_the_tools_of_the_build_have_exact_versions() -> None:
 
 def test_the_bundle_ships_what_the_engine_finds_beside_itself() -> None:
     """Both look for `resources` next to their package: the bundle's folder `source` has to be like the checkout."""
-    source = (ROOT / "engine" / "model" / "source.py").read_text(encoding="utf-8")
+    source = (ROOT / "engine" / "model" / "model_folder.py").read_text(encoding="utf-8")
     spec = (PACKAGING / "bundle" / "coppice.spec").read_text(encoding="utf-8")
     assert 'parents[2] / "resources" / "models"' in source
     assert 'files_below("engine", "*.py")' in spec

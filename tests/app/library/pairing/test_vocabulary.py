@@ -14,8 +14,7 @@ from app.hub.failures import HubError
 from app.library.pairing.vocabulary import VocabularyCache, fingerprint
 from app.system.background import Stop
 from app.system.paths import resource
-from tests.app import hub
-from tests.app.hub.conftest import client, connect
+from tests.app.hub.conftest import client, connect, hub
 from tests.app.hub.repositories import tiny
 from tests.hub import Hub
 
