@@ -7,7 +7,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from engine.speculation.price import Price
+from engine.speculation.marginal_cost import MarginalCost
 from engine.speculation.trees.arrays import Numbers
 from engine.speculation.trees.tree import Path, Tree
 
@@ -23,7 +23,7 @@ class TreeBounds:
 
     budget: int
     depth: int
-    price: Price | None = None
+    price: MarginalCost | None = None
 
     def size(self, probabilities: Callable[[], Numbers]) -> int:
         """Nodes of the finished tree, of those that were drafted."""
@@ -108,7 +108,7 @@ class Choice:
     method: Method
     budget: int
     depth: int
-    price: Price | None = None
+    price: MarginalCost | None = None
 
     @property
     def bounds(self) -> TreeBounds:

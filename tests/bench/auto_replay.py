@@ -25,9 +25,9 @@ from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import Session, say
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Choice, RoundResult, TreeBounds
+from engine.speculation.marginal_cost import MarginalCost
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.price import Price
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.throughput_model import ThroughputModel
@@ -91,7 +91,7 @@ class Place:
             self._cuts[budget, depth] = self._cut(budget, depth)
         return self._cuts[budget, depth]
 
-    def worthwhile(self, price: Price, depth: int) -> tuple[Tree, tuple[int, ...], int]:
+    def worthwhile(self, price: MarginalCost, depth: int) -> tuple[Tree, tuple[int, ...], int]:
         """The tree that is worth its price, what is accepted of it, and the levels drafted for it."""
         nodes, levels = worthwhile(self._tree, price, depth)
         return *self._with(nodes), levels

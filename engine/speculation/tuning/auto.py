@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from engine.protocol.sentences import Amount, opening, say
 from engine.speculation.interfaces import Choice, Method, RoundResult
-from engine.speculation.price import Price
+from engine.speculation.marginal_cost import MarginalCost
 from engine.speculation.tuning.pass_time import ENOUGH, STEP
 from engine.speculation.tuning.throughput_model import Plan, ThroughputModel
 
@@ -24,7 +24,7 @@ class Auto:
     """A `Strategy` over methods whose text is the target's own for the same seed, so that no choice shows in the text.
 
     Every round it takes what promises the most tokens per second, and leaves the tree's size to the tree itself, at its
-    marginal cost (`Price`). It begins with each method in turn, one token per pass too, and then tries the sizes that
+    `MarginalCost`. It begins with each method in turn, one token per pass too, and then tries the sizes that
     may be as good as the best; later it explores now and then, at a bounded cost. `model` may come from an earlier
     answer.
     """
@@ -51,7 +51,7 @@ class Auto:
         self._reader: Method | None = None  # the method that has read the text so far
         self._once_seconds = 0.0
         self._best: Plan | None = None  # of the last planning
-        self._price: tuple[Plan, Price] | None = None
+        self._price: tuple[Plan, MarginalCost] | None = None
         self._planned = 0.0  # so many seconds ago
 
     def prefill(self, tokens: Sequence[int]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.speculation.interfaces import RoundResult
-from engine.speculation.price import Price
+from engine.speculation.marginal_cost import MarginalCost
 from engine.speculation.trees.arrays import State, figure
 from engine.speculation.tuning.acceptance_model import BUDGETS, DEPTHS, AcceptanceModel
 from engine.speculation.tuning.pass_time import MeasuredPasses
@@ -114,7 +114,7 @@ class ThroughputModel:
         """One token per pass."""
         return Plan(method, 0, 0, 1.0, self.passes.time(1.0))
 
-    def price(self, plan: Plan, most: int) -> Price:
+    def price(self, plan: Plan, most: int) -> MarginalCost:
         """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted."""
         stats, rows = self.methods[plan.method], np.arange(1.0, most + 2)
         rate = plan.rate / stats.acceptance.honesty
@@ -123,7 +123,7 @@ class ThroughputModel:
         node = float(wide_level - level) / (wide - 1.0)
         carried = stats.acceptance.carried(max(plan.budget, TELLING))
         passes = rate * self.passes.time.over(rows) + node * (rows - 1.0)
-        return Price(float(level) - node, node, carried, passes)
+        return MarginalCost(float(level) - node, node, carried, passes)
 
     def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
         """Every size and depth up to these limits, for a method that has drafted."""

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from engine.speculation.interfaces import Choice, RoundResult
-from engine.speculation.price import Price
+from engine.speculation.marginal_cost import MarginalCost
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.acceptance_model import BUDGETS, DEPTHS
@@ -43,7 +43,7 @@ def grow(budget: int, depth: int, sureness: float, seed: int) -> Tree:
     return Tree(tuple(tokens), tuple(parents), tuple(scores))
 
 
-def worthwhile(tree: Tree, price: Price, depth: int) -> tuple[list[int], int]:
+def worthwhile(tree: Tree, price: MarginalCost, depth: int) -> tuple[list[int], int]:
     """What would have been kept of a tree at such a price, level by level: the nodes behind the root, ascending.
 
     Also the levels that were drafted for it, some of which may not have been worth being kept.

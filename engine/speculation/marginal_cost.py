@@ -9,7 +9,7 @@ from engine.speculation.trees.monotone import isotonic
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Price:
+class MarginalCost:
     """Tokens that could have been written in the time that something takes, at the rate that is paid for it.
 
     A tree's worth is the tokens to be expected of it, its chances summed up, less its price. Where the rate is the best
