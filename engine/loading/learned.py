@@ -46,12 +46,12 @@ class LearnedState:
 
     calibration: Calibration = field(default_factory=Calibration)
     acceptance: AcceptanceCounts = field(default_factory=AcceptanceCounts)
-    prospects: ThroughputModel = field(default_factory=ThroughputModel)
+    throughput: ThroughputModel = field(default_factory=ThroughputModel)
 
     @property
     def size(self) -> int:
         """How much has been learnt; grows with every round."""
-        return self.calibration.observations + self.prospects.rounds + self.acceptance.rounds
+        return self.calibration.observations + self.throughput.rounds + self.acceptance.rounds
 
 
 class LearnedFiles:
@@ -78,7 +78,7 @@ class LearnedFiles:
         """Keep it. A folder that cannot be written means learning again next time."""
         learnt = {
             "calibration": state.calibration.state,
-            "prospects": state.prospects.state,
+            "prospects": state.throughput.state,
             "acceptance": state.acceptance.state,
         }
         with suppress(OSError):
@@ -147,8 +147,8 @@ class Learned:
         if key not in self._states:
             found, self.complaint = self._files.recall(options) if self._files else (None, "")
             state = found or LearnedState()
-            prospects = state.prospects
-            self._passes = prospects.passes = self._passes or prospects.passes
+            throughput = state.throughput
+            self._passes = throughput.passes = self._passes or throughput.passes
             self._states[key], self._kept[key] = (options, state), state.size
         return self._states[key][1]
 

@@ -38,7 +38,7 @@ class WarmStart(Protocol):
         """How often the target accepts what the draft finds so likely."""
 
     @property
-    def prospects(self) -> ThroughputModel:
+    def throughput(self) -> ThroughputModel:
         """What trees give and cost, for the automatic choice."""
 
 
@@ -141,7 +141,7 @@ def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Str
         if speculation.lookup and method.name != "lookup":
             methods.append(Lookup(plain, "lookup"))
     largest = min(LARGEST, inputs.largest_tree)
-    return Auto(methods, plain, inputs.learned().prospects, largest, speculation.depth)
+    return Auto(methods, plain, inputs.learned().throughput, largest, speculation.depth)
 
 
 def _specexec(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> SpecExec:

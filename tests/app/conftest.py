@@ -1,5 +1,6 @@
 """What the application's tests share: folders, settings, a theme, and windows in front of a fake link."""
 
+import gc
 import os
 import sys
 import threading
@@ -75,6 +76,16 @@ def english_numbers(qapp: QApplication) -> None:
     earlier test has made one depends on how the files are shared out.
     """
     QLocale.setDefault(QLocale("en"))
+
+
+@pytest.fixture(autouse=True)
+def garbage_in_this_thread() -> Iterator[None]:
+    """As in the application: what belongs to Qt ends in the thread where it lives, not in one that just allocated."""
+    gc.disable()
+    yield
+    counts, thresholds = gc.get_count(), gc.get_threshold()
+    gc.collect(2 if counts[2] > thresholds[2] else 1)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

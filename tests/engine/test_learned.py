@@ -35,7 +35,7 @@ def taught(rounds: int = 40) -> LearnedState:
     """By a machine on which a pass over 64 rows takes no longer than one over a single row."""
     trial = Trial(streamed())
     trial.run(rounds)
-    state = LearnedState(prospects=trial.prospects)
+    state = LearnedState(throughput=trial.throughput)
     chance = random.Random(1)
     for _ in range(30):
         state.calibration.observe(np.log([[0.9, 0.05]]), [0 if chance.random() < 0.5 else None])
@@ -49,7 +49,7 @@ def test_the_next_start_chooses_well_from_its_first_round(files: LearnedFiles) -
     assert found
     assert not why
     assert found.size == state.size
-    trial = Trial(streamed(), found.prospects)
+    trial = Trial(streamed(), found.throughput)
     assert trial.rate(trial.run(10)) > 0.9 * trial.machine.best_rate()
     cold = Trial(streamed(), ThroughputModel())
     assert trial.rate(trial.results) > cold.rate(cold.run(10))
@@ -72,7 +72,7 @@ def test_a_machine_that_changed_overnight_is_learnt_again(files: LearnedFiles) -
     found, _ = files.recall(OPTIONS)
     assert found
     slow = Machine(lambda rows: max(2.0, rows / 64), 0.003, 0.0001, 0.01, chance=random.Random(3))
-    trial = Trial(slow, found.prospects)
+    trial = Trial(slow, found.throughput)
     trial.run(20)
     assert trial.rate(trial.run(30)) > 0.93 * slow.best_rate()
 
@@ -169,7 +169,7 @@ def test_a_newer_file_stays_as_it_is_and_a_damaged_one_is_replaced(files: Learne
         fresh = LearnedFiles(open_pair(LoadOptions(cache_dir=str(path.parent.parent))), TIERS, "cpu")
         path.write_text(content)
         learned = Learned(files=fresh)
-        learned.state(OPTIONS).prospects.rounds += 1
+        learned.state(OPTIONS).throughput.rounds += 1
         assert learned.complaint
         learned.keep()
         assert (path.read_text() == content) is stays
@@ -190,7 +190,7 @@ def test_how_long_passes_take_is_shared_by_all_ways_of_sampling(files: LearnedFi
     learned = Learned(files=files)
     warm, greedy = learned.state(OPTIONS), learned.state(GenerateOptions())
     assert warm is not greedy
-    assert warm.prospects.passes is greedy.prospects.passes
+    assert warm.throughput.passes is greedy.throughput.passes
 
 
 def test_an_engine_begins_where_the_last_one_ended_and_writes_the_same_text(tmp_path: Path) -> None:

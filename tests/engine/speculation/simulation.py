@@ -194,10 +194,10 @@ class Named:
 class Trial:
     """`Auto` on a simulated machine, a round at a time."""
 
-    def __init__(self, machine: Machine, prospects: ThroughputModel | None = None) -> None:
+    def __init__(self, machine: Machine, throughput: ThroughputModel | None = None) -> None:
         self.machine = machine
-        self.prospects = prospects or ThroughputModel()
-        self.auto = Auto([Named("specexec")], Named("none"), self.prospects, 1024, 32, clock=lambda: 0.0)
+        self.throughput = throughput or ThroughputModel()
+        self.auto = Auto([Named("specexec")], Named("none"), self.throughput, 1024, 32, clock=lambda: 0.0)
         self.results: list[RoundResult] = []
         self.auto.prefill([0])
 

@@ -76,7 +76,7 @@ def test_a_disk_of_half_the_rate_is_followed() -> None:
         trial.machine = slow
         trial.run(LEARNING)
         reached.append(trial.rate(trial.run(30)) / slow.best_rate())
-        assert trial.prospects.passes.time(65) == pytest.approx(2.0, rel=0.15)
+        assert trial.throughput.passes.time(65) == pytest.approx(2.0, rel=0.15)
     assert sum(reached) / len(reached) > 0.93
     assert min(reached) > 0.85
 
@@ -153,7 +153,7 @@ def test_where_it_pays_it_says_what_it_expects() -> None:
 def test_the_second_answer_begins_with_what_the_first_one_learnt() -> None:
     first = Trial(streamed(64))
     first.run(40)
-    second = Trial(first.machine, first.prospects)
+    second = Trial(first.machine, first.throughput)
     assert second.rate(second.run(10)) > 0.9 * first.machine.best_rate()
 
 
