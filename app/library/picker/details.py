@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QPushButto
 
 from app.hub.failures import HubError, Reason
 from app.i18n.number_text import Number, size_text
-from app.i18n.sentences import translated
+from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import Terms
@@ -85,7 +85,7 @@ class AccessBox(QFrame):
         self.style().unpolish(self)
         self.style().polish(self)
         self.title.setText(tr(_TITLES[kind]) if kind in _TITLES else tr("Cannot be used"))
-        self.words.setText(translated(str(error)))
+        self.words.setText(error_text(error))
         asks_token = kind is Reason.NOT_LOGGED_IN
         self.token.setVisible(asks_token)
         self.keep.setVisible(asks_token)

@@ -7,7 +7,7 @@ from enum import Enum
 from app.hub.failures import HubError, Reason
 from app.hub.search import ModelRow
 from app.i18n.number_text import Number, size_text
-from app.i18n.sentences import translated
+from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import in_words
@@ -67,8 +67,8 @@ def priced(found: Appraised) -> Verdict:
 def unpriced(error: CoppiceError) -> Verdict:
     """Why the engine could not be asked."""
     if isinstance(error, HubError) and error.reason in _REASONS_IN_WORDS:
-        return Verdict(tr(_REASONS_IN_WORDS[error.reason]), Tone.QUIET, translated(str(error)))
-    return Verdict(translated(error.message), Tone.BAD, translated(str(error)), False)
+        return Verdict(tr(_REASONS_IN_WORDS[error.reason]), Tone.QUIET, error_text(error))
+    return Verdict(translated(error.message), Tone.BAD, error_text(error), False)
 
 
 _DEMO_PARAMETERS = 7_500_000

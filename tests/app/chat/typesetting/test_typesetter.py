@@ -222,5 +222,5 @@ def test_the_window_reads_neither_what_draws_nor_what_cuts_code(tmp_path: Path) 
         "heavy = {'ziamath', 'ziafont', 'latex2mathml', 'pygments.lexers'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    root = Path(drawing_process.__file__).parents[2]
+    root = Path(drawing_process.__file__).parents[3]
     subprocess.run([sys.executable, "-c", script], check=True, cwd=root, env=os.environ | {"PYTHONPATH": str(root)})
