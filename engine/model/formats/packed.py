@@ -1,0 +1,51 @@
+"""Weights that checkpoints store packed: several stored tensors, which a format decodes into one weight."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from engine.model.safetensors_header import TensorInfo
+
+
+class PackedFormat(Protocol):
+    """Decodes packed weights. Implementations are frozen dataclasses: their fields say which variant it is."""
+
+    @property
+    def name(self) -> str:
+        """What people call the format, such as `FP8` or `Q4_K`."""
+
+    def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
+        """Write the weight into `out`, of its shape, any strides, and float32, bfloat16 or float16.
+
+        `parts` are the stored tensors as they lie in the file, by their names in `PackedWeight.parts`, on the device of
+        `out`.
+        Numbers are computed in float32 and rounded once to `out`'s type. Temporaries stay within a chunk of rows. The
+        bits depend on `parts` and `out`'s type alone: not on device, threads or chunks. Never raises for any content
+        of `parts`: shapes and types were checked when the weight was found.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class PackedWeight:
+    """One weight under the name that an unpacked checkpoint of the model would give it.
+
+    `shape` is that of its numbers; `parts` the stored tensors by their role in the format, such as `weight`, `scale`.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    parts: Mapping[str, TensorInfo]
+    format: PackedFormat
+
+    @property
+    def elements(self) -> int:
+        """Numbers in the weight."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all parts, as they are stored."""
+        return sum(part.end - part.begin for part in self.parts.values())
