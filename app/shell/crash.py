@@ -70,7 +70,7 @@ def _quoted_from_chats(lines: Sequence[str], chats: Path) -> set[str]:
             return found | _repeating(lines, _short_and_growing(connection))
         finally:
             connection.close()
-    except sqlite3.Error:
+    except (sqlite3.Error, MemoryError):  # the second may be damage to the index
         return set(lines)
 
 

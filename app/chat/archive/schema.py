@@ -120,7 +120,7 @@ class Opened:
 
 
 def open_database(path: Path) -> Opened:
-    """Open the file, making it if there is none. Raises `OSError` or `sqlite3.OperationalError` where that cannot be.
+    """Open the file, making it if there is none. Raises `OSError` or one of `text_index.ERRORS` where that cannot be.
 
     The whole file is checked after every end that was not orderly. One that is damaged, foreign or from a newer version
     of the program is renamed, and a new one made in its place; damage to the full-text index alone is repaired.
@@ -184,7 +184,7 @@ def _rewrite(connection: sqlite3.Connection) -> None:
     """Earlier versions left deleted text in free pages; a file that is written anew has none."""
     try:
         connection.execute("VACUUM")
-    except sqlite3.Error:
+    except text_index.ERRORS:
         _log.exception("the free pages of the conversations' file could not be removed")
 
 
@@ -230,12 +230,21 @@ def _check_content(path: Path, checks_pages: bool) -> bool:
             raise Unusable(tr("a newer version of Coppice wrote it"), is_damaged=False)
         missing = _NEEDED - tables if tables else ()
         damage = ", ".join(sorted(missing))
-        (whole,) = connection.execute("PRAGMA quick_check(1)").fetchone() if checks_pages and not damage else ("ok",)
+        whole = _found_in_pages(connection) if checks_pages and not damage else "ok"
         if whole != "ok":
             damage = _damage_beside_index(connection, tables)
         if damage:
             raise Unusable(tr("it is damaged ({detail})").format(detail=damage))
         return whole == "ok" and (not tables or "texts" in tables)
+
+
+def _found_in_pages(connection: sqlite3.Connection) -> str:
+    """What is wrong first with any table, or ok. From version 3.44 on, SQLite looks at the full-text index as well."""
+    try:
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except MemoryError:  # may be damage to that index; the other tables are checked without it
+        return "out of memory"
+    return str(found)
 
 
 def _damage_beside_index(connection: sqlite3.Connection, tables: Set[str]) -> str:
@@ -253,7 +262,7 @@ def _is_damaged(path: Path) -> bool:
         return not _check(path, checks_pages=True)
     except Unusable as found:
         return found.is_damaged
-    except (sqlite3.Error, OSError):
+    except (*text_index.ERRORS, OSError):
         return False
 
 

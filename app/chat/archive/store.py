@@ -12,6 +12,7 @@ from typing import TypeVar
 from app.chat.archive import database_files, text_index
 from app.chat.archive.schema import open_database
 from app.chat.archive.tables import RoundTable, conversation_in, message_in, row_of_conversation, row_of_message
+from app.chat.archive.text_index import ERRORS
 from app.chat.history.records import (
     HIT_BEGIN,
     HIT_END,
@@ -78,7 +79,7 @@ class Store:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open or make the file; raises `OSError` or `sqlite3.Error` where that cannot be.
+        """Open or make the file; raises `OSError` or one of `ERRORS` where that cannot be.
 
         Answers that were growing when the program died are marked as interrupted; what was deleted long ago goes.
         """
@@ -100,7 +101,7 @@ class Store:
         """Remove what was deleted long ago by now, write everything into the one file, and close it."""
         try:
             self._noting(self._purge)
-        except sqlite3.Error as error:
+        except ERRORS as error:
             _log.warning("deleted conversations are removed at the next start: %s", error)
         (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._connection.close()
@@ -125,7 +126,7 @@ class Store:
         """Do what uses the full-text index; if that is damaged, make it again and do it once more."""
         try:
             return work()
-        except sqlite3.Error as error:
+        except ERRORS as error:
             self._note(error)
             if not (self._rebuilds_index and text_index.may_be_damage(error)):
                 raise
@@ -140,14 +141,14 @@ class Store:
     def _noting(self, work: Callable[[], _Result]) -> _Result:
         try:
             return work()
-        except sqlite3.Error as error:
+        except ERRORS as error:
             self._note(error)
             raise
 
-    def _note(self, error: sqlite3.Error) -> None:
-        """A file in which damage was met is checked at the next start."""
+    def _note(self, error: sqlite3.Error | MemoryError) -> None:
+        """A file in which damage was met, or may have been, is checked at the next start."""
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) or sqlite3.SQLITE_OK
-        if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if isinstance(error, MemoryError) or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             self._is_sound = False
 
     # ---- the list ---------------------------------------------------------------------------------------------------
@@ -252,7 +253,7 @@ class Store:
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 self._rounds.save(conversation, rounds)
-        except sqlite3.Error as error:
+        except ERRORS as error:
             self._rounds.forget_sizes()
             self._note(error)
             raise

@@ -20,12 +20,18 @@ _TABLES = ("texts", "texts_data", "texts_idx", "texts_content", "texts_docsize",
 # FTS5 reports damage as any of these, depending on which of its tables is hit.
 _SYMPTOMS = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_ERROR))
 
+ERRORS = (sqlite3.Error, MemoryError)
+"""Of a statement: for `SQLITE_NOMEM`, `sqlite3` raises the second."""
 
-def may_be_damage(error: sqlite3.Error) -> bool:
+
+def may_be_damage(error: sqlite3.Error | MemoryError) -> bool:
     """Whether an error of a statement that uses the index can come from damage to it.
 
-    A full disk or a lock cannot, nor can a message that is missing for a foreign key.
+    A full disk or a lock cannot, nor can a message that is missing for a foreign key. Memory may be wanting, or damage
+    asks for more of it than there is.
     """
+    if isinstance(error, MemoryError):
+        return True
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in _SYMPTOMS and code != sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
 
@@ -34,7 +40,7 @@ def is_whole(connection: sqlite3.Connection) -> bool:
     """Whether the index is consistent in itself; reads all of it. Raises `sqlite3.Error` for other trouble."""
     try:
         connection.execute("INSERT INTO texts(texts) VALUES ('integrity-check')")
-    except sqlite3.Error as error:
+    except ERRORS as error:
         if may_be_damage(error):
             return False
         raise
@@ -42,7 +48,7 @@ def is_whole(connection: sqlite3.Connection) -> bool:
 
 
 def rebuild(connection: sqlite3.Connection, frees_pages: bool = False) -> None:
-    """Make the index again from the messages. Raises `sqlite3.Error`; then the old index is still there.
+    """Make the index again from the messages. Raises one of `ERRORS`; then the old index is still there.
 
     An index whose tables cannot even be dropped is taken out of the schema, and `VACUUM` frees its pages, as it does
     with `frees_pages`.
@@ -50,14 +56,14 @@ def rebuild(connection: sqlite3.Connection, frees_pages: bool = False) -> None:
     _log.warning("the full-text index is made again")
     try:
         was_forgotten = _replace(connection, is_droppable=True)
-    except sqlite3.Error as error:
+    except ERRORS as error:
         if not may_be_damage(error):
             raise
         was_forgotten = _replace(connection, is_droppable=False)
     if was_forgotten or frees_pages:
         try:
             connection.execute("VACUUM")
-        except sqlite3.Error:
+        except ERRORS:
             _log.exception("the pages of the damaged index could not be freed")
 
 
@@ -79,7 +85,7 @@ def _replace(connection: sqlite3.Connection, is_droppable: bool) -> bool:
         connection.execute(FILL)
         connection.execute("COMMIT")
     except BaseException:
-        with suppress(sqlite3.Error):
+        with suppress(*ERRORS):
             connection.execute("ROLLBACK")
         raise
     finally:

@@ -1,7 +1,6 @@
 """A thread that reads and writes conversations, so that the window never waits for the disk."""
 
 import logging
-import sqlite3
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
@@ -15,6 +14,7 @@ from app.chat.archive.conversion import conversation_of
 from app.chat.archive.formats import write_conversation
 from app.chat.archive.importing import Importing
 from app.chat.archive.store import Store
+from app.chat.archive.text_index import ERRORS
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.engine.round_packing import pack
 from app.i18n.translation import tr
@@ -237,7 +237,7 @@ class Archive(QThread):
             if self._is_list_wanted:  # asked for now, or earlier in vain
                 self.listed.emit(store.conversations())
                 self._is_list_wanted = False
-        except (sqlite3.Error, OSError) as error:
+        except (*ERRORS, OSError) as error:
             _log.exception("the order to %s could not be carried out", order.name)
             self._on_failed(order, error)
         except BaseException as error:  # noqa: BLE001  # a thread that ends would lose every later save

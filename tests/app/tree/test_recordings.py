@@ -4,10 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-from app.tree.bars import RecordingBar
+from app.tree.bars import RecordingBar, Timeline
 from app.tree.panel import TreePanel
 from app.tree.rounds.recording import write_recording
 from engine.protocol.messages import Round
@@ -25,8 +26,12 @@ def arrive(panel: TreePanel, *rounds: Round) -> None:
 
 
 def look_at(qtbot: QtBot, panel: TreePanel, place: int) -> None:
+    """Show the round, and wait until the timeline, which takes room from the tree, knows of all rounds too."""
     panel.player.seek(place)
-    qtbot.waitUntil(lambda: caption(panel).text().startswith(f"Round {place + 1} "))
+    (timeline,) = panel.findChildren(Timeline)
+    whole = f"{place + 1} / {len(panel.player.history)}"
+    qtbot.waitUntil(lambda: timeline.place.text() == whole and caption(panel).text().startswith(f"Round {place + 1} "))
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
 
 
 def picture_of(panel: TreePanel) -> QImage:
@@ -36,13 +41,15 @@ def picture_of(panel: TreePanel) -> QImage:
 @pytest.mark.parametrize("way", ["chips", "icicle"])
 def test_recording_replays_to_the_same_pictures(qtbot: QtBot, panel: TreePanel, tmp_path: Path, way: str) -> None:
     panel.set_way(way)
+    qtbot.waitUntil(lambda: not panel._throttle._timer.isActive())
     rounds = [random_round(nodes, seed=nodes, index=index) for index, nodes in enumerate((0, 3, 64, 300))]
     arrive(panel, *rounds)
+    assert caption(panel).text().startswith("Round 1 ")  # it is shown at once, the others with the next frame
     before = []
     for place in range(4):
         look_at(qtbot, panel, place)
         before.append(picture_of(panel))
-    assert before[3].size() == canvas(panel).size() * 2
+    assert [each.size() for each in before] == [canvas(panel).size() * 2] * 4
     panel.exports.save_to(tmp_path / "rounds.jsonl")
     qtbot.waitUntil(lambda: news(panel).words.text() == "4 rounds were saved in rounds.jsonl.")
     news(panel).close_.click()

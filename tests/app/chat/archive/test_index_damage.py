@@ -2,7 +2,9 @@
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -11,11 +13,14 @@ from app.chat.archive.schema import connect
 from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord
 
+# FTS5 reads from this how many pieces the index has, and wants more memory for them than there is: `MemoryError`.
+HUGE = "a3d811736110e5781bcccea696762e6116c6e9c92d99bf358c2e0718822ce47ca8c74107e66cb0e4"
 DAMAGE = {
     "terms": ["UPDATE texts_data SET block = x'ff00ff00ff' WHERE id > 10"],
     "structure": ["UPDATE texts_data SET block = x'ffffffffffff' WHERE id = 10"],
     "averages": ["UPDATE texts_data SET block = x'ffffffffffff' WHERE id = 1"],
-    "everything": ["UPDATE texts_data SET block = randomblob(40)"],
+    "huge structure": [f"UPDATE texts_data SET block = x'{HUGE}' WHERE id = 10"],
+    "everything": ["UPDATE texts_data SET block = seeded()"],
     "no data": ["DELETE FROM texts_data"],
     "no sizes": ["DELETE FROM texts_docsize"],
     "empty sizes": ["UPDATE texts_docsize SET sz = x''"],
@@ -53,6 +58,7 @@ def path(tmp_path: Path) -> Path:
 
 def damage(path: Path, kind: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
+        connection.create_function("seeded", 0, partial(Random(3).randbytes, 40))
         for statement in DAMAGE[kind]:
             connection.execute(statement)
         connection.commit()
@@ -88,7 +94,7 @@ def test_saving_goes_on_in_the_start_after_the_damage(path: Path, kind: str, is_
     assert_works(store, path)
 
 
-@pytest.mark.parametrize("kind", ["terms", "structure", "no data", "no tables"])
+@pytest.mark.parametrize("kind", ["terms", "structure", "huge structure", "no data", "no tables"])
 def test_damage_while_the_program_runs_is_repaired_by_what_meets_it(path: Path, kind: str) -> None:
     store = Store(path)
     damage(path, kind)
