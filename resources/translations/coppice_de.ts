@@ -104,6 +104,11 @@
             <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
         </message>
         <message>
+            <location filename="../../app/chat/archive/worker.py" />
+            <source>there is not enough memory</source>
+            <translation>der Arbeitsspeicher reicht nicht</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It cannot be read because of an error in this program ({error}).</source>
             <translation>Sie kann wegen eines Fehlers in diesem Programm ({error}) nicht gelesen werden.</translation>

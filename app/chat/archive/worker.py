@@ -320,7 +320,9 @@ class Archive(QThread):
 
     def _on_failed(self, order: _Order, error: BaseException) -> None:
         """Report the failure, and give every order that waits for an answer an empty one."""
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        reason = getattr(error, "strerror", None) or str(error)
+        if not reason:
+            reason = tr("there is not enough memory") if isinstance(error, MemoryError) else type(error).__name__
         self._is_list_wanted = self._is_list_wanted or self._store is None
         if order.answer is not None:
             order.answer(reason)

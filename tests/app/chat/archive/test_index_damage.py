@@ -136,3 +136,19 @@ def test_a_full_disk_is_no_damage(path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(sqlite3.OperationalError, match="full"):
         store.save(NEW, [question(2, "A larch " * 20_000)])
     store.close()
+
+
+def test_where_memory_is_short_for_the_new_index_too_nothing_is_lost(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(path)
+    with monkeypatch.context() as patch:
+        damage(path, "huge structure")
+        patch.setattr(text_index, "FILL", "SELECT seeded()")
+        store._connection.create_function("seeded", 0, lambda: bytes(1 << 60))
+        with pytest.raises((MemoryError, sqlite3.OperationalError)):
+            store.save(NEW, [question(2, "A larch")])
+    assert [each.title for each in store.conversations()] == ["Old"]
+    store.save(NEW, [question(2, "A larch")])
+    store.search("oak")
+    assert_works(store, path)

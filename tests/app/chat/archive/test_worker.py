@@ -59,21 +59,25 @@ def test_a_search_that_a_newer_one_overtook_is_not_answered(qtbot: QtBot, tmp_pa
     assert answered == [last]
 
 
-def test_nothing_is_lost_while_the_disk_is_full(
-    archive: Archive, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(sqlite3.OperationalError("database or disk is full"), "disk is full"), (MemoryError(), "not enough memory")],
+)
+def test_nothing_is_lost_while_the_disk_is_full_or_memory_short(
+    archive: Archive, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception, words: str
 ) -> None:
     save, full = Store.save, [True]
 
     def refusing(store: Store, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
         if full[0]:
-            raise sqlite3.OperationalError("database or disk is full")
+            raise error
         save(store, conversation, messages)
 
     monkeypatch.setattr(Store, "save", refusing)
     with qtbot.waitSignal(archive.write_failed) as failed:
         archive.save(CHAT, [message(5, "an oak")])
     assert failed.args is not None
-    assert "disk is full" in failed.args[0]
+    assert words in failed.args[0]
     with qtbot.waitSignal(archive.write_failed):
         archive.save(CHAT, [message(5, "an old oak"), message(6, "a larch")])
     full[0] = False
