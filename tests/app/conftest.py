@@ -29,7 +29,6 @@ from tests.app.fake_link import FakeLink
 from tests.app.plainness import rich_widgets
 
 HERE = Path(__file__).parent
-YOUNG_COLLECTIONS = 60  # before everything is looked through, which takes a tenth of a second
 FAKE_ENGINE = HERE / "fake_engine.py"
 
 OpenWindow = Callable[..., MainWindow]
@@ -84,7 +83,7 @@ def garbage_in_this_thread() -> Iterator[None]:
     """As in the application: what belongs to Qt ends in the thread where it lives, not in one that just allocated."""
     gc.disable()
     yield
-    gc.collect(2 if gc.get_count()[2] > YOUNG_COLLECTIONS else 1)
+    gc.collect()
     gc.enable()
 
 
