@@ -154,7 +154,7 @@ def test_an_automatic_budget_among_others_keeps_its_room(budgets: str, room: int
 
 def test_sequoia_learns_the_pair_from_its_own_rounds(capsys: pytest.CaptureFixture[str]) -> None:
     """Never calibrated, and not below the chain of its size on prompts that nobody has seen."""
-    options = ["--prompt-count", "3", "--max-new-tokens", "64", "--baselines", "", "--no-lookup"]
+    options = ["--prompt-count", "2", "--max-new-tokens", "48", "--baselines", "", "--no-lookup"]
     found = document(capsys, "bench", *options, "--methods", "sequoia,chain", "--budgets", "64")
     tokens_per_pass = {row["method"]: row["tokens_per_pass"] for row in found["rows"]}
     assert tokens_per_pass["sequoia 64"] >= tokens_per_pass["chain 64"]

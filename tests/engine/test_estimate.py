@@ -95,7 +95,7 @@ def test_every_family_takes_what_was_said(family: str, tmp_path: Path) -> None:
 
 
 def test_an_inflated_model_takes_what_was_said(tmp_path: Path) -> None:
-    folder = inflate(tmp_path, 200 * MIB)
+    folder = inflate(tmp_path, 48 * MIB)
     assert_predicted(LoadOptions(str(folder), str(EMBEDDED_MODELS / "demo-draft"), weights="bfloat16"))
 
 
@@ -109,7 +109,7 @@ def test_a_streamed_model_takes_what_was_said(place: Place, tmp_path: Path, monk
         arenas.add(self)
 
     monkeypatch.setattr(HostArena, "__init__", recorded)
-    folder = inflate(tmp_path, 200 * MIB)
+    folder = inflate(tmp_path, 48 * MIB)
     options = LoadOptions(str(folder), "none", weights="bfloat16", place=place)
     found = estimate(Estimator(loaded=False), target=str(folder), draft="none", weights="bfloat16", place=place)
     engine = loaded(options)

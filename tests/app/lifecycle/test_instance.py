@@ -217,13 +217,12 @@ def test_where_no_socket_can_be_made_the_next_place_is_taken(
 def test_a_hostile_server_at_the_new_place_is_given_up(
     qtbot: QtBot, tmp_path: Path, squat: Callable[[str, bytes], None], answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(instance_module, "_ANSWER_MS", 300)
-    names = list(socket_names(tmp_path))
-    for name in names:
+    for name in socket_names(tmp_path):
         squat(name, answer)
     if answer.startswith(b"done"):
         Instance(tmp_path).hand_over("")  # it is this user's program, and says that it has understood
         return
+    monkeypatch.setattr(instance_module, "_ANSWER_MS", 300)
     with pytest.raises(InputError, match="does not answer"):
         Instance(tmp_path).hand_over("")
 
