@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from engine.model.formats import fp8, mxfp4
+from engine.model.formats import awq, bitsandbytes, compressed_tensors, fp8, gptq, mxfp4, nvfp4
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
@@ -14,7 +14,12 @@ Finder = Callable[[str, Mapping[str, object], Mapping[str, TensorInfo]], dict[st
 """(model's name, `quantization_config`, stored tensors) to packed weights by their names; raises `ModelError`."""
 
 FINDERS: dict[str, Finder] = {
+    "awq": awq.find,
+    "bitsandbytes": bitsandbytes.find,
+    "compressed-tensors": compressed_tensors.find,
     "fp8": fp8.find,
+    "gptq": gptq.find,
+    "modelopt": nvfp4.find,
     "mxfp4": mxfp4.find,
 }
 """By `quant_method`."""
