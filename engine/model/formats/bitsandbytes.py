@@ -82,8 +82,8 @@ class FourBits:
         if not self.group:
             return absmax.float()
         groups = torch.arange(blocks.start, blocks.stop, device=absmax.device).div_(self.group, rounding_mode="floor")
-        values = parts[GROUP_LEVELS].reshape(-1)[absmax.to(torch.int64)]
-        return values.mul_(parts[GROUP_ABSMAX].reshape(-1)[groups]).add_(self.offset)
+        values = parts[GROUP_LEVELS].reshape(-1).index_select(0, absmax.to(torch.int32))
+        return values.mul_(parts[GROUP_ABSMAX].reshape(-1).index_select(0, groups)).add_(self.offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ def scale_groups(numbers: Tensor, scales: Tensor, zeros: Tensor | None, group_of
         scales, zeros = scales[:, :, None], None if zeros is None else zeros[:, :, None]
     else:
         groups = numbers
-        scales, zeros = scales[:, group_of], None if zeros is None else zeros[:, group_of]
+        index = group_of.expand(len(numbers), -1)
+        scales, zeros = scales.gather(1, index), None if zeros is None else zeros.gather(1, index)
     if zeros is not None:
         groups.sub_(zeros)
     groups.mul_(scales)

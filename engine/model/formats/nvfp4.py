@@ -14,6 +14,7 @@ from torch import Tensor
 from engine.model.formats import fp8
 from engine.model.formats.chunks import row_slices
 from engine.model.formats.faults import damaged, unknown_packing
+from engine.model.formats.float8 import widened
 from engine.model.formats.grouped import scale_groups
 from engine.model.formats.lookup import unpack
 from engine.model.formats.packed import PackedWeight
@@ -45,7 +46,7 @@ class Float4:
         """See `PackedFormat.decode`: level times (scale times or by the weight's scale)."""
         for rows in row_slices(*out.shape, out.device):
             scales = parts[SCALES][rows]
-            scales = scales.view(torch.float8_e8m0fnu).float() if scales.dtype == torch.uint8 else scales.float()
+            scales = scales.view(torch.float8_e8m0fnu).float() if scales.dtype == torch.uint8 else widened(scales)
             if WHOLE in parts:
                 whole = parts[WHOLE].reshape(-1)
                 scales = scales / whole if self.divides else scales * whole

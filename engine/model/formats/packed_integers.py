@@ -77,7 +77,7 @@ class PackedIntegers:
             words = _whole_triples(words)
         mask = (1 << self.bits) - 1
         levels = tuple(float(level + self.zero_offset & mask) for level in range(mask + 1))
-        return unpack(words.view(torch.uint8), levels)[:, : rows.stop - rows.start].t()
+        return unpack(words.view(torch.uint8), levels)[:, : rows.stop - rows.start].t().contiguous()
 
 
 def _levels(bits: int, lowest: int) -> tuple[float, ...]:
@@ -85,8 +85,12 @@ def _levels(bits: int, lowest: int) -> tuple[float, ...]:
 
 
 def _in_rows(words: Tensor) -> Tensor:
-    """A copy that can be seen as bytes: `contiguous` leaves a single column's strides as they are."""
-    return words.clone(memory_format=torch.contiguous_format)
+    """A copy that can be seen as bytes: `contiguous` leaves a single column's strides as they are.
+
+    What is turned is taken out first, and then turned: so torch reads memory in order.
+    """
+    whole = words.t().contiguous().t() if words.stride(0) == 1 else words
+    return whole.clone(memory_format=torch.contiguous_format)
 
 
 def _whole_triples(words: Tensor) -> Tensor:
