@@ -1,11 +1,13 @@
 """A model on disk, opened safely: what its files say is checked before anything of the weights is read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from engine.errors import ModelError
+from engine.model.formats.packed import PackedWeight
+from engine.model.formats.table import find_packed, is_for_activations
 from engine.model.json_file import read_json_object, shown
 from engine.model.model_folder import ModelFolder, ModelRole, find_folder, is_file_name
 from engine.model.safetensors_header import TensorInfo, read_header
@@ -150,7 +152,8 @@ class Checkpoint:
     """A model on disk whose files agree with each other.
 
     `source` is what was asked for, `name` what people call it, `config` the parsed config.json; `shards` are the
-    weight files and `tensors` says where in them each tensor lies.
+    weight files and `tensors` says where in them each tensor lies. `packed` are the weights that are made of several
+    of them, by the names that an unpacked checkpoint gives them.
     """
 
     source: str
@@ -159,16 +162,30 @@ class Checkpoint:
     config: Mapping[str, object]
     shards: tuple[Path, ...]
     tensors: Mapping[str, TensorInfo]
+    packed: Mapping[str, PackedWeight] = field(default_factory=dict)
+
+    @property
+    def weights(self) -> dict[str, TensorInfo | PackedWeight]:
+        """Every weight, packed or as it is, by the name that an unpacked checkpoint gives it."""
+        if not self.packed:
+            return dict(self.tensors)
+        places = {part.place for weight in self.packed.values() for part in weight.parts.values()}
+        plain = {
+            name: info
+            for name, info in self.tensors.items()
+            if info.place not in places and not is_for_activations(name)
+        }
+        return {**plain, **self.packed}
 
     @property
     def bytes(self) -> int:
         """Bytes of all tensors, as they are stored."""
-        return sum(tensor.end - tensor.begin for tensor in self.tensors.values())
+        return sum(tensor.nbytes for tensor in self.tensors.values())
 
     @property
     def parameters(self) -> int:
-        """Numbers in all tensors, as they are stored."""
-        return sum(tensor.elements for tensor in self.tensors.values())
+        """Numbers in all weights."""
+        return sum(weight.elements for weight in self.weights.values())
 
 
 def open_checkpoint(source: str, *, role: ModelRole = "target") -> Checkpoint:
@@ -188,6 +205,7 @@ def open_checkpoint(source: str, *, role: ModelRole = "target") -> Checkpoint:
         config=MappingProxyType(config),
         shards=weights.shards,
         tensors=MappingProxyType(weights.tensors),
+        packed=find_packed(folder.name, config, weights.tensors),
     )
 
 
@@ -233,4 +251,5 @@ def open_header_only(folder: Path) -> Checkpoint:
         config=MappingProxyType(config),
         shards=weights.shards,
         tensors=MappingProxyType(weights.tensors),
+        packed=find_packed(name, config, weights.tensors),
     )

@@ -129,7 +129,7 @@ def _find_four_bits(name: str, weight: str, kind: str, tensors: Mapping[str, Ten
     state = _read_state(name, weight, text)
     elements = math.prod(state.shape)
     codes, blocks = tensors.get(weight), -(-elements // state.block)
-    if codes is None or codes.end - codes.begin != -(-elements // 2):
+    if codes is None or codes.nbytes != -(-elements // 2):
         raise damaged(name, weight, say("has not as many bytes as its shape asks for"))
     parts = {
         CODES: codes,

@@ -16,7 +16,7 @@ from engine.model.formats.grouped import as_matrix, scale_groups
 from engine.model.formats.nvfp4 import float4_weight
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import BITS, CODES, ORDER, SCALES, WORD_BITS, ZEROS, PackedIntegers, words_for
-from engine.model.formats.stored import FLOATS, LARGEST_GROUP, activation_parts, check_part, of_method, read_small
+from engine.model.formats.stored import FLOATS, LARGEST_GROUP, check_part, of_method, read_small
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -125,7 +125,7 @@ def _find_packed(name: str, stem: str, tensors: Mapping[str, TensorInfo], scheme
         )
     bits, columns, group = fitting
     rows, groups = codes.shape[0], scales.shape[-1] if len(scales.shape) == 2 else 1
-    parts = {CODES: codes, SCALES: scales, "shape": shape, **activation_parts(tensors, stem)}
+    parts = {CODES: codes, SCALES: scales, "shape": shape}
     zeros, order = f"{stem}.weight_zero_point", f"{stem}.weight_g_idx"
     if zeros in tensors:
         packed = tensors[zeros].dtype == "I32"
@@ -173,13 +173,12 @@ def _find_bytes(name: str, stem: str, tensors: Mapping[str, TensorInfo], schemes
     if codes is None or codes.dtype not in {"I8", "F8_E4M3"} or len(codes.shape) != 2 or not codes.elements:
         raise damaged(name, weight, say("is no matrix of 8 bits"))
     (rows, columns), zeros = codes.shape, f"{stem}.weight_zero_point"
-    extra = activation_parts(tensors, stem)
     if codes.dtype == "F8_E4M3":
         block = _block(codes.shape, scales, schemes)
         if block is not None:
-            return PackedWeight(weight, codes.shape, {fp8.WEIGHT: codes, fp8.SCALE: scales, **extra}, fp8.Fp8(*block))
+            return PackedWeight(weight, codes.shape, {fp8.WEIGHT: codes, fp8.SCALE: scales}, fp8.Fp8(*block))
     elif scales.dtype in FLOATS and _grouping(codes.shape, scales.shape):
-        parts = {CODES: codes, SCALES: scales, **extra}
+        parts = {CODES: codes, SCALES: scales}
         if zeros in tensors:
             parts[ZEROS] = check_part(name, tensors, zeros, ("I8",), scales.shape)
         return PackedWeight(weight, codes.shape, parts, Integers8())

@@ -18,7 +18,7 @@ from engine.model.formats.float8 import widened
 from engine.model.formats.grouped import scale_groups
 from engine.model.formats.lookup import unpack
 from engine.model.formats.packed import PackedWeight
-from engine.model.formats.stored import FLOATS, activation_parts, check_part, of_method
+from engine.model.formats.stored import FLOATS, check_part, of_method
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -75,7 +75,7 @@ def whole_fp8(name: str, tensors: Mapping[str, TensorInfo], stem: str, codes: Te
     if len(codes.shape) != 2 or not codes.elements:
         raise damaged(name, weight, say("is no matrix of 8 bits"))
     scale = check_part(name, tensors, f"{stem}.weight_scale", FLOATS, (), (1,))
-    parts = {fp8.WEIGHT: codes, fp8.SCALE: scale, **activation_parts(tensors, stem)}
+    parts = {fp8.WEIGHT: codes, fp8.SCALE: scale}
     return PackedWeight(weight, codes.shape, parts, fp8.Fp8(*codes.shape))
 
 
@@ -96,5 +96,4 @@ def float4_weight(
     if columns % group:
         raise damaged(name, stored, say("has {columns} columns in groups of {group}", columns=columns, group=group))
     parts[SCALES] = check_part(name, tensors, f"{stem}.weight_scale", kinds, (rows, columns // group))
-    parts |= activation_parts(tensors, stem)
     return PackedWeight(f"{stem}.weight", (rows, columns), parts, Float4(divides))

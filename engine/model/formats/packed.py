@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
-
-from torch import Tensor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from engine.model.safetensors_header import TensorInfo
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class PackedFormat(Protocol):
@@ -17,7 +18,7 @@ class PackedFormat(Protocol):
     def name(self) -> str:
         """What people call the format, such as `FP8` or `Q4_K`."""
 
-    def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
+    def decode(self, parts: "Mapping[str, Tensor]", out: "Tensor") -> None:
         """Write the weight into `out`, of its shape, any strides, and float32, bfloat16 or float16.
 
         `parts` are the stored tensors as they lie in the file, by their names in `PackedWeight.parts`, on the device of
@@ -48,4 +49,15 @@ class PackedWeight:
     @property
     def nbytes(self) -> int:
         """Bytes of all parts, as they are stored."""
-        return sum(part.end - part.begin for part in self.parts.values())
+        return sum(part.nbytes for part in self.parts.values())
+
+    @property
+    def is_stack(self) -> bool:
+        """Whether it is a stack of matrices, [count, ...], each of which is decoded from its own rows of all parts."""
+        stacked = [part.shape[:1] == self.shape[:1] for part in self.parts.values()]
+        return len(self.shape) > 2 and all(stacked)
+
+    def rows(self, begin: int, end: int) -> "PackedWeight":
+        """Members [begin, end) of a stack, as one."""
+        parts = {role: part.rows(begin, end) for role, part in self.parts.items()}
+        return replace(self, shape=(end - begin, *self.shape[1:]), parts=parts)

@@ -8,12 +8,6 @@ from engine.protocol.sentences import say
 
 LARGEST_GROUP = 1 << 20
 FLOATS = ("F32", "BF16", "F16")
-# Scales of activations, of no use where activations stay as they are; and those of keys and values beside attention.
-ACTIVATIONS = tuple(
-    f"{what}_{number}"
-    for what in ("input", "output", "q", "k", "v")
-    for number in ("scale", "zero_point", "global_scale")
-)
 
 
 def of_method(tensors: Mapping[str, TensorInfo], suffix: str) -> Iterator[str]:
@@ -47,22 +41,12 @@ def group_size(name: str, stated: object) -> int:
 
 def read_small(info: TensorInfo, limit: int) -> bytes | None:
     """The bytes of a small tensor; None if it is larger than `limit`, or the file holds no data or cannot be read."""
-    if info.end - info.begin > limit:
+    if info.nbytes > limit:
         return None
     try:
         with info.shard.open("rb") as file:
             file.seek(info.begin)
-            content = file.read(info.end - info.begin)
+            content = file.read(info.nbytes)
     except OSError:
         return None
-    return content if len(content) == info.end - info.begin else None
-
-
-def activation_parts(tensors: Mapping[str, TensorInfo], stem: str) -> dict[str, TensorInfo]:
-    """What is stored for the activations of the layer `stem`: it belongs to no weight, but to the bytes of this one."""
-    found = {part: tensors[f"{stem}.{part}"] for part in ACTIVATIONS if f"{stem}.{part}" in tensors}
-    attention, _, leaf = stem.rpartition(".")
-    if leaf in {"q_proj", "k_proj", "v_proj"}:
-        own = (part for part in ACTIVATIONS if part.startswith(f"{leaf[0]}_") and part not in found)
-        found |= {part: tensors[f"{attention}.{part}"] for part in own if f"{attention}.{part}" in tensors}
-    return found
+    return content if len(content) == info.nbytes else None

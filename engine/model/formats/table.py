@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from types import MappingProxyType
 
-from engine.model.formats import awq, bitsandbytes, compressed_tensors, fp8, gptq, mxfp4, nvfp4
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
@@ -13,18 +13,22 @@ from engine.protocol.sentences import say
 Finder = Callable[[str, Mapping[str, object], Mapping[str, TensorInfo]], dict[str, PackedWeight]]
 """(model's name, `quantization_config`, stored tensors) to packed weights by their names; raises `ModelError`."""
 
-FINDERS: dict[str, Finder] = {
-    "awq": awq.find,
-    "bitsandbytes": bitsandbytes.find,
-    "compressed-tensors": compressed_tensors.find,
-    "fp8": fp8.find,
-    "gptq": gptq.find,
-    "modelopt": nvfp4.find,
-    "mxfp4": mxfp4.find,
+FINDERS = {
+    "awq": "engine.model.formats.awq",
+    "bitsandbytes": "engine.model.formats.bitsandbytes",
+    "compressed-tensors": "engine.model.formats.compressed_tensors",
+    "fp8": "engine.model.formats.fp8",
+    "gptq": "engine.model.formats.gptq",
+    "modelopt": "engine.model.formats.nvfp4",
+    "mxfp4": "engine.model.formats.mxfp4",
 }
-"""By `quant_method`."""
+"""The module whose `find` it is, by `quant_method`: none is imported, and torch with it, unless it is asked for."""
 
 NOTHING: Mapping[str, PackedWeight] = MappingProxyType({})
+ACTIVATIONS = (
+    "input_scale", "activation_scale", "input_global_scale", "input_zero_point", ".output_scale",
+    ".k_scale", ".v_scale", ".q_scale",
+)  # fmt: skip
 DENSEST = 8  # numbers in a byte: no format has more, so that a small file never becomes a huge weight
 
 
@@ -40,14 +44,19 @@ def find_packed(
     if not packing:
         return NOTHING
     method = str(packing.get("quant_method")) if isinstance(packing, Mapping) else str(packing)
-    finder = FINDERS.get(method)
-    if finder is None or not isinstance(packing, Mapping):
+    if method not in FINDERS or not isinstance(packing, Mapping):
         raise unknown_packing(name, method)
-    found = finder(name, packing, tensors)
+    find: Finder = import_module(FINDERS[method]).find
+    found = find(name, packing, tensors)
     for weight in found.values():
         _check(name, weight, tensors)
     _require_used_once(name, found)
     return MappingProxyType(found)
+
+
+def is_for_activations(tensor: str) -> bool:
+    """Whether a tensor of a packed checkpoint scales activations or the cache: both have 16 bits and more here."""
+    return tensor.endswith(ACTIVATIONS)
 
 
 def _packing(config: Mapping[str, object]) -> object:
@@ -68,8 +77,8 @@ def _check(name: str, weight: PackedWeight, tensors: Mapping[str, TensorInfo]) -
 
 
 def _require_used_once(name: str, found: Mapping[str, PackedWeight]) -> None:
-    uses = Counter((part.shard, part.begin, part.end) for weight in found.values() for part in weight.parts.values())
+    uses = Counter(part.place for weight in found.values() for part in weight.parts.values())
     for weight in found.values():
         for part in weight.parts.values():
-            if part.begin < part.end and uses[part.shard, part.begin, part.end] > 1:
+            if part.nbytes and uses[part.place] > 1:
                 raise damaged(name, weight.name, say("shares its bytes with another one"))
