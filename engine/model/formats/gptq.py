@@ -48,7 +48,7 @@ def _find_one(
     (words, rows), groups = codes.shape, scales.shape[0]
     # Single layers may have other bits and groups than config.json states: the order tells how many inputs there are.
     columns = order.shape[0] if order is not None and len(order.shape) == 1 else None
-    bits = stated_bits if columns is None else next((b for b in BITS if words_for(columns, b) == words), None)
+    bits = stated_bits if columns is None else next((b for b in BITS if columns * b == words * WORD_BITS), None)
     if type(bits) is not int or bits not in BITS:
         raise unknown_packing(name, f"gptq, {stated_bits} bit")
     columns = words * WORD_BITS // bits if columns is None else columns

@@ -9,9 +9,11 @@ import torch
 from engine.model.context import Context
 from engine.model.formats.packed import PackedWeight
 from engine.model.streamable_network import build_streamable
+from engine.weights.streaming.layer_stream import LayerStream
 from tests.engine.model.formats import checkpoints
 from tests.engine.model.formats.checkpoints import Pair
 from tests.engine.resident import load_resident
+from tests.engine.speculation.pairs import random_prompt, write
 from tests.engine.weights.test_layer_stream import passes
 from tests.engine.weights.test_packed_stream import CPU, resident, same, stored_layers, streamed
 
@@ -46,3 +48,20 @@ def test_streamed_equals_resident_equals_unpacked(maker: str, family: str, tmp_p
     assert sum(tensor.nbytes for layout in layouts for tensor in layout.tensors) == sum(w.nbytes for w in weights)
     assert stream.bytes_streamed == (1 + len(found)) * sum(layout.nbytes for layout in layouts)
     assert sum(isinstance(weight, PackedWeight) for weight in weights) == len(packed.packed)
+
+
+@pytest.mark.parametrize(("maker", "family"), list(zip(MAIN, ("llama", "qwen3", "qwen3_moe") * 2, strict=True)))
+def test_greedy_text_with_a_tree_is_that_of_the_unpacked_model(maker: str, family: str, tmp_path: Path) -> None:
+    packed, plain = MAKERS[maker](tmp_path, family)
+    unpacked, prompt = load_resident(plain, torch.float32, CPU), random_prompt(19, 0)
+    expected = write(unpacked, None, prompt, 24, budget=0).tokens
+    streamable = build_streamable(packed, torch.float32, CPU)
+    stored = stored_layers(streamable)
+    stream = LayerStream(list(streamable.network.layers), stored.layouts, ["ssd"] * 4, stored.decoders)
+    try:
+        list(stream.load())
+        outcome = write(streamable.network, unpacked, prompt, 24, budget=64)
+    finally:
+        stream.close()
+    assert outcome.tokens == expected
+    assert len(outcome.rounds) < 12
