@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -96,8 +97,9 @@ def bitsandbytes_4bit(kind: str = "nf4", nested: bool = True, block: int = 64) -
     """bitsandbytes' own tensors and numbers."""
 
     def pack(weight: Tensor) -> Packed:
-        from bitsandbytes import functional
-
+        functional = pytest.importorskip(
+            "bitsandbytes.functional", reason="bitsandbytes has no build for this platform"
+        )
         codes, state = functional.quantize_4bit(weight, blocksize=block, compress_statistics=nested, quant_type=kind)
         tensors = {"weight": codes} | {f"weight.{name}": part for name, part in state.as_dict(packed=True).items()}
         return Packed(tensors, functional.dequantize_4bit(codes, state))
@@ -107,8 +109,7 @@ def bitsandbytes_4bit(kind: str = "nf4", nested: bool = True, block: int = 64) -
 
 def bitsandbytes_8bit(weight: Tensor) -> Packed:
     """LLM.int8()."""
-    from bitsandbytes import functional
-
+    functional = pytest.importorskip("bitsandbytes.functional", reason="bitsandbytes has no build for this platform")
     codes, absmax, _ = functional.int8_vectorwise_quant(weight.half())
     tensors = {"weight": codes, "SCB": absmax, "weight_format": torch.tensor(0, dtype=torch.uint8)}
     return Packed(tensors, functional.int8_vectorwise_dequant(codes, absmax))
