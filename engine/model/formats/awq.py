@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.model.formats.chunks import row_slices
 from engine.model.formats.faults import damaged, unknown_packing
-from engine.model.formats.grouped import scale_groups
+from engine.model.formats.grouped import in_rows, scale_groups
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import CODES, SCALES, ZEROS
 from engine.model.formats.stored import check_part, group_size, of_method
@@ -41,7 +41,7 @@ class Awq:
         words, scales = parts[CODES].t(), parts[SCALES].t()
         zeros = parts[ZEROS].t() if ZEROS in parts else None
         places = torch.tensor(PLACES, dtype=torch.int32, device=out.device)[:, None]
-        for rows in row_slices(*out.shape, out.device, multiple=PER_WORD):
+        for rows in row_slices(len(out), out.shape[1], out.device, multiple=PER_WORD):
             some = slice(rows.start // PER_WORD, rows.stop // PER_WORD)
             numbers = _outputs(words[some], places)
             own = torch.full((), 8.0, device=out.device).expand(len(numbers), scales.shape[1])
@@ -52,7 +52,7 @@ class Awq:
 
 def _outputs(words: Tensor, places: Tensor) -> Tensor:
     """Codes of all outputs: words int32 [rows / 8, n] become float32 [rows, n]."""
-    codes = (words.contiguous()[:, None] >> places).bitwise_and_(15)
+    codes = (in_rows(words)[:, None] >> places).bitwise_and_(15)
     return codes.float().view(-1, words.shape[1])
 
 
@@ -72,7 +72,7 @@ def _find_one(name: str, stem: str, tensors: Mapping[str, TensorInfo], group: in
     codes = tensors[f"{stem}.qweight"]
     weight = f"{stem}.weight"
     if len(codes.shape) != 2 or not codes.elements:
-        raise damaged(name, weight, say("has the wrong shape"))
+        raise damaged(name, weight, say("is no matrix of 4 bits"))
     columns, rows = codes.shape[0], codes.shape[1] * PER_WORD
     group = group or columns
     if columns % group:

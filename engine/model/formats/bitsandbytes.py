@@ -8,13 +8,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
 
 from engine.model.formats.chunks import row_slices
 from engine.model.formats.faults import damaged, unknown_packing
-from engine.model.formats.lookup import unpack
+from engine.model.formats.lookup import Unpacker
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part, of_method, read_small
 from engine.model.safetensors_header import TensorInfo
@@ -64,14 +65,15 @@ class FourBits:
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
         codes, columns, block = parts[CODES].reshape(-1).view(torch.uint8), out.shape[1], self.block
-        for rows in row_slices(*out.shape, out.device):
+        levels = Unpacker(LEVELS[self.kind], out.device, high_first=True)
+        for rows in row_slices(len(out), columns, out.device):
             begin, end = rows.start * columns, rows.stop * columns
             blocks = slice(begin // block, -(-end // block))
             some = codes[blocks.start * block // 2 : blocks.stop * block // 2]
             whole = (blocks.stop - blocks.start) * block // 2
             if len(some) < whole:  # the last block may have fewer numbers
                 some = torch.nn.functional.pad(some, (0, whole - len(some)))
-            numbers = unpack(some.view(-1, block // 2), LEVELS[self.kind], high_first=True)
+            numbers = levels.unpack(some.view(-1, block // 2))
             numbers.mul_(self._absmax(parts, blocks)[:, None])
             first = begin - blocks.start * block
             out[rows].copy_(numbers.view(-1)[first : first + end - begin].view(-1, columns))
@@ -98,7 +100,7 @@ class EightBits:
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
         codes, absmax = parts[CODES], parts[ABSMAX].reshape(-1, 1)
-        for rows in row_slices(*out.shape, out.device):
+        for rows in row_slices(len(out), out.shape[1], out.device):
             out[rows].copy_(codes[rows].float().mul_(absmax[rows]).mul_(PER_LEVEL))
 
 
@@ -168,7 +170,7 @@ def _read_state(name: str, weight: str, text: TensorInfo) -> _State:
     return _State((shape[0], shape[1]), block, group, float(offset))
 
 
-def _is_block(size: object) -> bool:
+def _is_block(size: object) -> TypeGuard[int]:
     return type(size) is int and size in BLOCKS
 
 

@@ -41,7 +41,7 @@ class Integers8:
         """See `PackedFormat.decode`."""
         scales = as_matrix(parts[SCALES], len(out))
         zeros = as_matrix(parts[ZEROS], len(out)) if ZEROS in parts else None
-        for rows in row_slices(*out.shape, out.device):
+        for rows in row_slices(len(out), out.shape[1], out.device):
             own = None if zeros is None else zeros[rows].float()
             out[rows].copy_(scale_groups(parts[CODES][rows].float(), scales[rows].float(), own, None))
 

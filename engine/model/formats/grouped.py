@@ -21,6 +21,16 @@ def column_groups(order: Tensor | None, columns: int, group: int, groups: int, d
     return in_turn if columns % group else None
 
 
+def in_rows(turned: Tensor) -> Tensor:
+    """A copy of [rows, columns] that lies row by row, and can be seen as bytes.
+
+    What is turned is taken out first, and then turned: so torch reads memory in order. A clone, as `contiguous` leaves
+    a single column's strides as they are.
+    """
+    whole = turned.t().contiguous().t() if turned.stride(0) == 1 else turned
+    return whole.clone(memory_format=torch.contiguous_format)
+
+
 def as_matrix(scales: Tensor, rows: int) -> Tensor:
     """One scale for all, one for each row, or some for each, as [rows, groups]."""
     return scales.reshape(1, 1).expand(rows, 1) if scales.numel() == 1 else scales.reshape(rows, -1)

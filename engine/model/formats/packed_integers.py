@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from engine.model.formats.chunks import row_slices
-from engine.model.formats.grouped import as_matrix, column_groups, scale_groups
-from engine.model.formats.lookup import unpack
+from engine.model.formats.grouped import as_matrix, column_groups, in_rows, scale_groups
+from engine.model.formats.lookup import Unpacker
 
 BITS = (2, 3, 4, 8)
 WORD_BITS = 32
@@ -51,48 +51,33 @@ class PackedIntegers:
         if zeros is not None and not unsigned:
             zeros = as_matrix(zeros, len(out))
         group_of = column_groups(parts.get(ORDER), out.shape[1], self.group, scales.shape[1], out.device)
-        for rows in row_slices(*out.shape, out.device, multiple=WORD_BITS):
-            numbers = self._numbers(_in_rows(codes[rows]), unsigned)[:, : out.shape[1]].contiguous()
-            own = None if zeros is None else self._zeros(zeros, rows)
+        lowest = 0 if unsigned else -(1 << self.bits - 1)
+        levels, zero_levels = (Unpacker(each, out.device) for each in (self._levels(lowest), self._zero_levels()))
+        for rows in row_slices(len(out), out.shape[1], out.device, multiple=WORD_BITS):
+            stored = self._bytes(codes[rows])
+            numbers = stored.float().add_(lowest) if self.bits == 8 else levels.unpack(stored)
+            own = None
+            if zeros is not None and unsigned:
+                words = zeros[rows.start * self.bits // WORD_BITS : words_for(rows.stop, self.bits)]
+                own = zero_levels.unpack(self._bytes(words.t()))[:, : rows.stop - rows.start].t().contiguous()
+            elif zeros is not None:
+                own = zeros[rows].float()
+            numbers = numbers[:, : out.shape[1]].contiguous()
             out[rows].copy_(scale_groups(numbers, scales[rows].float(), own, group_of))
 
     def _turn(self, part: Tensor) -> Tensor:
         return part.t() if self.turned else part
 
-    def _numbers(self, words: Tensor, unsigned: bool) -> Tensor:
-        lowest = 0 if unsigned else -(1 << self.bits - 1)
-        if self.bits == 8:
-            return words.view(torch.uint8).float().add_(lowest)
-        if self.bits == 3:
-            words = _whole_triples(words)
-        return unpack(words.view(torch.uint8), _levels(self.bits, lowest))
+    def _levels(self, lowest: int) -> tuple[float, ...]:
+        return tuple(map(float, range(lowest, lowest + (1 << self.bits))))
 
-    def _zeros(self, zeros: Tensor, rows: slice) -> Tensor:
-        """The zero points of some rows, float32 [rows, groups]; the first row begins a word."""
-        if zeros.dtype != torch.int32:
-            return zeros[rows].float()
-        some = slice(rows.start * self.bits // WORD_BITS, words_for(rows.stop, self.bits))
-        words = _in_rows(zeros[some].t())
-        if self.bits == 3:
-            words = _whole_triples(words)
+    def _zero_levels(self) -> tuple[float, ...]:
         mask = (1 << self.bits) - 1
-        levels = tuple(float(level + self.zero_offset & mask) for level in range(mask + 1))
-        return unpack(words.view(torch.uint8), levels)[:, : rows.stop - rows.start].t().contiguous()
+        return tuple(float(level + self.zero_offset & mask) for level in range(mask + 1))
 
-
-def _levels(bits: int, lowest: int) -> tuple[float, ...]:
-    return tuple(map(float, range(lowest, lowest + (1 << bits))))
-
-
-def _in_rows(words: Tensor) -> Tensor:
-    """A copy that can be seen as bytes: `contiguous` leaves a single column's strides as they are.
-
-    What is turned is taken out first, and then turned: so torch reads memory in order.
-    """
-    whole = words.t().contiguous().t() if words.stride(0) == 1 else words
-    return whole.clone(memory_format=torch.contiguous_format)
-
-
-def _whole_triples(words: Tensor) -> Tensor:
-    """Rows lengthened to a multiple of 3 words: numbers of 3 bits lie across their borders."""
-    return torch.nn.functional.pad(words, (0, -words.shape[1] % 3)) if words.shape[1] % 3 else words
+    def _bytes(self, words: Tensor) -> Tensor:
+        """Words as bytes, row by row; rows of 3 bits end with three words, as numbers lie across their borders."""
+        whole = in_rows(words)
+        if self.bits == 3 and words.shape[1] % 3:
+            whole = torch.nn.functional.pad(whole, (0, -words.shape[1] % 3))
+        return whole.view(torch.uint8)
