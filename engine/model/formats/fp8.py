@@ -13,6 +13,7 @@ from torch import Tensor
 
 from engine.model.formats.chunks import row_slices
 from engine.model.formats.faults import damaged, unknown_packing
+from engine.model.formats.float8 import widened
 from engine.model.formats.mxfp4 import powers_of_two
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
@@ -51,7 +52,7 @@ class Fp8:
                 own = torch.arange(part.start, part.stop, device=out.device).div_(
                     self.block_rows, rounding_mode="floor"
                 )
-                target[part].copy_(self._scaled(matrix[part].float(), scale[own]))
+                target[part].copy_(self._scaled(widened(matrix[part]), scale[own]))
 
     def _scaled(self, numbers: Tensor, scale: Tensor) -> Tensor:
         """`numbers` float32 [rows, columns] times `scale` [rows, grid columns], in place."""
