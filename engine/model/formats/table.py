@@ -20,6 +20,7 @@ FINDERS: dict[str, Finder] = {
 """By `quant_method`."""
 
 NOTHING: Mapping[str, PackedWeight] = MappingProxyType({})
+ACTIVATIONS = ("input_scale", "activation_scale", "input_global_scale", ".k_scale", ".v_scale", ".q_scale")
 DENSEST = 8  # numbers in a byte: no format has more, so that a small file never becomes a huge weight
 
 
@@ -45,6 +46,11 @@ def find_packed(
     return MappingProxyType(found)
 
 
+def is_for_activations(tensor: str) -> bool:
+    """Whether a tensor of a packed checkpoint scales activations or the cache: both have 16 bits and more here."""
+    return tensor.endswith(ACTIVATIONS)
+
+
 def _packing(config: Mapping[str, object]) -> object:
     """What config.json says of the packing; of a model in parts, that of the language model."""
     text = config.get("text_config")
@@ -63,8 +69,8 @@ def _check(name: str, weight: PackedWeight, tensors: Mapping[str, TensorInfo]) -
 
 
 def _require_used_once(name: str, found: Mapping[str, PackedWeight]) -> None:
-    uses = Counter((part.shard, part.begin, part.end) for weight in found.values() for part in weight.parts.values())
+    uses = Counter(part.place for weight in found.values() for part in weight.parts.values())
     for weight in found.values():
         for part in weight.parts.values():
-            if part.begin < part.end and uses[part.shard, part.begin, part.end] > 1:
+            if part.nbytes and uses[part.place] > 1:
                 raise damaged(name, weight.name, say("shares its bytes with another one"))

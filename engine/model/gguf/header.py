@@ -221,7 +221,7 @@ def _read_entry(head: HeadReader, path: Path) -> tuple[str, BlockType, tuple[int
             say("Choose another version of the model."),
         )  # fmt: skip
     elements = math.prod(shape)
-    if not 0 < elements < 2**48 or (shape[-1] if shape else 1) % kind.elements:
+    if not shape or not 0 < elements < 2**48 or shape[-1] % kind.elements:
         raise _misplaced(path, name)
     return name, kind, shape, offset
 
