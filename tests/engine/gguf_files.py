@@ -1,4 +1,4 @@
-"""GGUF files of transformers' models, as llama.cpp's converter would write them: with the `gguf` package's own writer."""
+"""GGUF files of transformers' models, as llama.cpp's converter would write them, with the `gguf` package's writer."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,6 @@ from typing import Any
 
 import gguf
 import numpy as np
-import torch
 from gguf import GGMLQuantizationType as Kind
 from numpy.typing import NDArray
 from torch import Tensor
@@ -214,8 +213,3 @@ def _q4_k(blocks: Array) -> Array:
     first = [part[:, :4] | ((part[:, 4:] >> 4) << 6) for part in six]
     rest = (six[0][:, 4:] & 15) | ((six[1][:, 4:] & 15) << 4)
     return np.concatenate([_halves(units[0]), _halves(units[1]), *first, rest, packed], axis=1)
-
-
-def tiny_weights(model: Any) -> dict[str, Tensor]:
-    """A copy of a model's weights in float32."""
-    return {name: tensor.detach().to(torch.float32) for name, tensor in model.state_dict().items()}

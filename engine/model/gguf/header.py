@@ -63,9 +63,7 @@ class LazyArray:
                 return struct.unpack(f"<{self.count}{NUMBERS[self.kind]}", content)
             return tuple(self._strings(content))
         except (struct.error, ValueError):
-            raise ModelError(
-                say("{file} has a list that cannot be read.", file=self.path), FETCH_AGAIN
-            ) from None
+            raise ModelError(say("{file} has a list that cannot be read.", file=self.path), FETCH_AGAIN) from None
 
     def _strings(self, content: bytes) -> list[str]:
         found, at = [], 0
@@ -258,7 +256,9 @@ def _placed(
         position = _aligned(offset + nbytes, alignment)
         if tensors[name].end > size:
             raise ModelError(
-                say("{file} is cut off: {there} of {all} bytes are there.", file=path, there=size, all=begin + position),
+                say(
+                    "{file} is cut off: {there} of {all} bytes are there.", file=path, there=size, all=begin + position
+                ),
                 say("Download it again."),
             )
     return tensors
