@@ -6623,6 +6623,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/checkpoint.py" />
+            <source>Give the path of one of the files.</source>
+            <translation>Geben Sie den Pfad einer der Dateien an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
             <source>Merge it into its base model first.</source>
             <translation>Verschmelzen Sie ihn erst mit seinem Grundmodell.</translation>
         </message>
@@ -6673,11 +6678,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/checkpoint.py" />
-            <source>{folder} holds GGUF weights; only safetensors are opened.</source>
-            <translation>{folder} enthält GGUF-Gewichte; nur safetensors werden geöffnet.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/checkpoint.py" />
             <source>{folder} holds an adapter, not a whole model.</source>
             <translation>{folder} enthält einen Adapter, kein ganzes Modell.</translation>
         </message>
@@ -6700,6 +6700,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/checkpoint.py" />
             <source>{folder} holds weights in a format that can run code; only safetensors are opened.</source>
             <translation>{folder} enthält Gewichte in einem Format, das Code ausführen kann; nur safetensors werden geöffnet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{folder} holds {count} GGUF models, such as {file}.</source>
+            <translation>{folder} enthält {count} GGUF-Modelle, zum Beispiel {file}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/checkpoint.py" />
@@ -6742,9 +6747,284 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Es gibt kein CUDA-Gerät, das torch benutzen kann.</translation>
         </message>
         <message>
-            <location filename="../../engine/model/json_file.py" />
+            <location filename="../../engine/model/formats/awq.py" />
+            <source>has {columns} columns in groups of {group}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/awq.py" />
+            <source>is no matrix of 4 bits</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/bitsandbytes.py" />
+            <source>does not say its shape</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/bitsandbytes.py" />
+            <source>has not as many bytes as its shape asks for</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/bitsandbytes.py" />
+            <source>is no matrix of 8 bits</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/compressed_tensors.py" />
+            <source>has no scales</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/compressed_tensors.py" />
+            <source>has scales of the shape {scales} for {shape}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
+            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>The checkpoint is damaged or was made by a program that is not known: get it again, or choose another.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>The packed weight {tensor} of '{name}' {fault}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
+            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/stored.py" />
+            <source>has numbers of type {kind} and the shape {shape}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/stored.py" />
+            <source>is missing</source>
+            <translation>fehlt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>claims more numbers than its bytes can hold</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>holds no numbers</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>is stored twice</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>shares its bytes with another one</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/config.py" />
+            <source>'{name}' has the architecture {kind}, which is not read from GGUF files.</source>
+            <translation>„{name}“ hat die Architektur {kind}, die nicht aus GGUF-Dateien gelesen wird.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/config.py" />
+            <source>Choose a version of the model in the safetensors format, or another model.</source>
+            <translation>Wählen Sie eine Fassung des Modells im safetensors-Format oder ein anderes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/contents.py" />
+            <source>'{name}' has the weights {tensor} twice.</source>
+            <translation>„{name}“ enthält die Gewichte {tensor} doppelt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/contents.py" />
+            <source>'{name}' has the weights {tensor}, which are not known.</source>
+            <translation>„{name}“ enthält die Gewichte {tensor}, die nicht bekannt sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/contents.py" />
+            <source>'{name}' has weights of an impossible shape: {tensor}.</source>
+            <translation>„{name}“ enthält Gewichte von unmöglicher Form: {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/contents.py" />
+            <source>Choose another version of the model, or update Coppice.</source>
+            <translation>Wählen Sie eine andere Fassung des Modells, oder aktualisieren Sie Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
             <source>Check that the file may be read.</source>
             <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>Choose a newer file of the model, or update Coppice.</source>
+            <translation>Wählen Sie eine neuere Datei des Modells, oder aktualisieren Sie Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>Choose another version of the model.</source>
+            <translation>Wählen Sie eine andere Fassung des Modells.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>Choose the little-endian version of the model.</source>
+            <translation>Wählen Sie die Little-Endian-Fassung des Modells.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>Download it again.</source>
+            <translation>Laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>Give the files back their names.</source>
+            <translation>Geben Sie den Dateien ihre Namen zurück.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>The files of {file} do not hold the tensors that the first one names.</source>
+            <translation>Die Dateien von {file} enthalten nicht die Tensoren, die die erste nennt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>dimensions of a tensor</source>
+            <translation>Dimensionen eines Tensors</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>entries</source>
+            <translation>Einträge</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>tensors</source>
+            <translation>Tensoren</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} asks for an impossible alignment.</source>
+            <translation>{file} verlangt eine unmögliche Ausrichtung.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} gives its tensor {tensor} a place that does not fit its shape.</source>
+            <translation>{file} gibt ihrem Tensor {tensor} einen Platz, der nicht zu seiner Form passt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} has a list that cannot be read.</source>
+            <translation>{file} enthält eine Liste, die nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} has version {version} of GGUF, which is not read.</source>
+            <translation>{file} hat Version {version} von GGUF, die nicht gelesen wird.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} has {name} twice.</source>
+            <translation>{file} enthält {name} doppelt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} holds its tensor {tensor} in the format {number}, which cannot be read.</source>
+            <translation>{file} enthält den Tensor {tensor} im Format {number}, das nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} holds no tensors.</source>
+            <translation>{file} enthält keine Tensoren.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} is called like a part of a model that cannot be.</source>
+            <translation>{file} heißt wie ein Teil eines Modells, das es nicht geben kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} is cut off: {there} of {all} bytes are there.</source>
+            <translation>{file} ist abgeschnitten: {there} von {all} Bytes sind da.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} is not a GGUF file.</source>
+            <translation>{file} ist keine GGUF-Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} is not the part of a model that its name says.</source>
+            <translation>{file} ist nicht der Teil eines Modells, den der Name nennt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} was written for machines of another byte order.</source>
+            <translation>{file} wurde für Rechner mit anderer Bytereihenfolge geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>It is damaged or was not downloaded completely: download it again.</source>
+            <translation>Sie ist beschädigt oder nicht ganz heruntergeladen: Laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>bytes of text</source>
+            <translation>Bytes Text</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} claims {count} {things}.</source>
+            <translation>{file} behauptet {count} {things}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} ends before its header does.</source>
+            <translation>{file} endet vor dem Ende der Kopfdaten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} has a header of more than {size} MB.</source>
+            <translation>{file} hat Kopfdaten von mehr als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} has more than {size} MB of text.</source>
+            <translation>{file} enthält mehr als {size} MB Text.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} has text that is not UTF-8.</source>
+            <translation>{file} enthält Text, der kein UTF-8 ist.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} has the entry {entry} of an unknown type.</source>
+            <translation>{file} enthält den Eintrag {entry} von unbekanntem Typ.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} lists more than {count} strings.</source>
+            <translation>{file} zählt mehr als {count} Zeichenketten auf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/rope.py" />
+            <source>{file} has frequencies in {tensor} that cannot be used.</source>
+            <translation>{file} enthält in {tensor} Frequenzen, die nicht verwendet werden können.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/settings.py" />
+            <source>The file of '{name}' does not say {entry} in a way that can be used.</source>
+            <translation>Die Datei von „{name}“ nennt {entry} nicht so, dass es verwendet werden kann.</translation>
         </message>
         <message>
             <location filename="../../engine/model/json_file.py" />
@@ -6770,6 +7050,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/json_file.py" />
             <source>{file} is not valid JSON.</source>
             <translation>{file} ist kein gültiges JSON.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/layer_converter.py" />
+            <source>'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
@@ -6923,16 +7208,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/safetensors_header.py" />
-            <source>Download it again.</source>
-            <translation>Laden Sie sie noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/safetensors_header.py" />
-            <source>It is damaged or was not downloaded completely: download it again.</source>
-            <translation>Sie ist beschädigt oder nicht ganz heruntergeladen: Laden Sie sie noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/safetensors_header.py" />
             <source>Run 'git lfs pull' in its folder.</source>
             <translation>Rufen Sie in seinem Ordner „git lfs pull“ auf.</translation>
         </message>
@@ -6945,11 +7220,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/safetensors_header.py" />
             <source>{file} ends before its table of tensors does.</source>
             <translation>{file} endet vor dem Ende ihres Verzeichnisses der Tensoren.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/safetensors_header.py" />
-            <source>{file} gives its tensor {tensor} a place that does not fit its shape.</source>
-            <translation>{file} gibt ihrem Tensor {tensor} einen Platz, der nicht zu seiner Form passt.</translation>
         </message>
         <message>
             <location filename="../../engine/model/safetensors_header.py" />
@@ -6978,11 +7248,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/safetensors_header.py" />
-            <source>{file} is cut off: {there} of {all} bytes are there.</source>
-            <translation>{file} ist abgeschnitten: {there} von {all} Bytes sind da.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/safetensors_header.py" />
             <source>{file} is not a safetensors file: its table would take {size} bytes.</source>
             <translation>{file} ist keine safetensors-Datei: Ihr Verzeichnis bräuchte {size} Bytes.</translation>
         </message>
@@ -7008,18 +7273,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
-            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
-            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/shape.py" />
             <source>The config.json of '{name}' {fault}, which its weights do not hold.</source>
             <translation>Die config.json von „{name}“ {fault}, was ihre Gewichte nicht enthalten.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/shape.py" />
-            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
-            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
@@ -7522,6 +7777,36 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Schreiben Sie erst etwas.</translation>
         </message>
         <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>The tokenizer of '{name}' cannot be used: {reason}.</source>
+            <translation>Der Tokenizer von „{name}“ kann nicht verwendet werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>its entry {entry} is of a wrong type</source>
+            <translation>der Eintrag {entry} hat einen falschen Typ</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>its kind '{kind}' is not known</source>
+            <translation>die Art „{kind}“ ist nicht bekannt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>its lists are of different lengths</source>
+            <translation>die Listen sind verschieden lang</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>its merges cannot be read</source>
+            <translation>die Zusammenfügungen können nicht gelesen werden</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>its rule '{rule}' for splitting text is not known</source>
+            <translation>die Regel „{rule}“, nach der Text zerlegt wird, ist nicht bekannt</translation>
+        </message>
+        <message>
             <location filename="../../engine/text/prompt.py" />
             <source>Give ids from 0 to {most}.</source>
             <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
@@ -7655,11 +7940,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/weights/codecs/plain.py" />
             <source>has the shape {shape} and not {wanted}</source>
             <translation>hat die Form {shape} und nicht {wanted}</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/codecs/plain.py" />
-            <source>is missing</source>
-            <translation>fehlt</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/placement.py" />
