@@ -7,7 +7,10 @@ from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
 from engine.protocol.sentences import say
+from engine.text.overlap import Overlap
 from engine.text.tokenizer import Tokenizer
+
+LEAST_COMMON = 0.2  # of the tokens of an ordinary text: with fewer a draft can hardly ever say what comes next
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,16 @@ class PairIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A pair that was opened; `draft` None: there is no draft model of its own."""
+    """A pair that was opened; `draft` None: there is no draft model of its own.
+
+    `overlap`: of the vocabularies, where the draft's is another than the target's.
+    """
 
     options: LoadOptions
     target: Checkpoint
     draft: Checkpoint | None
     tokenizer: Tokenizer
+    overlap: Overlap | None = None
 
     @property
     def drafts_itself(self) -> bool:
@@ -73,16 +80,22 @@ def open_pair(options: LoadOptions) -> Pair:
     if not source:
         return Pair(options, target, None, tokenizer)
     draft = open_checkpoint(source, role="draft")
-    if not Tokenizer.open(draft.folder).same_as(tokenizer):
+    other = Tokenizer.open(draft.folder)
+    if other.same_as(tokenizer):
+        return Pair(options, target, draft, tokenizer)
+    overlap = Overlap(tokenizer, other)
+    if overlap.of_text < LEAST_COMMON:
         raise ModelError(
             say(
-                "The draft '{draft}' has another tokenizer than the target '{target}'.",
+                "The draft '{draft}' has another tokenizer than the target '{target}', and only {percent} % of the "
+                "tokens of an ordinary text are in both.",
                 draft=draft.name,
                 target=target.name,
+                percent=int(100 * overlap.of_text),
             ),
             say("Choose a draft of the same family, or no draft."),
         )
-    return Pair(options, target, draft, tokenizer)
+    return Pair(options, target, draft, tokenizer, overlap)
 
 
 def draft_source(options: LoadOptions) -> str:
