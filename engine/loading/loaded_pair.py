@@ -20,7 +20,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext, require_faithful_tree
 from engine.model.device import choose_device
 from engine.model.network import Network
-from engine.protocol.messages import CommonTokens, Event, Loaded, Loading, ModelInfo, Statistics
+from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statistics
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.residence import Holding, Residence
 from engine.protocol.sentences import joined, say
@@ -108,7 +108,7 @@ class LoadedPair:
             seconds=seconds,
             tiers=self.weights.tiers,
             residence=_residence(self.weights.plan),
-            common_tokens=common_tokens(self.pair),
+            common_tokens=self.pair.common_tokens,
         )
 
 
@@ -149,8 +149,8 @@ def _load(
             network = yield from load_ready(request, pair.draft, dtype, device, cancellation)
             draft = Context(network, work.draft_slots, cancellation.check)
             require_faithful_tree(draft, pair.draft.name)
-            if told := common_tokens(pair):
-                yield Loading(request, told.words, 0, 1)
+            if pair.common_tokens:
+                yield Loading(request, pair.common_tokens.words, 0, 1)
             translation = _translation(pair, weights.network, network)
         learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device)))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
@@ -160,18 +160,13 @@ def _load(
         raise
 
 
-def common_tokens(pair: Pair) -> CommonTokens | None:
-    """How well the draft knows the target's tokens; None where it has the same, or where there is none."""
-    return CommonTokens(pair.overlap.of_vocabulary, pair.overlap.of_text) if pair.overlap else None
-
-
 def _translation(pair: Pair, target: Network, draft: Network) -> Translation | None:
     """For a draft with another vocabulary."""
-    overlap = pair.overlap
-    if overlap is None:
+    intersection = pair.intersection
+    if intersection is None:
         return None
     sizes = target.vocabulary, draft.vocabulary
-    return translation_of(overlap.common, overlap.spell, overlap.opening, *sizes, draft.device)
+    return translation_of(intersection.common, intersection.spell, intersection.opening, *sizes, draft.device)
 
 
 def _described(checkpoint: Checkpoint, network: Network, codec: str = "") -> ModelInfo:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from engine.errors import ModelError
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.protocol.messages import CommonTokens
 from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
 from engine.protocol.sentences import say
-from engine.text.overlap import Overlap
+from engine.text.intersection import TokenIntersection
 from engine.text.tokenizer import Tokenizer
 
 LEAST_COMMON = 0.2  # of the tokens of an ordinary text: with fewer a draft can hardly ever say what comes next
@@ -51,19 +52,24 @@ class PairIdentity:
 class Pair:
     """A pair that was opened; `draft` None: there is no draft model of its own.
 
-    `overlap`: of the vocabularies, where the draft's is another than the target's.
+    `intersection`: of the vocabularies, where the draft's is another than the target's.
     """
 
     options: LoadOptions
     target: Checkpoint
     draft: Checkpoint | None
     tokenizer: Tokenizer
-    overlap: Overlap | None = None
+    intersection: TokenIntersection | None = None
 
     @property
     def drafts_itself(self) -> bool:
         """Whether a copy of the target's own layers is the draft."""
         return self.options.draft == SELF_DRAFT
+
+    @property
+    def common_tokens(self) -> CommonTokens | None:
+        """How well the draft knows the target's tokens; None where it has the same, or where there is none."""
+        return CommonTokens(self.intersection.of_vocabulary, self.intersection.of_text) if self.intersection else None
 
     @property
     def identity(self) -> PairIdentity:
@@ -83,19 +89,19 @@ def open_pair(options: LoadOptions) -> Pair:
     other = Tokenizer.open(draft.folder)
     if other.same_as(tokenizer):
         return Pair(options, target, draft, tokenizer)
-    overlap = Overlap(tokenizer, other)
-    if overlap.of_text < LEAST_COMMON:
+    intersection = TokenIntersection(tokenizer, other)
+    if intersection.of_text < LEAST_COMMON:
         raise ModelError(
             say(
                 "The draft '{draft}' has another tokenizer than the target '{target}', and only {percent} % of the "
                 "tokens of an ordinary text are in both.",
                 draft=draft.name,
                 target=target.name,
-                percent=int(100 * overlap.of_text),
+                percent=int(100 * intersection.of_text),
             ),
             say("Choose a draft of the same family, or no draft."),
         )
-    return Pair(options, target, draft, tokenizer, overlap)
+    return Pair(options, target, draft, tokenizer, intersection)
 
 
 def draft_source(options: LoadOptions) -> str:

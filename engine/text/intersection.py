@@ -38,7 +38,7 @@ La lumière du matin entrait par la fenêtre, et personne ne parlait. ¿Dónde e
 """
 
 
-class Overlap:
+class TokenIntersection:
     """A target's tokenizer and a draft's, compared once.
 
     `common`: of the target's tokens those that the draft has too, each with the draft's id for it, one to one.
