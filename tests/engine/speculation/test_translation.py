@@ -112,9 +112,7 @@ def test_the_same_draft_under_other_ids_grows_the_same_trees(
 
 
 @pytest.mark.parametrize("sampling", [GREEDY, SAMPLED])
-def test_a_draft_that_lacks_some_tokens_never_proposes_them_and_changes_no_text(
-    target: Network, draft: Network, sampling: SamplingOptions
-) -> None:
+def test_what_a_draft_lacks_it_never_proposes(target: Network, draft: Network, sampling: SamplingOptions) -> None:
     plain = write_plainly(target, None, TEXT, NEW, 0, sampling)
     rows = shuffled(KNOWN)
     written = write(target, translated_cut(draft, rows), sampling, 16)
