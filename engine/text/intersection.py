@@ -57,7 +57,7 @@ class TokenIntersection:
             if token is not None and counterpart is not None and counterpart not in common.values():
                 common.setdefault(token, counterpart)
         self.common: Mapping[int, int] = MappingProxyType(common)
-        self._spelled = {token: (counterpart,) for token, counterpart in common.items()}
+        self._spelled: dict[int, tuple[int, ...]] = {token: (counterpart,) for token, counterpart in common.items()}
         self.opening = tuple(draft.opening())
         self.of_vocabulary = len(common) / len(target.vocabulary)
         said = target.encode(ORDINARY_TEXT)

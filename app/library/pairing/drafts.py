@@ -69,9 +69,8 @@ def choose_drafts(
 ) -> tuple[DraftChoice, ...]:
     """An opinion on every candidate: those of the target's vocabulary first, the useless ones last.
 
-    At most one is recommended, of the target's vocabulary.
-
-    `room_bytes`: what is left beside the target where the draft must be; None if that is not known.
+    At most one is recommended, of the target's vocabulary. `room_bytes`: what is left beside the target where the draft
+    must be; None if that is not known.
     """
     choices = [_opinion(target, each, room_bytes) for each in candidates]
     choices.sort(
