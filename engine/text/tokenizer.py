@@ -123,8 +123,8 @@ class Tokenizer:
     def writings(self) -> dict[bytes | str, int]:
         """What every token stands for: the bytes that it writes inside a text, or the name of a special one.
 
-        Of tokens that write the same, the one that is in use: a character rather than its byte. What is told of lone
-        bytes by their names (`<0x0A>`, or letters of the byte-level alphabet) is missing where those have others.
+        Of tokens that write the same, the one that is in use: a character rather than its byte. Tokens that break a
+        character are missing where their names do not tell their bytes.
         """
         tokens = sorted(self._names, key=lambda token: (self._names[token] in BYTE_OF_TOKEN, token))
         skipped = len(self.decode(self._lead))

@@ -11,8 +11,9 @@ import pytest
 from engine.cancellation import Cancellation
 from engine.cli import plan as command
 from engine.cli.arguments import Parser
+from engine.cli.contenders import assisted
 from engine.engine import Engine, load
-from engine.errors import ModelError
+from engine.errors import InputError, ModelError
 from engine.loading import pair as pairs
 from engine.loading.pair import open_pair
 from engine.protocol.messages import CommonTokens, Finished, Loaded, Loading, Round, Statistics
@@ -115,6 +116,12 @@ def test_what_is_common_is_told(engines: Engines) -> None:
     words = "Common tokens: 99 % of an ordinary text, 68 % of the target's vocabulary."
     assert CommonTokens(0.6879, 0.999).words == words
     assert [fewer.words in stages for _, _, stages in engines] == [False, False, True]
+
+
+def test_the_baseline_with_the_draft_of_transformers_is_refused(engines: Engines) -> None:
+    assert not engines[0][0].translates
+    with pytest.raises(InputError, match="needs a draft with the target's tokenizer"):
+        assisted(engines[1][0], GenerateOptions())
 
 
 def test_too_little_in_common_is_refused_with_the_number(
