@@ -34,7 +34,6 @@ class Answering:
 
         self._stream = loaded.stream
         counts, target = loaded.learned.acceptance(options), GuardedContext(loaded.target, say("the target"))
-        draft = GuardedContext(loaded.draft, say("the draft")) if loaded.draft else None
 
         inputs = MethodInputs(
             sampling=Sampler(options.sampling, tokens, Uniforms(options.sampling.seed), begun),
@@ -43,7 +42,7 @@ class Answering:
             counts=counts,
             learned=partial(loaded.learned.state, options),
             measured=partial(loaded.measured, options),
-            draft=draft,
+            draft=loaded.drafter(),
             is_shared=loaded.weights.copies is not None,
             device=loaded.draft.network.device if loaded.draft else loaded.target.network.device,
             observer=watcher,

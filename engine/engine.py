@@ -51,6 +51,11 @@ class Engine:
         return self._loaded.pair.target.path
 
     @property
+    def translates(self) -> bool:
+        """Whether the draft has another vocabulary than the target."""
+        return self._loaded.translation is not None
+
+    @property
     def end_tokens(self) -> frozenset[int]:
         """The tokens that end an answer."""
         return self._loaded.pair.tokenizer.eos_ids

@@ -58,6 +58,8 @@ def _engine(state: EngineState) -> Iterator[str]:
     if state.pair is not None:
         yield "target: " + _model(state.pair.target)
         yield "draft: " + (_model(state.pair.draft) if state.pair.draft else "none")
+        if state.pair.common_tokens:
+            yield f"draft of another vocabulary: {state.pair.common_tokens.words}"
         yield f"context: {state.pair.context_tokens} tokens; loaded in {state.pair.seconds:.1f} s"
         yield "layers: " + _runs(state.pair.tiers)
 

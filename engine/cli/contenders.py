@@ -66,6 +66,11 @@ def assisted(engine: Engine, options: GenerateOptions) -> Baseline:
     """`model.generate(assistant_model=...)`: the draft guesses a chain of tokens, the target checks it."""
     if engine.draft is None:
         raise InputError("The baseline 'assisted' needs a draft model.", "Choose a draft, or leave the baseline out.")
+    if engine.translates:
+        raise InputError(
+            "The baseline 'assisted' needs a draft with the target's tokenizer.",
+            "Choose another draft, or leave the baseline out.",
+        )
     return _generate(engine, options, {"assistant_model": engine.draft.network.model})
 
 

@@ -73,6 +73,7 @@ def _document(session: Session, answer: CollectedAnswer) -> dict[str, Any]:
         "drafted_nodes": statistics.drafted_nodes,
         "first_token_seconds": statistics.first_token_seconds,
         "seconds": {**asdict(statistics.seconds), "load": session.load_seconds},
+        "common_tokens": asdict(common) if (common := session.loaded.common_tokens) else None,
         "placement": {tier: session.loaded.tiers.count(tier) for tier in ("device", "ram", "ssd")},
         "bytes_streamed": statistics.bytes_streamed,
         "stream_gb_per_second": statistics.stream_gb_per_second,

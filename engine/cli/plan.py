@@ -109,6 +109,7 @@ def _document(
         "fits": found.fits,
         "target": pair.target.name,
         "draft": pair.draft.name if pair.draft else None,
+        "common_tokens": asdict(common) if (common := pair.common_tokens) else None,
         "layers": [
             {"index": index, "tier": tier, "bytes": nbytes}
             for index, (tier, nbytes) in enumerate(zip(found.arrangement.tiers, found.layer_bytes, strict=True))
@@ -138,6 +139,8 @@ def _lines(found: "Plan", pair: "Pair", measured: "Measured | None", last_answer
     """The plan as a person reads it: the sentence, what each kind of memory holds, and what it gives."""
     taken, room, forecast = found.bytes, found.room, found.forecast
     yield f"{pair.target.name}{f' with {pair.draft.name}' if pair.draft else ''}: {found.reason}"
+    if common := pair.common_tokens:
+        yield common.words
     device_parts = ("layers", "rest", "kv", "buffers", "draft", "ring", "scratch")
     memories: list[tuple[str, str, int, int | None, tuple[str, ...]]] = [
         ("Memory" if room.shared else "GPU", "device", taken.device, room.device, device_parts),

@@ -10,7 +10,7 @@ from engine.cancellation import Cancellation
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_planned, load_ready
 from engine.loading.memory_limits import MemoryLimits
-from engine.loading.oom_retry import load_with_retries
+from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
 from engine.loading.planning import context_for
@@ -19,11 +19,13 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext, require_faithful_tree
 from engine.model.device import choose_device
 from engine.model.network import Network
-from engine.protocol.messages import Event, Loaded, ModelInfo, Statistics
+from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statistics
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.residence import Holding, Residence
 from engine.protocol.sentences import joined, say
+from engine.speculation.interfaces import Scorer
 from engine.speculation.method_choice import Measured
+from engine.speculation.translation import TranslatedDraft, Translation, translation_of
 from engine.speculation.tuning.tree_limit import TreeLimit
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import memory_now
@@ -36,7 +38,8 @@ from engine.weights.streaming.layer_stream import LayerStream
 class LoadedPair:
     """Target and draft, ready to run.
 
-    `good`: what memory has shown to work; `learned`: by earlier answers; `limit`: the tree sizes that memory allows.
+    `good`: what memory has shown to work; `learned`: by earlier answers; `limit`: the tree sizes that memory allows;
+    `translation`: of the target's tokens for a draft with another vocabulary.
     """
 
     pair: Pair
@@ -47,6 +50,7 @@ class LoadedPair:
     good: MemoryLimits
     learned: Learned
     limit: TreeLimit
+    translation: Translation | None = None
 
     @property
     def stream(self) -> LayerStream | None:
@@ -57,6 +61,13 @@ class LoadedPair:
     def measurements(self) -> PairMeasurements:
         """How this pair accepts, and how long its passes take; raises `InputError` where nothing drafts."""
         return PairMeasurements(self.pair, self.weights.tiers, str(self.target.network.device))
+
+    def drafter(self) -> Scorer | None:
+        """The draft as a scorer of the target's tokens, for one answer; None where nothing drafts."""
+        if self.draft is None:
+            return None
+        own = GuardedContext(self.draft, say("the draft"))
+        return TranslatedDraft(own, self.translation) if self.translation else own
 
     def measured(self, options: GenerateOptions) -> Measured:
         """What Sequoia plans by: the measurement that the options name, or the pair's own with such sampling.
@@ -95,6 +106,7 @@ class LoadedPair:
             seconds=seconds,
             tiers=self.weights.tiers,
             residence=_residence(self.weights.plan),
+            common_tokens=self.pair.common_tokens,
         )
 
 
@@ -125,6 +137,7 @@ def _load(
         target = Context(weights.network, work.draft_slots if pair.drafts_itself else work.slots, cancellation.check)
         require_faithful_tree(target, pair.target.name)
         draft: Context | None = None
+        translation: Translation | None = None
         if pair.drafts_itself:
             copies = yield from load_copies(request, pair.target, weights, pair.options, cancellation)
             weights = replace(weights, copies=copies)
@@ -134,12 +147,24 @@ def _load(
             network = yield from load_ready(request, pair.draft, dtype, device, cancellation)
             draft = Context(network, work.draft_slots, cancellation.check)
             require_faithful_tree(draft, pair.draft.name)
+            if pair.common_tokens:
+                yield Loading(request, pair.common_tokens.words, 0, 1)
+            translation = _translation(pair, weights.network, network)
         learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device)))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
-        return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit)
+        return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit, translation)
     except BaseException:
         weights.close()
         raise
+
+
+def _translation(pair: Pair, target: Network, draft: Network) -> Translation | None:
+    """For a draft with another vocabulary."""
+    intersection = pair.intersection
+    if intersection is None:
+        return None
+    sizes = target.vocabulary, draft.vocabulary
+    return translation_of(intersection.common, intersection.spell, intersection.opening, *sizes, draft.device)
 
 
 def _described(checkpoint: Checkpoint, network: Network, stored_as: str = "") -> ModelInfo:

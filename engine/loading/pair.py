@@ -6,9 +6,13 @@ from engine.errors import ModelError
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.gguf.header import read_lists
+from engine.protocol.messages import CommonTokens
 from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
 from engine.protocol.sentences import say
+from engine.text.intersection import TokenIntersection
 from engine.text.tokenizer import Tokenizer
+
+LEAST_COMMON = 0.2  # of the tokens of an ordinary text: with fewer a draft can hardly ever say what comes next
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +51,26 @@ class PairIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A pair that was opened; `draft` None: there is no draft model of its own."""
+    """A pair that was opened; `draft` None: there is no draft model of its own.
+
+    `intersection`: of the vocabularies, where the draft's is another than the target's.
+    """
 
     options: LoadOptions
     target: Checkpoint
     draft: Checkpoint | None
     tokenizer: Tokenizer
+    intersection: TokenIntersection | None = None
 
     @property
     def drafts_itself(self) -> bool:
         """Whether a copy of the target's own layers is the draft."""
         return self.options.draft == SELF_DRAFT
+
+    @property
+    def common_tokens(self) -> CommonTokens | None:
+        """How well the draft knows the target's tokens; None where it has the same, or where there is none."""
+        return CommonTokens(self.intersection.of_vocabulary, self.intersection.of_text) if self.intersection else None
 
     @property
     def identity(self) -> PairIdentity:
@@ -74,16 +87,22 @@ def open_pair(options: LoadOptions) -> Pair:
     if not source:
         return Pair(options, target, None, tokenizer)
     draft = open_checkpoint(source, role="draft")
-    if not open_tokenizer(draft).same_as(tokenizer):
+    other = open_tokenizer(draft)
+    if other.same_as(tokenizer):
+        return Pair(options, target, draft, tokenizer)
+    intersection = TokenIntersection(tokenizer, other)
+    if intersection.of_text < LEAST_COMMON:
         raise ModelError(
             say(
-                "The draft '{draft}' has another tokenizer than the target '{target}'.",
+                "The draft '{draft}' has another tokenizer than the target '{target}', and only {percent} % of the "
+                "tokens of an ordinary text are in both.",
                 draft=draft.name,
                 target=target.name,
+                percent=int(100 * intersection.of_text),
             ),
             say("Choose a draft of the same family, or no draft."),
         )
-    return Pair(options, target, draft, tokenizer)
+    return Pair(options, target, draft, tokenizer, intersection)
 
 
 def open_tokenizer(checkpoint: Checkpoint) -> Tokenizer:

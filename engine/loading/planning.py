@@ -83,11 +83,12 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
     needs = needs_of(target, sizes, question.weights, device)
+    drafting = _drafting(draft, sizes, question, device) if draft else None
     machine = Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device))
     plan_for = partial(
         plan,
         with_copies(needs, sizes, target) if question.drafts_itself else needs,
-        needs_of(draft, model_sizes(draft), draft_weights(question.weights), device) if draft else None,
+        drafting,
         machine,
         override=question.override,
     )
@@ -103,6 +104,12 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
             say("Choose another draft, or none."),
         )
     return found
+
+
+def _drafting(draft: Checkpoint, target: ModelSizes, question: Question, device: torch.device) -> ModelNeeds:
+    """What the draft needs. Its logits may become those of the target's vocabulary, so the larger one counts."""
+    needs = needs_of(draft, model_sizes(draft), draft_weights(question.weights), device)
+    return replace(needs, shape=replace(needs.shape, vocabulary=max(needs.shape.vocabulary, target.vocabulary)))
 
 
 def _roomier(plan_for: Callable[[Workload], Plan], work: Workload) -> Plan | None:

@@ -48,7 +48,8 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
         return self.keys[:, :, self.start : end], self.values[:, :, self.start : end]
 
     def _grow(self, needed: int) -> None:
-        # Only a draft's search gets here: how many nodes it expands is not known beforehand.
+        # Only a draft gets here: how many nodes its search expands is not known beforehand, nor into how many tokens
+        # of its own it reads a text.
         self.capacity = max(needed, self.capacity + self.capacity // 2)
         for name in ("keys", "values"):
             old: Tensor = getattr(self, name)

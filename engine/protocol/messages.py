@@ -9,6 +9,7 @@ from typing import Literal
 
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.residence import Residence
+from engine.protocol.sentences import say
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.protocol.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
@@ -127,8 +128,31 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class CommonTokens:
+    """What a draft with another vocabulary knows of the target's tokens, each from 0 to 1.
+
+    `of_vocabulary`: of all of them; `of_text`: of those that an ordinary text is made of, which tells more.
+    """
+
+    of_vocabulary: float
+    of_text: float
+
+    @property
+    def words(self) -> str:
+        """The same as a sentence; the shares are rounded down."""
+        return say(
+            "Common tokens: {text} % of an ordinary text, {vocabulary} % of the target's vocabulary.",
+            text=int(100 * self.of_text),
+            vocabulary=int(100 * self.of_vocabulary),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
-    """The pair is ready. `draft` is None when nothing speculates; `tiers` tells where each layer of the target is."""
+    """The pair is ready. `draft` is None when nothing speculates; `tiers` tells where each layer of the target is.
+
+    `common_tokens` is None where target and draft have the same vocabulary.
+    """
 
     id: int
     target: ModelInfo
@@ -137,6 +161,7 @@ class Loaded:
     seconds: float
     tiers: tuple[str, ...] = ()
     residence: Residence | None = None
+    common_tokens: CommonTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)

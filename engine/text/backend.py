@@ -16,6 +16,11 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 BYTE_OF_TOKEN = {f"<0x{byte:02X}>": byte for byte in range(256)}
 
+_VISIBLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+_HIDDEN = tuple(byte for byte in range(0x100) if byte not in _VISIBLE)
+BYTE_OF_LETTER = {chr(byte): byte for byte in _VISIBLE} | {chr(0x100 + at): byte for at, byte in enumerate(_HIDDEN)}
+"""The alphabet of byte-level tokenizers, GPT-2's: what can be seen is itself, the rest follows from U+0100 on."""
+
 ANOTHER = say("Download the model again, or choose another one.")
 
 
@@ -104,6 +109,11 @@ class Backend:
         """The text of the tokens, without special ones."""
         with self._told():
             return str(self._fast.decode(tokens, skip_special_tokens=True))
+
+    def decode_each(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The text of every row of tokens, without special ones."""
+        with self._told():
+            return list(map(str, self._fast.decode_batch(rows, skip_special_tokens=True)))
 
     def join(self, names: Sequence[str]) -> str:
         """The text of tokens as the vocabulary writes them."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
-from engine.text.backend import BYTE_OF_TOKEN, Backend, mend_bytes
+from engine.text.backend import BYTE_OF_LETTER, BYTE_OF_TOKEN, REPLACEMENT, Backend, mend_bytes
 from engine.text.chat_template import (
     PLAIN_GAP,
     PLAIN_STOP,
@@ -92,7 +92,22 @@ class Tokenizer:
 
     def encode_raw(self, text: str) -> list[int]:
         """The tokens of a text behind what the tokenizer puts before every one, as a base model expects it."""
-        return [*self._opening(), *self.encode(text)]
+        return [*self.opening(), *self.encode(text)]
+
+    def encode_onward(self, text: str) -> list[int]:
+        """The tokens of a text that others precede: without the space that some tokenizers put at the beginning."""
+        text = _well_formed(text)
+        for lead in LEADS:
+            before, both = self.encode(lead), self.encode(lead + text)
+            if before and both[: len(before)] == before:
+                return both[len(before) :]
+        return self.encode(text)
+
+    def opening(self) -> list[int]:
+        """The tokens that the tokenizer itself puts before every text."""
+        framed = self._backend.encode(LEADS[1], framed=True)
+        starts = (at for at in range(len(framed)) if framed[at : at + len(self._lead)] == self._lead)
+        return list(framed[: next(starts, 0)])
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the tokens without special ones, nothing cleaned up; what is no character becomes U+FFFD."""
@@ -111,6 +126,25 @@ class Tokenizer:
         if piece is None:
             piece = self._pieces[token] = self._describe(token)
         return piece
+
+    def writings(self) -> dict[bytes | str, int]:
+        """What every token stands for: the bytes that it writes inside a text, or the name of a special one.
+
+        Of tokens that write the same, the one that is in use: a character rather than its byte. Tokens that break a
+        character are missing where their names do not tell their bytes.
+        """
+        tokens = sorted(self._names, key=lambda token: (self._names[token] in BYTE_OF_TOKEN, token))
+        skipped = len(self.decode(self._lead))
+        texts = self._backend.decode_each([[*self._lead, token] for token in tokens])
+        found: dict[bytes | str, int] = {name: token for token, name in self._specials.items()}
+        for token, text in zip(tokens, texts, strict=True):
+            if written := self._written(self._names[token], text[skipped:]):
+                found.setdefault(written, token)
+        return found
+
+    def role(self, name: str) -> int | None:
+        """The id of the special token of this role, such as `eos_token`, if there is one."""
+        return self.vocabulary.get(self._special_names.get(name, ""))
 
     def encode_chat(self, messages: Sequence[ChatMessage]) -> list[int]:
         """The prompt for an answer to the last message, written by the model's own chat template.
@@ -159,13 +193,13 @@ class Tokenizer:
 
     def _encode_opening(self, text: str, seam: str) -> list[int]:
         first, *rest = text.split(seam)
-        ids = self.encode(first) if self._template else self._opening() + self.encode(first)
-        return ids + [token for part in rest for token in self._encode_onward(part)]
+        ids = self.encode(first) if self._template else self.opening() + self.encode(first)
+        return ids + [token for part in rest for token in self.encode_onward(part)]
 
     def _encode_answer(self, opening: str, text: str, seam: str) -> list[int]:
         first, *rest = text.split(seam)
         answer = self._encode_behind(opening.rsplit(seam, 1)[-1], first)
-        return answer + [token for part in rest for token in self._encode_onward(part)]
+        return answer + [token for part in rest for token in self.encode_onward(part)]
 
     def _place_answer(self, asked: list[ChatMessage], opening: str, seam: str) -> tuple[str, str]:
         """Where an answer stands that is begun: what comes before it, and between the two."""
@@ -188,21 +222,7 @@ class Tokenizer:
     def _encode_behind(self, before: str, text: str) -> list[int]:
         """The tokens of a text behind another one whose tokens do not change."""
         ids, both = self.encode(before), self.encode(before + text)
-        return both[len(ids) :] if ids and both[: len(ids)] == ids else self._encode_onward(text)
-
-    def _encode_onward(self, text: str) -> list[int]:
-        """The tokens of a text that others precede: without the space that some tokenizers put at the beginning."""
-        for lead in LEADS:
-            before, both = self.encode(lead), self.encode(lead + text)
-            if before and both[: len(before)] == before:
-                return both[len(before) :]
-        return self.encode(text)
-
-    def _opening(self) -> list[int]:
-        """The tokens that the tokenizer itself puts before every text."""
-        framed = self._backend.encode(LEADS[1], framed=True)
-        starts = (at for at in range(len(framed)) if framed[at : at + len(self._lead)] == self._lead)
-        return list(framed[: next(starts, 0)])
+        return both[len(ids) :] if ids and both[: len(ids)] == ids else self.encode_onward(text)
 
     def _describe(self, token: int) -> str:
         if token in self._specials:
@@ -210,6 +230,15 @@ class Tokenizer:
         if token not in self._names:
             return f"[{token}]"
         return self.decode([*self._lead, token])[len(self.decode(self._lead)) :]
+
+    def _written(self, name: str, text: str) -> bytes:
+        """The bytes of a token: those of its text, unless it breaks a character; nothing where they cannot be told."""
+        if self._has_byte_tokens and name in BYTE_OF_TOKEN:
+            return bytes((BYTE_OF_TOKEN[name],))
+        if REPLACEMENT not in text:
+            return text.encode()
+        letters = bytes(BYTE_OF_LETTER[letter] for letter in name if letter in BYTE_OF_LETTER)
+        return letters if len(letters) == len(name) and letters.decode(errors="replace") == text else b""
 
     def _writes_byte_tokens(self) -> bool:
         """Whether tokens such as `<0x41>` are decoded to the bytes they name."""

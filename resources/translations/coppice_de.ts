@@ -2701,8 +2701,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
-            <source>It has another vocabulary than the target.</source>
-            <translation>Es hat ein anderes Vokabular als das Zielmodell.</translation>
+            <source>It has about {percent} % of the target's tokens, and is {ratio:.0f} times smaller</source>
+            <translation>Es hat etwa {percent} % der Token des Zielmodells und ist {ratio:.0f}-mal kleiner</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It has another vocabulary, with about {percent} % of the target's tokens.</source>
+            <translation>Es hat ein anderes Vokabular mit etwa {percent} % der Token des Zielmodells.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It has another vocabulary: only about {percent} % of the target's tokens are in it.</source>
+            <translation>Es hat ein anderes Vokabular: Nur etwa {percent} % der Token des Zielmodells sind darin.</translation>
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
@@ -2728,6 +2738,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/pairing/drafts.py" />
             <source>It is the target itself.</source>
             <translation>Es ist das Zielmodell selbst.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>Its guesses are translated token by token, and it can only guess what both have. The answer stays exactly the target's.</source>
+            <translation>Was es rät, wird Token für Token übersetzt, und es kann nur raten, was beide haben. Die Antwort bleibt genau die des Zielmodells.</translation>
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
@@ -6258,11 +6273,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/answering.py" />
-            <source>the draft</source>
-            <translation>den Entwurf</translation>
-        </message>
-        <message>
-            <location filename="../../engine/answering.py" />
             <source>the target</source>
             <translation>das Ziel</translation>
         </message>
@@ -6360,6 +6370,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/loaded_pair.py" />
             <source>Sequoia learns it while it writes.</source>
             <translation>Sequoia lernt sie beim Schreiben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
+            <source>the draft</source>
+            <translation>den Entwurf</translation>
         </message>
         <message>
             <location filename="../../engine/loading/loading.py" />
@@ -6488,8 +6503,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/pair.py" />
-            <source>The draft '{draft}' has another tokenizer than the target '{target}'.</source>
-            <translation>Das Entwurfsmodell „{draft}“ hat einen anderen Tokenizer als das Zielmodell „{target}“.</translation>
+            <source>The draft '{draft}' has another tokenizer than the target '{target}', and only {percent} % of the tokens of an ordinary text are in both.</source>
+            <translation>Das Entwurfsmodell „{draft}“ hat einen anderen Tokenizer als das Zielmodell „{target}“, und nur {percent} % der Token eines gewöhnlichen Textes haben beide.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/planning.py" />
@@ -7345,6 +7360,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/process.py" />
             <source>this request</source>
             <translation>bei dieser Anfrage</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/messages.py" />
+            <source>Common tokens: {text} % of an ordinary text, {vocabulary} % of the target's vocabulary.</source>
+            <translation>Gemeinsame Token: {text} % eines gewöhnlichen Textes, {vocabulary} % des Vokabulars des Zielmodells.</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />

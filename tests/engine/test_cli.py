@@ -17,7 +17,7 @@ from engine.cli.commands import run
 from tests.engine.model.broken_folders import (
     whole_folder,
     with_disagreeing_config,
-    with_other_tokenizer,
+    with_foreign_tokenizer,
 )
 
 GENERATE = {
@@ -152,9 +152,9 @@ def test_a_broken_target_is_one_clear_line(
     assert_refused(capsys, ["generate", "--prompt", "Hi", "--target", str(folder)], words)
 
 
-def test_a_draft_with_another_tokenizer_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_draft_with_hardly_a_common_token_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = whole_folder(tmp_path / "draft")
-    with_other_tokenizer(folder)
+    with_foreign_tokenizer(folder)
     assert_refused(capsys, ["generate", "--prompt", "Hi", "--draft", str(folder)], "another tokenizer than the target")
 
 

@@ -15,7 +15,7 @@ from engine.cli.arguments import Parser
 from engine.errors import CoppiceError, InputError
 from engine.model.checkpoint import open_checkpoint
 from engine.model.model_folder import EMBEDDED_MODELS
-from tests.engine.model.broken_folders import edit_json, whole_folder, with_other_tokenizer
+from tests.engine.model.broken_folders import edit_json, whole_folder, with_foreign_tokenizer
 
 GIB = 1 << 30
 
@@ -169,7 +169,7 @@ def test_bad_input_is_one_clear_sentence(arguments: list[str], words: str, capsy
 
 def test_a_draft_that_does_not_belong_is_refused(tmp_path: Path) -> None:
     folder = whole_folder(tmp_path / "draft")
-    with_other_tokenizer(folder)
+    with_foreign_tokenizer(folder)
     with pytest.raises(CoppiceError, match="another tokenizer than the target"):
         run("--draft", str(folder))
 

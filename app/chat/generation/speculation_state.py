@@ -47,4 +47,7 @@ def speculation_state(generation: GenerationSettings, pair: Loaded | None, last:
         return SpeculationState(True, True, said + note)
     if last and last.passes and last.method == "none":
         return SpeculationState(True, False, tr("The last answer was written without.") + note)
-    return SpeculationState(True, True, tr("{name} guesses ahead.").format(name=pair.draft.name) + note)
+    said = tr("{name} guesses ahead.").format(name=pair.draft.name)
+    if pair.common_tokens:
+        said += " " + translated(pair.common_tokens.words)
+    return SpeculationState(True, True, said + note)

@@ -90,7 +90,7 @@ class DraftFinder(QObject):
                 facts = fetch_facts(self._client, candidate.source, self._cache, stop, placed.revision)
                 vocabulary = self._book.of_remote(self._client, facts, stop)
             else:
-                vocabulary = ""
+                vocabulary = None
         except (HubError, OSError, ValueError) as error:
             why = translated(error.message) if isinstance(error, HubError) else f"{error_text(error).rstrip('.')}."
             return _Read(candidate, facts, tr("Its vocabulary cannot be read: {reason}").format(reason=why))
@@ -119,14 +119,14 @@ _LEAST_RATIO = 2
 def local_candidate(model: LocalModel) -> Placed:
     """A model that is here; its parameters are guessed from its size."""
     parameters = model.bytes // _BYTES_PER_PARAMETER
-    return Placed(Candidate(model.source, model.name, parameters, model.bytes, ""), model.folder)
+    return Placed(Candidate(model.source, model.name, parameters, model.bytes), model.folder)
 
 
 def demo_candidate(target: str) -> Placed:
     """The embedded draft, as the engine knows it beside this target."""
     source = "auto" if target == EMBEDDED else EMBEDDED
     parameters = _DEMO_BYTES // _BYTES_PER_PARAMETER
-    draft = Candidate(source, tr("Embedded demo draft"), parameters, _DEMO_BYTES, "")
+    draft = Candidate(source, tr("Embedded demo draft"), parameters, _DEMO_BYTES)
     return Placed(draft, resource("models", "demo-draft"))
 
 
@@ -144,11 +144,11 @@ def draft_candidates(
         return (demo_candidate(target.source), *local)
     remote: dict[str, Placed] = {}
     for each in _suggested_drafts(target, suggested):
-        candidate = Candidate(each.repo, each.repo, each.parameters, each.bytes, "", Origin.SUGGESTED)
+        candidate = Candidate(each.repo, each.repo, each.parameters, each.bytes, None, Origin.SUGGESTED)
         remote.setdefault(each.repo, Placed(candidate))
     for row in rows:
         if row.usable and row.model_type == family and 0 < row.parameters * _LEAST_RATIO <= target.parameters:
-            candidate = Candidate(row.repo, row.repo, row.parameters, row.weight_bytes, "", Origin.HUB)
+            candidate = Candidate(row.repo, row.repo, row.parameters, row.weight_bytes, None, Origin.HUB)
             remote.setdefault(row.repo, Placed(candidate, revision=row.revision))
     fitting = [each for repo, each in remote.items() if repo not in known]
     return (*local, *fitting[:_MOST_FROM_HUB], demo_candidate(target.source))

@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
+from app.library.pairing.vocabulary import Vocabulary
 
 _BEST_RATIO = 15.0
 _LEAST_RATIO, _MOST_RATIO = 8.0, 30.0
+_LEAST_COMMON, _NEARLY_ALL = 0.05, 0.99  # of the target's tokens, which are not all equally frequent
 _SMALLEST_GAIN = 3.0  # below that, guessing takes about as long as it saves
 
 
@@ -25,14 +27,14 @@ class Origin(Enum):
 class Candidate:
     """A model that may be a target or a draft. `source`: what the engine loads, or the hub's name of it.
 
-    `vocabulary`: its fingerprint (see `vocabulary.fingerprint`), empty while it is not known; `bytes`: of its weights.
+    `vocabulary`: None while it is not known; `bytes`: of its weights.
     """
 
     source: str
     name: str
     parameters: int
     bytes: int
-    vocabulary: str
+    vocabulary: Vocabulary | None = None
     origin: Origin = Origin.LOCAL
 
 
@@ -40,7 +42,8 @@ class Candidate:
 class DraftChoice:
     """What is thought of one candidate. `reason` is a sentence: why it cannot be used, or what is to be known of it.
 
-    `to_check`: nothing is known against it, but its vocabulary has not been read yet.
+    `to_check`: nothing is known against it, but its vocabulary has not been read yet. `common`: the share of the
+    target's tokens, from 0 to 1, that a draft with another vocabulary has too; 1 with the same.
     """
 
     candidate: Candidate
@@ -48,20 +51,39 @@ class DraftChoice:
     reason: str
     recommended: bool = False
     to_check: bool = False
+    common: float = 1.0
+
+    @property
+    def hint(self) -> str:
+        """More about it, for those who ask."""
+        if not self.usable or self.common == 1.0:
+            return ""
+        return tr(
+            "Its guesses are translated token by token, and it can only guess what both have. The answer stays exactly "
+            "the target's."
+        )
 
 
 def choose_drafts(
     target: Candidate, candidates: Iterable[Candidate], room_bytes: int | None = None
 ) -> tuple[DraftChoice, ...]:
-    """An opinion on every candidate, best first, the useless ones last; at most one is recommended.
+    """An opinion on every candidate: those of the target's vocabulary first, the useless ones last.
 
-    `room_bytes`: what is left beside the target where the draft must be; None if that is not known.
+    At most one is recommended, of the target's vocabulary. `room_bytes`: what is left beside the target where the draft
+    must be; None if that is not known.
     """
     choices = [_opinion(target, each, room_bytes) for each in candidates]
-    choices.sort(key=lambda choice: (not choice.usable, choice.to_check, _rank(target, choice.candidate)))
-    if choices and choices[0].usable and not choices[0].to_check and _is_good(target, choices[0].candidate):
-        best = choices[0]
-        choices[0] = DraftChoice(best.candidate, True, best.reason, recommended=True)
+    choices.sort(
+        key=lambda choice: (
+            not choice.usable,
+            choice.to_check,
+            -int(10 * choice.common),
+            _rank(target, choice.candidate),
+        )
+    )
+    best = choices[0] if choices else None
+    if best and best.usable and not best.to_check and best.common == 1.0 and _is_good(target, best.candidate):
+        choices[0] = replace(best, recommended=True)
     return tuple(choices)
 
 
@@ -71,20 +93,30 @@ def _opinion(target: Candidate, draft: Candidate, room_bytes: int | None) -> Dra
     ratio = _ratio(target, draft)
     if ratio is not None and ratio <= 1:
         return DraftChoice(draft, False, tr("It is not smaller than the target."))
-    if draft.vocabulary and target.vocabulary and draft.vocabulary != target.vocabulary:
-        return DraftChoice(draft, False, tr("It has another vocabulary than the target."))
+    common = 1.0
+    if draft.vocabulary and target.vocabulary and draft.vocabulary.fingerprint != target.vocabulary.fingerprint:
+        common = min(_NEARLY_ALL, target.vocabulary.share_in(draft.vocabulary))
+    if common < _LEAST_COMMON:
+        few = tr("It has another vocabulary: only about {percent} % of the target's tokens are in it.")
+        return DraftChoice(draft, False, few.format(percent=int(100 * common)), common=common)
     if room_bytes is not None and draft.bytes > room_bytes:
         return DraftChoice(draft, False, tr("It does not fit beside the target."))
     if not draft.vocabulary or not target.vocabulary:
         return DraftChoice(draft, True, tr("Its vocabulary has not been compared yet."), to_check=True)
-    return DraftChoice(draft, True, _remark(ratio))
+    return DraftChoice(draft, True, _remark(ratio, common), common=common)
 
 
-def _remark(ratio: float | None) -> str:
+def _remark(ratio: float | None, common: float) -> str:
+    percent = int(100 * common)
     if ratio is None:
-        return tr("It has the same vocabulary.")
-    same = tr("It has the same vocabulary, and is {ratio:.0f} times smaller")
-    size = same.format(ratio=Number(ratio)) if ratio >= 2 else tr("It is hardly smaller")
+        other = tr("It has another vocabulary, with about {percent} % of the target's tokens.").format(percent=percent)
+        return tr("It has the same vocabulary.") if common == 1.0 else other
+    size = tr("It has the same vocabulary, and is {ratio:.0f} times smaller").format(ratio=Number(ratio))
+    if common < 1.0:
+        size = tr("It has about {percent} % of the target's tokens, and is {ratio:.0f} times smaller").format(
+            percent=percent, ratio=Number(ratio)
+        )
+    size = size if ratio >= 2 else tr("It is hardly smaller")
     if ratio < _SMALLEST_GAIN:
         return tr("{size}: guessing would take about as long as it saves.").format(size=size)
     if ratio > _MOST_RATIO:

@@ -1,13 +1,17 @@
 """Whether two tokenizers write the same tokens, told from their files without any tokenizer library.
 
-A draft proposes token ids, so it must mean the same by each of them; how text is cut into tokens does not matter.
-That is the engine's own test (`Tokenizer.same_as`), and names do not enter into it.
+A draft that means the same by every token id proposes ids as they are; how text is cut into tokens does not matter.
+That is the engine's own test (`Tokenizer.same_as`), and names do not enter into it. Of another vocabulary, tokens that
+write the same are common (`engine.text.intersection`): their share is estimated from a sample.
 """
 
+import base64
 import hashlib
 import logging
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +29,89 @@ _log = logging.getLogger(__name__)
 TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
 _MOST_BYTES = 128 << 20
 _BOOK_BYTES = 4 << 20
-_MOST_KNOWN = 5000
+_MOST_KNOWN = 64
+_SAMPLED = 32  # one token in so many is in a sample
+_HASH_BYTES = 4
+_VISIBLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+_HIDDEN = tuple(byte for byte in range(0x100) if byte not in _VISIBLE)
+_BYTE_OF_LETTER = {chr(byte): byte for byte in _VISIBLE} | {chr(0x100 + at): byte for at, byte in enumerate(_HIDDEN)}
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
-def fingerprint(tokenizer: bytes, config: bytes = b"{}") -> str:
-    """A hash that two vocabularies share if every id stands for the same token in both.
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What is known of a vocabulary.
 
-    From tokenizer.json, and tokenizer_config.json, which may add tokens. Raises `ValueError` for what is neither.
+    `fingerprint`: a hash that two vocabularies share if every id stands for the same token in both; `sample`: hashes of
+    what its tokens write, of the same tokens in every vocabulary.
     """
-    ids = dict(_model_tokens(parse_object(tokenizer)))
-    for content, token in _added_tokens(parse_object(tokenizer).get("added_tokens")):
-        ids[content] = token
-    for content, token in _configured_tokens(parse_object(config).get("added_tokens_decoder")):
-        ids.setdefault(content, token)
+
+    fingerprint: str
+    sample: frozenset[int] = frozenset()
+
+    def share_in(self, other: "Vocabulary") -> float:
+        """How many of these tokens `other` has too, from 0 to 1, within a few hundredths; 0 where nothing is known."""
+        return len(self.sample & other.sample) / len(self.sample) if self.sample else 0.0
+
+    def to_json(self) -> dict[str, str]:
+        """For a file."""
+        packed = b"".join(each.to_bytes(_HASH_BYTES, "little") for each in sorted(self.sample))
+        return {"fingerprint": self.fingerprint, "sample": base64.b64encode(packed).decode()}
+
+    @classmethod
+    def from_json(cls, kept: object) -> "Vocabulary | None":
+        """What `to_json` made; None for anything else."""
+        match kept:
+            case {"fingerprint": str(fingerprint), "sample": str(sample)}:
+                try:
+                    packed = base64.b64decode(sample, validate=True)
+                except ValueError:
+                    return None
+                places = range(0, len(packed), _HASH_BYTES)
+                hashes = (int.from_bytes(packed[at : at + _HASH_BYTES], "little") for at in places)
+                return cls(fingerprint, frozenset(hashes))
+        return None
+
+
+def read_vocabulary(tokenizer: bytes, config: bytes = b"{}") -> Vocabulary:
+    """From tokenizer.json, and tokenizer_config.json, which may add tokens. Raises `ValueError` for what is neither."""
+    content, configured = parse_object(tokenizer), parse_object(config).get("added_tokens_decoder")
+    ids, special = dict(_model_tokens(content)), set[str]()
+    for name, token, is_special in _added_tokens(content.get("added_tokens")):
+        ids[name] = token
+        special |= {name} if is_special else set()
+    for name, token, is_special in _configured_tokens(configured):
+        ids.setdefault(name, token)
+        special |= {name} if is_special else set()
     if not ids:
         raise ValueError(tr("it has no vocabulary"))
     digest = hashlib.sha256()
-    for content, token in sorted(ids.items()):
-        digest.update(f"{token}\0{json.dumps(content)}\n".encode())
-    return digest.hexdigest()
+    for name, token in sorted(ids.items()):
+        digest.update(f"{token}\0{json.dumps(name)}\n".encode())
+    has_letters = '"ByteLevel"' in json.dumps(content.get("decoder"))
+    return Vocabulary(digest.hexdigest(), _sample(ids, special, has_letters))
+
+
+def _sample(names: Iterable[str], special: Set[str], has_letters: bool) -> frozenset[int]:
+    """Hashes of what some of these tokens write; which ones, their hashes tell."""
+    hashes = (hashlib.blake2b(_written(name, name in special, has_letters), digest_size=8).digest() for name in names)
+    numbers = (int.from_bytes(each, "little") for each in hashes)
+    return frozenset(number >> 8 * _HASH_BYTES for number in numbers if number % _SAMPLED == 0)
+
+
+def _written(name: str, is_special: bool, has_letters: bool) -> bytes:
+    """The bytes that a token writes inside a text; the name of a special one, marked as such.
+
+    `has_letters`: bytes are written as letters, as GPT-2 does; else a space is `▁`, and some tokens name a byte.
+    """
+    if is_special:
+        return b"\0" + name.encode()
+    if has_letters:
+        known = [_BYTE_OF_LETTER[letter] for letter in name if letter in _BYTE_OF_LETTER]
+        return bytes(known) if len(known) == len(name) else name.encode()
+    if byte := _BYTE_TOKEN.fullmatch(name):
+        return bytes((int(byte[1], 16),))
+    return name.replace("\u2581", " ").encode()
 
 
 def _model_tokens(tokenizer: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -59,53 +127,53 @@ def _model_tokens(tokenizer: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
             yield piece[0], token
 
 
-def _added_tokens(added: object) -> Iterator[tuple[str, int]]:
+def _added_tokens(added: object) -> Iterator[tuple[str, int, bool]]:
     for entry in added if isinstance(added, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("content"), str):
-            yield entry["content"], count(entry.get("id"))
+            yield entry["content"], count(entry.get("id")), entry.get("special") is True
 
 
-def _configured_tokens(added: object) -> Iterator[tuple[str, int]]:
+def _configured_tokens(added: object) -> Iterator[tuple[str, int, bool]]:
     for token, entry in added.items() if isinstance(added, dict) else ():
         if token.isdecimal() and len(token) < 12 and isinstance(entry, dict) and isinstance(entry.get("content"), str):
-            yield entry["content"], int(token)
+            yield entry["content"], int(token), entry.get("special") is True
 
 
 class VocabularyCache:
-    """Fingerprints by the tokenizer files they were made from, kept on disk: a tokenizer is read once in a lifetime.
+    """Vocabularies by the tokenizer files they were read from, kept on disk: the last few are not read again.
 
-    Every method blocks. What has no tokenizer.json has an empty fingerprint: it is known only to the engine.
+    Every method blocks. What has no tokenizer.json has no vocabulary here: it is known only to the engine.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._known: dict[str, str] | None = None
+        self._known: dict[str, Vocabulary] | None = None
 
-    def of_folder(self, folder: Path) -> str:
-        """The fingerprint of a model folder. Raises `OSError`, and `ValueError` for damaged files."""
+    def of_folder(self, folder: Path) -> Vocabulary | None:
+        """The vocabulary of a model folder. Raises `OSError`, and `ValueError` for damaged files."""
         tokenizer, config = _content(folder / TOKENIZER), _content(folder / CONFIG)
         if not tokenizer:
-            return ""
+            return None
         digest = hashlib.sha256(tokenizer + b"\0" + config).hexdigest()
-        return self._look_up(digest, lambda: fingerprint(tokenizer, config or b"{}"))
+        return self._look_up(digest, lambda: read_vocabulary(tokenizer, config or b"{}"))
 
-    def of_remote(self, client: HubClient, facts: ModelFacts, stop: Stop) -> str:
+    def of_remote(self, client: HubClient, facts: ModelFacts, stop: Stop) -> Vocabulary | None:
         """That of a model on the hub; its tokenizer is fetched unless one with the same hash has been read before.
 
         Raises `HubError` and `Cancelled`.
         """
         digests = dict(facts.tokenizer_files)
         if TOKENIZER not in digests:
-            return ""
+            return None
 
-        def read() -> str:
+        def read() -> Vocabulary:
             files = [
                 client.small_file(facts.repo, facts.revision, name, stop, _MOST_BYTES) if name in digests else b"{}"
                 for name in (TOKENIZER, CONFIG)
             ]
             try:
-                return fingerprint(*files)
+                return read_vocabulary(*files)
             except ValueError as error:
                 raise unusable(facts.repo, tr("its tokenizer cannot be read: {reason}").format(reason=error)) from None
 
@@ -113,7 +181,7 @@ class VocabularyCache:
             return read()
         return self._look_up(f"{digests[TOKENIZER]}+{digests.get(CONFIG, '')}", read)
 
-    def _look_up(self, digest: str, read: Callable[[], str]) -> str:
+    def _look_up(self, digest: str, read: Callable[[], Vocabulary]) -> Vocabulary:
         with self._lock:
             known = self._load().get(digest)
         if known is None:
@@ -123,23 +191,24 @@ class VocabularyCache:
                 self._save()
         return known
 
-    def _load(self) -> dict[str, str]:
+    def _load(self) -> dict[str, Vocabulary]:
         if self._known is None:
             try:
                 kept = parse_object(_content(self._path, _BOOK_BYTES))
             except (OSError, ValueError):
                 kept = {}
-            self._known = {digest: made for digest, made in kept.items() if isinstance(made, str)}
+            read = {digest: Vocabulary.from_json(made) for digest, made in kept.items()}
+            self._known = {digest: made for digest, made in read.items() if made}
         return self._known
 
     def _save(self) -> None:
         """A book that cannot be written is one that is not remembered; nothing else depends on it."""
-        newest = dict(list(self._load().items())[-_MOST_KNOWN:])
+        newest = {digest: made.to_json() for digest, made in list(self._load().items())[-_MOST_KNOWN:]}
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write_private(self._path, json.dumps(newest).encode())
         except OSError as error:
-            _log.warning("the fingerprints of vocabularies could not be kept: %s", error)
+            _log.warning("what is known of vocabularies could not be kept: %s", error)
 
 
 def _content(path: Path, most_bytes: int = _MOST_BYTES) -> bytes:

@@ -40,7 +40,7 @@ class DraftModel(QAbstractListModel):
         words = {
             Qt.ItemDataRole.DisplayRole: name,
             Qt.ItemDataRole.AccessibleTextRole: f"{name}. {reason}",
-            Qt.ItemDataRole.ToolTipRole: tip(f"{name}\n{reason}"),
+            Qt.ItemDataRole.ToolTipRole: tip("\n".join(filter(None, (name, reason, choice.hint if choice else "")))),
         }
         return choice if role == _CHOICE else words.get(Qt.ItemDataRole(role))
 

@@ -205,7 +205,7 @@ class PairChoice(QObject):
         here = self._local_models.model(entry.source)
         folder = here.folder if here else resource("models", "demo-target") if entry.source == EMBEDDED else None
         size = entry.bytes or (self.facts.weight_bytes if self.facts else 0)
-        candidate = Candidate(entry.source, entry.name, entry.parameters or size // 2, size, "")
+        candidate = Candidate(entry.source, entry.name, entry.parameters or size // 2, size)
         return Placed(candidate, folder, entry.revision)
 
     def _on_drafts(self, target: str, choices: tuple[DraftChoice, ...]) -> None:

@@ -4,12 +4,15 @@ There are dozens of calls for every pass of a draft that may take a millisecond,
 """
 
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 
 from engine.speculation.trees.arrays import Flags, Integers, Numbers
 from engine.speculation.trees.tree import Tree
+
+LEAST = -sys.float_info.max  # a score: what is impossible scores less, and is not worth expanding
 
 
 class BestFirst:
@@ -140,8 +143,8 @@ class BestFirst:
     def _threshold(self, budget: int, joining: Numbers | None = None) -> float:
         known = self._scores[1:] if joining is None else np.concatenate([self._scores[1:], joining.ravel()])
         if len(known) < budget:
-            return -math.inf
-        return float(np.partition(known, len(known) - budget)[len(known) - budget])
+            return LEAST
+        return max(LEAST, float(np.partition(known, len(known) - budget)[len(known) - budget]))
 
 
 def _listed(values: Integers) -> list[int]:

@@ -96,6 +96,17 @@ def with_other_tokenizer(folder: Path) -> None:
     path.write_text(json.dumps(tokenizer), "utf-8")
 
 
+def with_foreign_tokenizer(folder: Path) -> None:
+    """A whole folder whose tokenizer writes nothing that any other one writes, but for special tokens."""
+    path = folder / "tokenizer.json"
+    tokenizer = json.loads(path.read_text("utf-8"))
+    special = {entry["content"] for entry in tokenizer["added_tokens"]}
+    old = tokenizer["model"]["vocab"]
+    tokenizer["model"]["vocab"] = {name if name in special else f"\u0100\u0100{name}": old[name] for name in old}
+    tokenizer["model"]["merges"] = []
+    path.write_text(json.dumps(tokenizer), "utf-8")
+
+
 def with_disagreeing_config(folder: Path) -> None:
     """A whole folder whose config promises wider layers than the tensors have."""
     config = json.loads((folder / "config.json").read_text("utf-8"))

@@ -1,19 +1,23 @@
 """Drafts: the useless ones say why, the best one is recommended, and what is here already comes first."""
 
 from app.library.pairing.drafts import Candidate, Origin, choose_drafts
+from app.library.pairing.vocabulary import Vocabulary
 
 GIGA = 10**9
-TARGET = Candidate("org/large", "large", 32 * GIGA, 64 * GIGA, "v1")
+OWN, RELATED, FOREIGN = (
+    Vocabulary(name, frozenset(range(begin, begin + 100))) for name, begin in (("v1", 0), ("v2", 17), ("v3", 97))
+)
+TARGET = Candidate("org/large", "large", 32 * GIGA, 64 * GIGA, OWN)
 
 
-def draft(name: str, parameters: float, vocabulary: str = "v1", origin: Origin = Origin.HUB) -> Candidate:
+def draft(name: str, parameters: float, vocabulary: Vocabulary | None = OWN, origin: Origin = Origin.HUB) -> Candidate:
     return Candidate(f"org/{name}", name, int(parameters * GIGA), int(2 * parameters * GIGA), vocabulary, origin)
 
 
 def test_those_that_do_not_work_say_why_and_come_last() -> None:
     choices = choose_drafts(
         TARGET,
-        [TARGET, draft("bigger", 70), draft("stranger", 1.5, "v2"), draft("wide", 6), draft("good", 1.5)],
+        [TARGET, draft("bigger", 70), draft("stranger", 1.5, FOREIGN), draft("wide", 6), draft("good", 1.5)],
         room_bytes=10 * GIGA,
     )
     assert choices[0].candidate.name == "good"
@@ -21,7 +25,7 @@ def test_those_that_do_not_work_say_why_and_come_last() -> None:
     assert said == {
         "large": "It is the target itself.",
         "bigger": "It is not smaller than the target.",
-        "stranger": "It has another vocabulary than the target.",
+        "stranger": "It has another vocabulary: only about 3 % of the target's tokens are in it.",
         "wide": "It does not fit beside the target.",
     }
     assert [choice.recommended for choice in choices] == [True, False, False, False, False]
@@ -42,11 +46,11 @@ def test_what_is_here_comes_before_what_must_be_downloaded() -> None:
 
 
 def test_what_is_not_known_is_not_recommended_and_not_refused() -> None:
-    (choice,) = choose_drafts(TARGET, [draft("unread", 2, "")])
+    (choice,) = choose_drafts(TARGET, [draft("unread", 2, None)])
     assert choice.usable
     assert choice.to_check
     assert not choice.recommended
-    (sizeless,) = choose_drafts(TARGET, [Candidate("/models/x", "x", 0, 0, "v1")])
+    (sizeless,) = choose_drafts(TARGET, [Candidate("/models/x", "x", 0, 0, OWN)])
     assert sizeless.usable
     assert not sizeless.recommended
 
@@ -54,3 +58,20 @@ def test_what_is_not_known_is_not_recommended_and_not_refused() -> None:
 def test_a_draft_that_would_not_pay_is_not_recommended() -> None:
     assert not any(choice.recommended for choice in choose_drafts(TARGET, [draft("half", 16)]))
     assert choose_drafts(TARGET, []) == ()
+
+
+def test_others_with_common_tokens_follow_those_of_the_same_vocabulary() -> None:
+    little = Vocabulary("v4", frozenset(range(60, 160)))
+    choices = choose_drafts(
+        TARGET, [draft("few", 2, little), draft("unread", 2, None), draft("related", 2, RELATED), draft("half", 16)]
+    )
+    assert [choice.candidate.name for choice in choices] == ["half", "related", "few", "unread"]
+    same, related, few, _ = choices
+    assert (same.common, related.common, few.common) == (1.0, 0.83, 0.4)
+    assert related.usable
+    assert related.reason == "It has about 83 % of the target's tokens, and is 16 times smaller."
+    assert "exactly the target's" in related.hint
+    assert same.hint == ""
+    assert not any(choice.recommended for choice in choices), "it is for a person to choose"
+    (sizeless,) = choose_drafts(TARGET, [Candidate("/models/x", "x", 0, 0, RELATED)])
+    assert sizeless.reason == "It has another vocabulary, with about 83 % of the target's tokens."
