@@ -9,6 +9,7 @@ from engine.errors import ModelError
 from engine.model.json_file import read_json_object, shown
 from engine.model.model_folder import ModelFolder, ModelRole, find_folder, is_file_name
 from engine.model.safetensors_header import TensorInfo, read_header
+from engine.model.text_tensors import text_tensors
 from engine.protocol.sentences import say
 
 SINGLE = "model.safetensors"
@@ -150,7 +151,7 @@ class Checkpoint:
     """A model on disk whose files agree with each other.
 
     `source` is what was asked for, `name` what people call it, `config` the parsed config.json; `shards` are the
-    weight files and `tensors` says where in them each tensor lies.
+    weight files and `tensors` says where in them each tensor of the language model lies.
     """
 
     source: str
@@ -187,7 +188,7 @@ def open_checkpoint(source: str, *, role: ModelRole = "target") -> Checkpoint:
         folder=folder.path,
         config=MappingProxyType(config),
         shards=weights.shards,
-        tensors=MappingProxyType(weights.tensors),
+        tensors=MappingProxyType(dict(text_tensors(config, weights.tensors))),
     )
 
 
@@ -232,5 +233,5 @@ def open_header_only(folder: Path) -> Checkpoint:
         folder=folder,
         config=MappingProxyType(config),
         shards=weights.shards,
-        tensors=MappingProxyType(weights.tensors),
+        tensors=MappingProxyType(dict(text_tensors(config, weights.tensors))),
     )

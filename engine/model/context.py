@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from engine.errors import ModelError
-from engine.model.architecture import VERIFIED
+from engine.model.architecture import CONFIG_FAULTS, unloadable
 from engine.model.network import Network
 from engine.model.rope import BOUNDLESS, TurnedTokens
+from engine.model.shape import no_tree
 from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
+from engine.model.verified_families import VERIFIED
 from engine.protocol.sentences import say
 
 PREFILL_ROWS = 1024  # bounds the mask and the attention scores of one prefill pass
@@ -34,8 +36,8 @@ class Context:
         self.network = network
         self.tokens: list[int] = []
         self.prefill_rows = PREFILL_ROWS
-        self._cache = TreeCache(network.windows, capacity)
-        self._masks = TreeMasks(network.windows, network.attention, network.dtype, network.device)
+        self._cache = TreeCache(network.spans, capacity)
+        self._masks = TreeMasks(network.spans, network.attention, network.dtype, network.device)
         self._pending = PendingTree()
         self._turned = TurnedTokens(network.rope) if network.rope else None
         for layer in network.layers:
@@ -247,6 +249,22 @@ def require_faithful_tree(context: Context, name: str) -> None:
     """
     if context.network.model.config.model_type in VERIFIED:
         return
+    try:
+        together, apart = _siblings(context)
+    except CONFIG_FAULTS as error:
+        said = str(unloadable(name, error).message)
+        raise no_tree(name, say("its network does not take one ({reason})", reason=said)) from error
+    if not (together.isfinite().all() and apart.isfinite().all()):
+        raise ModelError(
+            say("'{name}' computes logits that are not finite numbers.", name=name),
+            say("Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32."),
+        )
+    if (together - apart).abs().max() > TOLERANCE * apart.abs().max():
+        raise no_tree(name, say("one pass over a tree differs from its paths alone"))
+
+
+def _siblings(context: Context) -> tuple[Tensor, Tensor]:
+    """Logits [2, vocabulary] after the two children of a root: both in one pass, and each in one of its own."""
     root, first, second = (token % context.network.vocabulary for token in (5, 11, 17))
     together = context.score([root, first, second], [-1, 0, 0])[1:]
     alone = []
@@ -254,18 +272,4 @@ def require_faithful_tree(context: Context, name: str) -> None:
         context.rewind(0)
         alone.append(context.score([root, child], [-1, 0], last=1)[0])
     context.rewind(0)
-    apart = torch.stack(alone)
-    if not (together.isfinite().all() and apart.isfinite().all()):
-        raise ModelError(
-            say("'{name}' computes logits that are not finite numbers.", name=name),
-            say("Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32."),
-        )
-    if (together - apart).abs().max() > TOLERANCE * apart.abs().max():
-        raise ModelError(
-            say(
-                "'{name}' cannot hold a token tree: {reason}.",
-                name=name,
-                reason=say("one pass over a tree differs from its paths alone"),
-            ),
-            say("Choose a model of another family."),
-        )
+    return together, torch.stack(alone)
