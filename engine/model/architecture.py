@@ -120,13 +120,17 @@ def _first_of(tensors: Iterable[str]) -> str:
 
 def unloadable(name: str, error: BaseException) -> ModelError:
     """The error for a failure inside a library, with its own words."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    words = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
-    said = "".join(filter(str.isprintable, words))[:300].rstrip(" .:") + "."
     return ModelError(
-        say("'{name}' cannot be loaded: {reason}", name=name, reason=said),
+        say("'{name}' cannot be loaded: {reason}", name=name, reason=words_of(error) + "."),
         say("Check the folder, or download the model again."),
     )
+
+
+def words_of(error: BaseException) -> str:
+    """What a library says of a failure, as one line without a full stop."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    words = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    return "".join(filter(str.isprintable, words))[:300].rstrip(" .:")
 
 
 def _make_config(checkpoint: Checkpoint) -> Any:

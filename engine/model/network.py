@@ -9,7 +9,7 @@ from torch import nn
 from engine.errors import ModelError
 from engine.model.architecture import layer_spans
 from engine.model.rope import LengthRope, find_rope
-from engine.model.shape import longest_sequence
+from engine.model.shape import LAYER_LISTS, longest_sequence
 from engine.model.span import Span
 from engine.model.temperature import scale_by_position
 from engine.protocol.sentences import say
@@ -65,7 +65,7 @@ def _substitute(text: Any) -> int:
 def find_layers(model: nn.Module) -> nn.ModuleList:
     """The decoder layers of a transformers model, first to last."""
     for name, module in model.named_modules():
-        if name.endswith("layers") and isinstance(module, nn.ModuleList):
+        if name.rpartition(".")[2] in LAYER_LISTS and isinstance(module, nn.ModuleList):
             return module
     raise ModelError(
         say("{name} has no list of decoder layers.", name=type(model).__name__), say("Choose another model.")

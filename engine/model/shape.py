@@ -16,7 +16,8 @@ from engine.model.json_file import shown
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
-IN_LAYER = re.compile(r"(?P<stack>(?:.*\.)?layers)\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
+LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their decoder layers
+IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
 MXFP4_BLOCKS, MXFP4_SCALES = "_blocks", "_scales"
 

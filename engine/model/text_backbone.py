@@ -42,7 +42,7 @@ def text_config(config: Any) -> Any:
     if text is config or getattr(config, "is_encoder_decoder", False):
         return config
     text = deepcopy(text)
-    text.tie_word_embeddings = config.tie_word_embeddings
+    text.tie_word_embeddings = getattr(config, "tie_word_embeddings", text.tie_word_embeddings)
     if quantisation := getattr(config, "quantization_config", None):
         text.quantization_config = quantisation
     return text

@@ -112,7 +112,10 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What a person wants to know of a loaded model. `weights` is the type of its numbers, such as 'bfloat16'."""
+    """What a person wants to know of a loaded model. `weights` is the type of its numbers, such as 'bfloat16'.
+
+    `note`: a sentence about what of it is not used; empty if all of it is.
+    """
 
     source: str
     name: str
@@ -122,6 +125,7 @@ class ModelInfo:
     bytes: int
     weights: str
     device: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
