@@ -16,6 +16,7 @@ from engine.model.safe_config import safe_config
 from engine.model.shape import CHUNKED, SLIDING, is_mxfp4, no_tree, require_attention
 from engine.model.span import Span
 from engine.model.text_backbone import network_class, text_config
+from engine.model.verified_families import REFUTED
 from engine.protocol.sentences import say
 
 transformers.utils.logging.set_verbosity_error()
@@ -181,4 +182,6 @@ def require_tree(config: Any, model_class: Any, name: str) -> None:
         raise no_tree(name, say("it is an encoder-decoder model"))
     if getattr(model_class, "_is_stateful", False):
         raise no_tree(name, say("it keeps a recurrent state, which cannot branch"))
+    if config.model_type in REFUTED:
+        raise no_tree(name, say("one pass over a tree differs from its paths alone"))
     layer_spans(config, name)

@@ -16,6 +16,7 @@ from engine.model.json_file import shown
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
+COUNTED_AS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their decoder layers
 IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
@@ -178,7 +179,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     is_mxfp4(checkpoint.name, text.get("quantization_config"))
     kinds = text.get("layer_types")
     require_attention(checkpoint.name, [str(kind) for kind in kinds] if isinstance(kinds, list) else [])
-    layers, rest = layers_and_rest(checkpoint.tensors, _number(text, "num_hidden_layers"))
+    layers, rest = layers_and_rest(checkpoint.tensors, _number(text, *COUNTED_AS))
     if not layers:
         raise _disagreement(checkpoint.name, say("says {count} layers", count=text.get("num_hidden_layers")))
     if text.get("tie_word_embeddings", True) and any(_is_embedding(weight) for weight in rest):
@@ -186,7 +187,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     own = len(layers) - _number(text, "num_kv_shared_layers")  # layers behind these read the keys of earlier ones
     sizes = tuple(_layer_sizes(checkpoint.name, layer, text, index < own) for index, layer in enumerate(layers))
     embedding = next((weight.shape for weight in rest if _is_embedding(weight)), None)
-    vocabulary, hidden = embedding or (_number(text, "vocab_size"), _number(text, "hidden_size"))
+    vocabulary, hidden = embedding or (_number(text, "vocab_size"), _hidden(text))
     query_width = max(_rows(layer, "q_proj.weight") or _heads(text) * _query_dim(text) for layer in layers)
     if not (vocabulary and hidden and query_width):
         raise _disagreement(checkpoint.name, say("gives neither a vocabulary nor a width"))
@@ -252,11 +253,15 @@ def _number(config: Mapping[str, object], *names: str) -> int:
 
 
 def _heads(text: Mapping[str, object]) -> int:
-    return _number(text, "num_attention_heads")
+    return _number(text, "num_attention_heads", "n_head", "n_heads")
 
 
 def _head_dim(text: Mapping[str, object]) -> int:
-    return _number(text, "head_dim") or _number(text, "hidden_size") // max(1, _heads(text))
+    return _number(text, "head_dim") or _hidden(text) // max(1, _heads(text))
+
+
+def _hidden(text: Mapping[str, object]) -> int:
+    return _number(text, "hidden_size", "n_embd", "d_model")
 
 
 def _query_dim(text: Mapping[str, object]) -> int:
@@ -288,7 +293,8 @@ def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
         return key + (_rows(weights, "v_proj.weight") or key)
     if latent := _number(text, "kv_lora_rank"):
         return latent + _number(text, "qk_rope_head_dim")
-    return 2 * _head_dim(text) * (_number(text, "num_key_value_heads") or _heads(text))
+    one = text.get("multi_query") is True and text.get("new_decoder_architecture") is not True  # falcon, starcoder
+    return 2 * _head_dim(text) * (1 if one else _number(text, "num_key_value_heads", "num_kv_heads") or _heads(text))
 
 
 def _widest(weights: list[StoredWeight], text: Mapping[str, object]) -> int:

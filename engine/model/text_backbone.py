@@ -42,7 +42,10 @@ def text_config(config: Any) -> Any:
     if text is config or getattr(config, "is_encoder_decoder", False):
         return config
     text = deepcopy(text)
-    text.tie_word_embeddings = getattr(config, "tie_word_embeddings", text.tie_word_embeddings)
+    for whole in (config, text):
+        if hasattr(whole, "tie_word_embeddings"):  # which of both says it, differs from family to family
+            text.tie_word_embeddings = whole.tie_word_embeddings
+            break
     if quantisation := getattr(config, "quantization_config", None):
         text.quantization_config = quantisation
     return text

@@ -1,6 +1,7 @@
-"""The language models, by their model_type, whose trees and text equal transformers' own.
+"""What the tests found of language models, by their model_type: written by `python -m tests.campaigns.families`.
 
-Written by `python -m tests.campaigns.families`, with the table in `resources/docs/families.md`.
+`VERIFIED`: trees and text equal transformers' own. `REFUTED`: they do not, because the network counts its positions or
+its windows in another way than a tree needs. All are named in `resources/docs/families.md`.
 """
 
 VERIFIED = frozenset(
@@ -16,5 +17,13 @@ VERIFIED = frozenset(
         "qwen2",
         "qwen3",
         "qwen3_moe",
+    }
+)
+
+REFUTED = frozenset(
+    {
+        "gpt_neo",
+        "moshi",
+        "mpt",
     }
 )

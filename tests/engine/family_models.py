@@ -65,7 +65,29 @@ SMALL: dict[str, Any] = {
 }
 ENCODER = {"hidden_size": 64, "num_key_value_heads": 4, "num_hidden_layers": 2}
 # What else a family needs, in its language model.
-OWN: dict[str, dict[str, Any]] = {}
+ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
+SECTIONS = {"rope_parameters": {**ROPE, "mrope_section": [2, 3, 3]}}
+ALPHA = {**ROPE, "rope_type": "dynamic", "alpha": 50.0, "factor": 1.0}
+MIXTURE = {"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "moe_intermediate_size": 48}
+OWN: dict[str, dict[str, Any]] = {
+    "glm4v_text": SECTIONS,
+    "glm4v_moe_text": SECTIONS,
+    "glm_ocr_text": SECTIONS,
+    "qwen2_vl_text": SECTIONS,
+    "qwen2_5_vl_text": SECTIONS,
+    "qwen2_5_omni_text": SECTIONS,
+    "hunyuan_v1_dense": {"rope_parameters": ALPHA},
+    "hunyuan_v1_moe": {"rope_parameters": ALPHA},
+    "cohere_compass_text": {"rope_parameters": {"full_attention": ROPE, "sliding_attention": ROPE}},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
+    "hunyuan_vl_text": {"rope_parameters": {**ALPHA, "mrope_section": [2, 2, 2, 2]}},
+    "deepseek_v2": MIXTURE,
+    "dots1": {**MIXTURE, "n_group": 1, "topk_group": 1, "n_shared_experts": 1},
+    "gpt_neo": {"attention_types": [[["global", "local"], 2]], "window_size": 7},
+    "gemma4_assistant": {"hidden_size_per_layer_input": 0},
+}
+# Families whose tiny models transformers saves under other names than those of the published ones.
+MISNAMED = {"kimi_k25": "language_model.model."}
 
 
 def families() -> list[str]:
@@ -114,6 +136,10 @@ def _small_encoder(config: Any) -> dict[str, Any]:
 def _small_text(usual: Any) -> dict[str, Any]:
     """Sizes of a language model, with every kind of layer that it usually has."""
     made = _small(usual)
+    if getattr(usual, "num_key_value_heads", 0) is None:
+        made["num_key_value_heads"] = SMALL["num_key_value_heads"]
+    if "head_dim" in vars(usual) and usual.head_dim is None:
+        made["head_dim"] = SMALL["head_dim"]
     if _has(usual, "kv_lora_rank"):  # heads share latents, and `head_dim` follows from them
         made.pop("head_dim", None)
         made["num_key_value_heads"] = made["num_attention_heads"]
@@ -123,6 +149,9 @@ def _small_text(usual: Any) -> dict[str, Any]:
         if isinstance(value := getattr(usual, name, None), list):
             made[name] = [SMALL.get(name, value[-1])] * LAYERS
     made.update(OWN.get(usual.model_type, {}))
+    rope = getattr(usual, "rope_parameters", None)
+    if isinstance(rope, dict) and rope.get("rope_theta", 0) is None:
+        made.setdefault("rope_parameters", ROPE)
     kinds = getattr(usual, "layer_types", None)
     if isinstance(kinds, list) and len(set(kinds)) > 1:
         made["layer_types"] = _few_layers(kinds)
@@ -152,6 +181,8 @@ def random_model(config: Any, seed: int = 0) -> Any:
 
 def save_tiny(family: str, folder: Path) -> Any:
     """Write a tiny model as transformers would; returns the model."""
+    if family in MISNAMED:
+        raise ValueError(f"{family} is saved under names of its own")
     model = random_model(tiny_config(family))
     model.save_pretrained(folder)
     return model
@@ -167,18 +198,13 @@ def save_language_model(family: str, folder: Path) -> Any:
     if text is usual or type(text) not in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING:
         raise KeyError(f"{family} has no language model of its own")
     model = random_model(type(text)(**_small_text(text)))
-    tensors = {
-        name: tensor.contiguous()
-        for name, tensor in model.state_dict().items()
-        if name not in model.all_tied_weights_keys
-    }
-    save_file(
-        {_within(name): tensor for name, tensor in tensors.items()}, folder / "model.safetensors", {"format": "pt"}
-    )
+    tied, decoder = model.all_tied_weights_keys, MISNAMED.get(family, "model.language_model.")
+    tensors = {_within(decoder, name): tensor for name, tensor in model.state_dict().items() if name not in tied}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     whole = {**usual.to_dict(), "text_config": model.config.to_dict()}
     (folder / "config.json").write_text(json.dumps(whole, default=str), "utf-8")
     return model
 
 
-def _within(name: str) -> str:
-    return f"model.language_{name}" if name.startswith("model.") else name
+def _within(decoder: str, name: str) -> str:
+    return decoder + name.removeprefix("model.") if name.startswith("model.") else name

@@ -1,6 +1,8 @@
 """Whether a family of models opens, and whether its trees and its text then equal transformers' own."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -65,14 +67,19 @@ def everything_headed() -> Any:
     return patch("engine.model.text_backbone.VERIFIED", known)
 
 
-def nothing_verified() -> Any:
-    """Probe every family."""
-    return patch("engine.model.probe.VERIFIED", frozenset())
+@contextmanager
+def nothing_known() -> Iterator[None]:
+    """Forget which families hold trees and which do not."""
+    with (
+        patch("engine.model.probe.VERIFIED", frozenset()),
+        patch("engine.model.architecture.REFUTED", frozenset()),
+    ):
+        yield
 
 
 def judge(family: str, folder: Path) -> Verdict:
     """Make a tiny model of a family, open it, and compare all that it computes with transformers."""
-    with nothing_verified(), everything_headed():
+    with nothing_known(), everything_headed():
         if reason := _refusal(family):
             return Verdict(family, Standing.REFUSED, because=reason)
         try:
@@ -87,10 +94,13 @@ def judge(family: str, folder: Path) -> Verdict:
         except ModelError as error:
             return Verdict(family, Standing.REFUSED, because=_reason(error))
         text = str(network.model.config.model_type)
-        fault = differences(reference, network, noisy(loaded(checkpoint)), checkpoint)
+        fault = differences(reference, network, noisy(loaded(checkpoint)))
         if fault and isinstance(network.model, HeadedDecoder):
             return Verdict(family, Standing.REFUSED, because=UNHEADED)
-        return Verdict(family, Standing.OPENS if fault else Standing.EXACT, text, fault)
+        if fault:
+            return Verdict(family, Standing.REFUSED, text, fault)
+        sizes = _of_sizes(network, checkpoint)
+        return Verdict(family, Standing.OPENS if sizes else Standing.EXACT, text, sizes)
 
 
 def _refusal(family: str) -> str:
@@ -138,12 +148,9 @@ def noisy(network: Network, noise: float = 0.1) -> Network:
     return network
 
 
-def differences(reference: Any, network: Network, draft: Network, checkpoint: Checkpoint) -> str:
+def differences(reference: Any, network: Network, draft: Network) -> str:
     """What differs from transformers, as a clause; empty if nothing does."""
-    for compare in (_of_trees, _of_sizes):
-        if fault := compare(reference, network, checkpoint):
-            return fault
-    return _of_texts(reference, network, draft)
+    return _of_trees(reference, network) or _of_texts(reference, network, draft)
 
 
 def random_tree(nodes: int) -> tuple[list[int], list[int]]:
@@ -157,7 +164,7 @@ def random_tree(nodes: int) -> tuple[list[int], list[int]]:
 
 
 @torch.inference_mode()
-def _of_trees(reference: Any, network: Network, _checkpoint: Checkpoint) -> str:
+def _of_trees(reference: Any, network: Network) -> str:
     """One pass over a tree behind a prompt, against every path alone in transformers' own model, without a cache."""
     tokens, parents = random_tree(NODES)
     prompt = random_prompt(PROMPT_TOKENS, seed=0)
@@ -180,7 +187,7 @@ def _of_trees(reference: Any, network: Network, _checkpoint: Checkpoint) -> str:
     return ""
 
 
-def _of_sizes(_reference: Any, network: Network, checkpoint: Checkpoint) -> str:
+def _of_sizes(network: Network, checkpoint: Checkpoint) -> str:
     """What the planner takes a token's keys and values for, against what the cache holds."""
     context = Context(network, capacity=8)
     context.score([5, 6], [-1, 0])
