@@ -64,7 +64,10 @@ class EngineState:
 
 
 def describe_pair(pair: Loaded) -> str:
-    """Such as `demo-target + demo-draft on cpu, float32`, with how many layers are streamed, and from where."""
+    """Such as `demo-target + demo-draft on cpu, float32`, with how many layers are streamed, and from where.
+
+    Behind that stands what of the target is not used.
+    """
     names = pair.target.name if pair.draft is None else f"{pair.target.name} + {pair.draft.name}"
     streamed = [
         tr("{count} of {total} layers from {place}").format(
@@ -74,4 +77,5 @@ def describe_pair(pair: Loaded) -> str:
         if tier in pair.tiers
     ]
     where = tr("{models} on {device}").format(models=names, device=pair.target.device)
-    return ", ".join([where, pair.target.weights, *streamed])
+    words = ", ".join([where, pair.target.weights, *streamed])
+    return f"{words}. {translated(pair.target.note)}" if pair.target.note else words

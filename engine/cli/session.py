@@ -71,6 +71,8 @@ class Session:
                 say(event.stage if event.total == 1 else f"{event.stage}: {event.done} of {event.total}")
             if isinstance(event, Loaded):
                 self.loaded = event
+                if event.target.note and not quiet:
+                    say(event.target.note)
 
     def answer(self, prompt: Prompt, options: GenerateOptions) -> Iterator[tuple[str, CollectedAnswer]]:
         """Yields each piece of text with the answer so far; the last one is complete."""

@@ -14,11 +14,13 @@ from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
 from engine.loading.planning import context_for
+from engine.loading.probing import require_tree_held
 from engine.loading.rates import remember_answer
 from engine.model.checkpoint import Checkpoint
-from engine.model.context import Context, SharedContext, require_faithful_tree
+from engine.model.context import Context, SharedContext
 from engine.model.device import choose_device
 from engine.model.network import Network
+from engine.model.text_tensors import reads_more_than_text
 from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statistics
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.residence import Holding, Residence
@@ -135,7 +137,7 @@ def _load(
         context_tokens = context_for(pair.target.name, weights.network.max_positions, pair.options.context_tokens)
         work = Workload(context_tokens, room=plan.largest_tree)
         target = Context(weights.network, work.draft_slots if pair.drafts_itself else work.slots, cancellation.check)
-        require_faithful_tree(target, pair.target.name)
+        yield from require_tree_held(request, target, pair.target, pair.options)
         draft: Context | None = None
         translation: Translation | None = None
         if pair.drafts_itself:
@@ -146,10 +148,10 @@ def _load(
             dtype = draft_dtype(pair.draft, pair.options, device)
             network = yield from load_ready(request, pair.draft, dtype, device, cancellation)
             draft = Context(network, work.draft_slots, cancellation.check)
-            require_faithful_tree(draft, pair.draft.name)
             if pair.common_tokens:
                 yield Loading(request, pair.common_tokens.words, 0, 1)
             translation = _translation(pair, weights.network, network)
+            yield from require_tree_held(request, draft, pair.draft, pair.options)
         learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device)))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
         return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit, translation)
@@ -178,6 +180,7 @@ def _described(checkpoint: Checkpoint, network: Network, stored_as: str = "") ->
         bytes=sum(parameter.nbytes for parameter in network.model.parameters()),
         weights=stored_as or str(network.dtype).removeprefix("torch."),
         device=str(network.device),
+        note=say("Pictures and sound are not read.") if reads_more_than_text(checkpoint.config) else "",
     )
 
 

@@ -8,13 +8,15 @@ from typing import Any
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.json_file import shown
 from engine.model.safe_config import safe_config
-from engine.model.shape import SLIDING, no_tree, require_attention
+from engine.model.shape import CHUNKED, SLIDING, no_tree, require_attention
+from engine.model.span import Span
+from engine.model.text_backbone import network_class, text_config
+from engine.model.verified_families import REFUTED
 from engine.protocol.sentences import say
 
 transformers.utils.logging.set_verbosity_error()
@@ -34,14 +36,6 @@ CONFIG_FAULTS = (
     RuntimeError,
     StrictDataclassError,
 )
-
-# Families whose tree pass was compared, in the tests, with every root-to-node path alone. Others are probed at load.
-VERIFIED = frozenset(
-    {
-        "llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3_text", "phi3",
-        "gpt_oss", "mixtral", "qwen3_moe", "olmo2",
-    }
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +57,7 @@ class Architecture:
         try:
             config = deepcopy(self.config)  # from_config writes the number type into what it is given
             with torch.device("meta"):
-                model = transformers.AutoModelForCausalLM.from_config(
-                    config, dtype=dtype, attn_implementation=self.attention
-                )
+                model = self.model_class._from_config(config, dtype=dtype, attn_implementation=self.attention)
         except CONFIG_FAULTS as error:
             raise unloadable(self.name, error) from error
         return model.eval().requires_grad_(False)
@@ -78,7 +70,8 @@ def open_architecture(checkpoint: Checkpoint) -> Architecture:
     """
     config = _make_config(checkpoint)
     try:
-        model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+        config = text_config(config)
+        model_class = network_class(config)
         if model_class is None:
             raise ModelError(
                 say("'{name}' ({kind}) is not a text-generation model.", name=checkpoint.name, kind=config.model_type),
@@ -121,13 +114,17 @@ def _first_of(tensors: Iterable[str]) -> str:
 
 def unloadable(name: str, error: BaseException) -> ModelError:
     """The error for a failure inside a library, with its own words."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    words = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
-    said = "".join(filter(str.isprintable, words))[:300].rstrip(" .:") + "."
     return ModelError(
-        say("'{name}' cannot be loaded: {reason}", name=name, reason=said),
+        say("'{name}' cannot be loaded: {reason}", name=name, reason=words_of(error) + "."),
         say("Check the folder, or download the model again."),
     )
+
+
+def words_of(error: BaseException) -> str:
+    """What a library says of a failure, as one line without a full stop."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    words = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    return "".join(filter(str.isprintable, words))[:300].rstrip(" .:")
 
 
 def _make_config(checkpoint: Checkpoint) -> Any:
@@ -151,15 +148,16 @@ def _make_config(checkpoint: Checkpoint) -> Any:
         raise unloadable(checkpoint.name, error) from error
 
 
-def layer_windows(config: Any, name: str) -> tuple[int | None, ...]:
-    """Each decoder layer's sliding window in tokens, None for full attention; raises `ModelError` for other layers."""
+def layer_spans(config: Any, name: str) -> tuple[Span, ...]:
+    """What each decoder layer sees of the past; raises `ModelError` for layers that cannot hold a tree."""
     text = config.get_text_config(decoder=True)
-    window: int | None = getattr(text, "sliding_window", None)
+    window, chunk = getattr(text, "sliding_window", None), getattr(text, "attention_chunk_size", None)
     kinds = getattr(text, "layer_types", None)
     if kinds is None:
-        return (window,) * int(text.num_hidden_layers)
+        return (Span(SLIDING, window) if window else Span(),) * int(text.num_hidden_layers)
     require_attention(name, kinds)
-    return tuple(window if kind == SLIDING else None for kind in kinds)
+    bounded = {kind: Span(kind, tokens) for kind, tokens in ((SLIDING, window), (CHUNKED, chunk)) if tokens}
+    return tuple(bounded.get(kind, Span()) for kind in kinds)
 
 
 def attention_implementation(config: Any, model_class: Any) -> str:
@@ -173,11 +171,10 @@ def attention_implementation(config: Any, model_class: Any) -> str:
 
 def require_tree(config: Any, model_class: Any, name: str) -> None:
     """Raise `ModelError` if the model is of a kind whose memory of the past cannot branch."""
-    text = config.get_text_config(decoder=True)
     if getattr(config, "is_encoder_decoder", False):
         raise no_tree(name, say("it is an encoder-decoder model"))
     if getattr(model_class, "_is_stateful", False):
         raise no_tree(name, say("it keeps a recurrent state, which cannot branch"))
-    if getattr(text, "num_kv_shared_layers", 0):
-        raise no_tree(name, say("its layers share their key/value cache"))
-    layer_windows(config, name)
+    if config.model_type in REFUTED:
+        raise no_tree(name, say("one pass over a tree differs from its paths alone"))
+    layer_spans(config, name)

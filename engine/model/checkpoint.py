@@ -12,6 +12,7 @@ from engine.model.gguf.header import SPLIT_NAME, read_gguf, shard_names
 from engine.model.json_file import read_json_object, shown
 from engine.model.model_folder import GGUF, ModelFolder, ModelRole, find_model, is_file_name
 from engine.model.safetensors_header import TensorInfo, read_header
+from engine.model.text_tensors import text_tensors
 from engine.protocol.sentences import say
 
 SINGLE = "model.safetensors"
@@ -149,7 +150,7 @@ class Checkpoint:
     """A model on disk whose files agree with each other.
 
     `source` is what was asked for, `name` what people call it, `config` the parsed config.json; `shards` are the
-    weight files and `tensors` says where in them each tensor lies. `packed` are the weights that are made of several
+    weight files and `tensors` says where in them each tensor of the language model lies. `packed` are the weights that are made of several
     of them, by the names that an unpacked checkpoint gives them. `metadata` is that of a GGUF file, empty for others.
     """
 
@@ -211,14 +212,15 @@ def open_checkpoint(source: str, *, role: ModelRole = "target") -> Checkpoint:
     for name in filter(folder.has, COMPANIONS):
         folder.file(name)
     weights = read_weight_files(folder)
+    tensors = dict(text_tensors(config, weights.tensors))
     return Checkpoint(
         source=source,
         name=folder.name,
         folder=folder.path,
         config=MappingProxyType(config),
         shards=weights.shards,
-        tensors=MappingProxyType(weights.tensors),
-        packed=find_packed(folder.name, config, weights.tensors),
+        tensors=MappingProxyType(tensors),
+        packed=find_packed(folder.name, config, tensors),
     )
 
 
@@ -297,12 +299,13 @@ def open_header_only(folder: Path) -> Checkpoint:
     weights = read_weight_files(
         model_folder, {file: size for file, size in sizes.items() if type(size) is int and size >= 0}
     )
+    tensors = dict(text_tensors(config, weights.tensors))
     return Checkpoint(
         source=str(folder),
         name=name,
         folder=folder,
         config=MappingProxyType(config),
         shards=weights.shards,
-        tensors=MappingProxyType(weights.tensors),
-        packed=find_packed(name, config, weights.tensors),
+        tensors=MappingProxyType(tensors),
+        packed=find_packed(name, config, tensors),
     )

@@ -7,9 +7,11 @@ import torch
 from torch import nn
 
 from engine.errors import ModelError
-from engine.model.architecture import layer_windows
+from engine.model.architecture import layer_spans
 from engine.model.rope import LengthRope, find_rope
-from engine.model.shape import longest_sequence
+from engine.model.shape import LAYER_LISTS, longest_sequence
+from engine.model.span import Span
+from engine.model.temperature import scale_by_position
 from engine.protocol.sentences import say
 
 
@@ -17,14 +19,14 @@ from engine.protocol.sentences import say
 class Network:
     """A model ready to run, and what a `Context` needs to know of it.
 
-    `windows`: each layer's sliding window, None for full attention; `attention`: `sdpa` or `eager`;
+    `spans`: what each layer sees of the past; `attention`: `sdpa` or `eager`;
     `max_positions`: the longest sequence the model was made for, in tokens; `rope`: None where the rotary embedding is
     the same for every length; `substitute`: the token id to read for those that the model does not know.
     """
 
     model: Any
     layers: nn.ModuleList
-    windows: tuple[int | None, ...]
+    spans: tuple[Span, ...]
     attention: str
     dtype: torch.dtype
     device: torch.device
@@ -37,10 +39,12 @@ class Network:
 def wrap(model: Any, attention: str, name: str) -> Network:
     """The `Network` of a transformers model that is already in place."""
     text = model.config.get_text_config(decoder=True)
+    layers = find_layers(model)
+    scale_by_position(layers)
     return Network(
         model=model,
-        layers=find_layers(model),
-        windows=layer_windows(model.config, name),
+        layers=layers,
+        spans=layer_spans(model.config, name),
         attention=attention,
         dtype=model.dtype,
         device=model.device,
@@ -61,7 +65,7 @@ def _substitute(text: Any) -> int:
 def find_layers(model: nn.Module) -> nn.ModuleList:
     """The decoder layers of a transformers model, first to last."""
     for name, module in model.named_modules():
-        if name.endswith("layers") and isinstance(module, nn.ModuleList):
+        if name.rpartition(".")[2] in LAYER_LISTS and isinstance(module, nn.ModuleList):
             return module
     raise ModelError(
         say("{name} has no list of decoder layers.", name=type(model).__name__), say("Choose another model.")

@@ -17,12 +17,15 @@ from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
-IN_LAYER = re.compile(r"(?P<stack>(?:.*\.)?layers)\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
+COUNTED_AS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their decoder layers
+IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
 
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
 
-FULL, SLIDING = "full_attention", "sliding_attention"  # as config.json calls the kinds of layers
+# As config.json calls the kinds of layers.
+FULL, SLIDING, CHUNKED = "full_attention", "sliding_attention", "chunked_attention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +181,16 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     text = _text_config(checkpoint.config)
     kinds = text.get("layer_types")
     require_attention(checkpoint.name, [str(kind) for kind in kinds] if isinstance(kinds, list) else [])
-    layers, rest = layers_and_rest(checkpoint.weights, _number(text, "num_hidden_layers"))
+    layers, rest = layers_and_rest(checkpoint.weights, _number(text, *COUNTED_AS))
     if not layers:
         raise _disagreement(checkpoint.name, say("says {count} layers", count=text.get("num_hidden_layers")))
     if text.get("tie_word_embeddings", True) and any(_is_embedding(weight) for weight in rest):
         rest = [weight for weight in rest if not weight.name.endswith("lm_head.weight")]
-    sizes = tuple(_layer_sizes(checkpoint.name, layer, text) for layer in layers)
+    own = len(layers) - _number(text, "num_kv_shared_layers")  # layers behind these read the keys of earlier ones
+    sizes = tuple(_layer_sizes(checkpoint.name, layer, text, index < own) for index, layer in enumerate(layers))
     embedding = next((weight.shape for weight in rest if _is_embedding(weight)), None)
-    vocabulary, hidden = embedding or (_number(text, "vocab_size"), _number(text, "hidden_size"))
-    query_width = max(_rows(layer, "q_proj.weight") or _heads(text) * _head_dim(text) for layer in layers)
+    vocabulary, hidden = embedding or (_number(text, "vocab_size"), _hidden(text))
+    query_width = max(_rows(layer, "q_proj.weight") or _heads(text) * _query_dim(text) for layer in layers)
     if not (vocabulary and hidden and query_width):
         raise _disagreement(checkpoint.name, say("gives neither a vocabulary nor a width"))
     return ModelSizes(
@@ -205,7 +209,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
 
 def require_attention(name: str, kinds: Iterable[str]) -> None:
     """Raise `ModelError` if there are layers, by the names in config.json, whose memory of the past cannot branch."""
-    if unknown := sorted(set(kinds) - {FULL, SLIDING}):
+    if unknown := sorted(set(kinds) - {FULL, SLIDING, CHUNKED}):
         kinds = ", ".join(kind[:40].replace("_", " ") for kind in unknown)
         raise no_tree(name, say("it has {kinds} layers", kinds=kinds))
 
@@ -231,20 +235,29 @@ def _number(config: Mapping[str, object], *names: str) -> int:
 
 
 def _heads(text: Mapping[str, object]) -> int:
-    return _number(text, "num_attention_heads")
+    return _number(text, "num_attention_heads", "n_head", "n_heads")
 
 
 def _head_dim(text: Mapping[str, object]) -> int:
-    return _number(text, "head_dim") or _number(text, "hidden_size") // max(1, _heads(text))
+    return _number(text, "head_dim") or _hidden(text) // max(1, _heads(text))
 
 
-def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, object]) -> LayerSizes:
+def _hidden(text: Mapping[str, object]) -> int:
+    return _number(text, "hidden_size", "n_embd", "d_model")
+
+
+def _query_dim(text: Mapping[str, object]) -> int:
+    """Of one head; latent attention puts a part with and a part without positions together."""
+    return _number(text, "qk_nope_head_dim") + _number(text, "qk_rope_head_dim") or _head_dim(text)
+
+
+def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, object], caches: bool) -> LayerSizes:
     elements = sum(weight.elements for weight in weights)
     routed = sum(weight.elements for weight in weights if _is_expert(weight))
     experts = _number(text, "num_local_experts", "num_experts", "n_routed_experts") or 1
     chosen = min(experts, _number(text, "num_experts_per_tok", "num_experts_per_token") or experts)
-    kv_width = _kv_width(weights, text)
-    if not kv_width:
+    kv_width = _kv_width(weights, text) if caches else 0
+    if caches and not kv_width:
         raise ModelError(
             say("'{name}' has a layer without keys and values.", name=name), say("Choose a decoder with attention.")
         )
@@ -257,13 +270,13 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
 
 
 def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
-    """From the projections where they are apart; from config.json where they are fused or compressed (MLA)."""
+    """From the projections where they are apart; from config.json where they are fused or kept as latents (MLA)."""
     if key := _rows(weights, "k_proj.weight"):
         return key + (_rows(weights, "v_proj.weight") or key)
-    if _number(text, "kv_lora_rank"):
-        parts = sum(_number(text, part) for part in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
-        return _heads(text) * parts
-    return 2 * _head_dim(text) * (_number(text, "num_key_value_heads") or _heads(text))
+    if latent := _number(text, "kv_lora_rank"):
+        return latent + _number(text, "qk_rope_head_dim")
+    one = text.get("multi_query") is True and text.get("new_decoder_architecture") is not True  # falcon, starcoder
+    return 2 * _head_dim(text) * (1 if one else _number(text, "num_key_value_heads", "num_kv_heads") or _heads(text))
 
 
 def _widest(weights: list[StoredWeight], text: Mapping[str, object]) -> int:

@@ -12,6 +12,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.layer_converter import LayerConverter, open_layer_converter
 from engine.model.network import Network, find_layers, wrap
 from engine.model.rope import find_rope
+from engine.model.temperature import scale_by_position
 from engine.model.weight_loader import WeightLoader
 from engine.protocol.sentences import say
 
@@ -76,6 +77,7 @@ def build_self_draft_network(network: Network, checkpoint: Checkpoint, own: Coll
     for index in range(len(layers)):
         if index not in own:
             layers[index] = network.layers[index]
+    scale_by_position(layers[index] for index in own)
     stored = {id(module) for index in own for module in layers[index].modules()}
     for name, module in model.named_modules():
         original = network.model.get_submodule(name)

@@ -8,23 +8,23 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from engine.model.shape import FULL, SLIDING
+from engine.model.span import Span
 
 
 class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyped
     """One decoder layer's keys and values, preallocated: [1, heads, capacity, head_dim].
 
     Slots [0, length) are in use. `start` is the oldest slot that any query of the running pass can still see; a
-    sliding-window layer hands out only [start, length), which keeps its cost at the window's size.
+    layer of bounded span hands out only [start, length), which keeps its cost at the span's size.
     """
 
     is_sliding = False  # the masks are ours; transformers must never trim this layer
     is_croppable = True
 
-    def __init__(self, capacity: int, window: int | None) -> None:
+    def __init__(self, capacity: int, span: Span) -> None:
         super().__init__()
         self.capacity = capacity
-        self.window = window
+        self.span = span
         self.length = 0
         self.start = 0
 
@@ -87,10 +87,13 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
 
 
 class TreeCache(Cache):  # type: ignore[misc]
-    """One `TreeLayer` per decoder layer; `windows`: each layer's sliding window in tokens, None for full attention."""
+    """One `TreeLayer` per decoder layer; `spans`: what each of them sees of the past.
 
-    def __init__(self, windows: tuple[int | None, ...], capacity: int) -> None:
-        super().__init__(layers=[TreeLayer(capacity, window) for window in windows])
+    Layers that read the keys and values of an earlier one (gemma3n) leave theirs empty.
+    """
+
+    def __init__(self, spans: tuple[Span, ...], capacity: int) -> None:
+        super().__init__(layers=[TreeLayer(capacity, span) for span in spans])
 
     @torch.inference_mode()
     def keep(self, base: int, slots: Tensor) -> None:
@@ -181,13 +184,11 @@ class PendingTree:
 class TreeMasks:
     """Turns "who may see whom" into what a transformers model takes as `attention_mask`.
 
-    Windows are counted in positions (a node's depth), not in cache slots: siblings share a position.
+    Spans are counted in positions (a node's depth), not in cache slots: siblings share a position.
     """
 
-    def __init__(
-        self, windows: tuple[int | None, ...], attention: str, dtype: torch.dtype, device: torch.device
-    ) -> None:
-        self._kinds = {(FULL if window is None else SLIDING): window for window in windows}
+    def __init__(self, spans: tuple[Span, ...], attention: str, dtype: torch.dtype, device: torch.device) -> None:
+        self._spans = tuple(dict.fromkeys(spans))
         self._attention = attention
         self._dtype = dtype
         self._device = device
@@ -195,23 +196,22 @@ class TreeMasks:
     def build(
         self, visible: Tensor, query_positions: Tensor, slot_positions: Tensor, base: int, cache: TreeCache
     ) -> Tensor | dict[str, Tensor]:
-        """The mask argument of one pass; also tells sliding cache layers which slots they may leave out.
+        """The mask argument of one pass; also tells cache layers of bounded span which slots they may leave out.
 
         visible: bool [queries, slots], ancestor or self; query_positions: int64 [queries]; slot_positions: int64
         [slots], both on the host; base: committed slots, for which slot == position.
         """
         oldest_query = int(query_positions.min())
         masks: dict[str, Tensor] = {}
-        for kind, window in self._kinds.items():
+        for span in self._spans:
             start, mask = 0, visible
-            if window is not None:
-                start = min(base, max(0, oldest_query - window + 1))
-                in_window = query_positions[:, None] - slot_positions[None, start:] < window
-                mask = visible[:, start:] & in_window
+            if span.is_bounded:
+                start = min(base, span.oldest(oldest_query))
+                mask = visible[:, start:] & span.reaches(query_positions, slot_positions[start:])
                 for layer in cache.layers:
-                    if layer.window is not None:
+                    if layer.span == span:
                         layer.start = start
-            masks[kind] = self._form(mask.to(self._device, non_blocking=True)[None, None])
+            masks[span.kind] = self._form(mask.to(self._device, non_blocking=True)[None, None])
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
     def _form(self, mask: Tensor) -> Tensor:

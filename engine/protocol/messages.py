@@ -114,7 +114,8 @@ class Loading:
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What a person wants to know of a loaded model. `weights`: the type of its numbers, such as 'bfloat16', or
-    what its layers are decoded from for every pass, such as 'nf4' or 'FP8'.
+    what its layers are decoded from for every pass, such as 'nf4' or 'FP8'. `note`: a sentence about what of it is not
+    used; empty if all of it is.
     """
 
     source: str
@@ -125,6 +126,7 @@ class ModelInfo:
     bytes: int
     weights: str
     device: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

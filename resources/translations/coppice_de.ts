@@ -6368,6 +6368,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/loaded_pair.py" />
+            <source>Pictures and sound are not read.</source>
+            <translation>Bilder und Ton werden nicht gelesen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
             <source>Sequoia learns it while it writes.</source>
             <translation>Sequoia lernt sie beim Schreiben.</translation>
         </message>
@@ -6547,6 +6552,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Gewichte „{weights}“ können nicht vorbereitet werden.</translation>
         </message>
         <message>
+            <location filename="../../engine/loading/probing.py" />
+            <source>Trying whether '{name}' holds a token tree: no test has shown it of the family {family}</source>
+            <translation>Ob „{name}“ einen Token-Baum halten kann, wird ausprobiert: Für die Familie {family} hat es noch kein Test gezeigt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/probing.py" />
+            <source>its network fails on one, with the words: {words}</source>
+            <translation>sein Netz scheitert an einem, mit den Worten: {words}</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/architecture.py" />
             <source>'{name}' ({kind}) is not a text-generation model.</source>
             <translation>„{name}“ ({kind}) ist kein Modell, das Text schreibt.</translation>
@@ -6608,8 +6623,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
-            <source>its layers share their key/value cache</source>
-            <translation>seine Schichten teilen sich ihren Schlüssel-Wert-Speicher</translation>
+            <source>one pass over a tree differs from its paths alone</source>
+            <translation>ein Durchlauf über einen Baum ergibt etwas anderes als seine Pfade allein</translation>
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
@@ -6725,31 +6740,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/checkpoint.py" />
             <source>{missing} of {all} weight files are missing in {folder}, first {file}.</source>
             <translation>{missing} von {all} Gewichtsdateien fehlen in {folder}, zuerst {file}.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/context.py" />
-            <source>'{name}' cannot hold a token tree: {reason}.</source>
-            <translation>„{name}“ kann keinen Token-Baum halten: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/context.py" />
-            <source>'{name}' computes logits that are not finite numbers.</source>
-            <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/context.py" />
-            <source>Choose a model of another family.</source>
-            <translation>Wählen Sie ein Modell einer anderen Familie.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/context.py" />
-            <source>Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.</source>
-            <translation>Die Gewichte sind beschädigt oder zu groß für den gewählten Zahlentyp: --weights bfloat16 oder float32 versuchen.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/context.py" />
-            <source>one pass over a tree differs from its paths alone</source>
-            <translation>ein Durchlauf über einen Baum ergibt etwas anderes als seine Pfade allein</translation>
         </message>
         <message>
             <location filename="../../engine/model/device.py" />
@@ -7160,6 +7150,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/network.py" />
             <source>{name} has no list of decoder layers.</source>
             <translation>{name} hat keine Liste von Decoder-Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/probe.py" />
+            <source>'{name}' computes logits that are not finite numbers.</source>
+            <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/probe.py" />
+            <source>Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.</source>
+            <translation>Die Gewichte sind beschädigt oder zu groß für den gewählten Zahlentyp: --weights bfloat16 oder float32 versuchen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/rope.py" />
+            <source>'{name}' cannot hold a token tree: {reason}.</source>
+            <translation>„{name}“ kann keinen Token-Baum halten: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/rope.py" />
+            <source>Choose a model of another family.</source>
+            <translation>Wählen Sie ein Modell einer anderen Familie.</translation>
         </message>
         <message>
             <location filename="../../engine/model/rope.py" />

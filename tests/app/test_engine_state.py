@@ -22,6 +22,11 @@ def test_a_pair_says_where_its_layers_come_from(tiers: tuple[str, ...], words: s
     assert describe_pair(replace(PAIR, tiers=tiers)) == words
 
 
+def test_a_pair_says_what_of_the_target_is_not_used() -> None:
+    target = replace(PAIR.target, note="Pictures and sound are not read.")
+    assert describe_pair(replace(PAIR, target=target)).endswith(". Pictures and sound are not read.")
+
+
 def test_progress_is_counted_where_there_is_more_than_one_step() -> None:
     assert EngineState(Phase.LOADING, "Reading big", 0, 1).words == "Reading big"
     assert EngineState(Phase.LOADING, "Loading big", 2, 8).words == "Loading big (3 of 8)"

@@ -21,8 +21,9 @@ import torch
 from engine.errors import CoppiceError
 from engine.loading.estimate import Estimator
 from engine.model.checkpoint import open_checkpoint
-from engine.model.context import Context, require_faithful_tree
+from engine.model.context import Context
 from engine.model.layer_converter import open_layer_converter
+from engine.model.probe import probe_tree
 from engine.model.streamable_network import load_layerwise
 from engine.protocol.messages import Appraise, ChatMessage
 from engine.protocol.options import LoadOptions
@@ -112,7 +113,8 @@ def open_model(folder: Path, *, load: bool = True) -> str:
             except StopIteration as end:
                 context = Context(end.value, 64)
                 break
-        require_faithful_tree(context, "mutated")
+        for _ in probe_tree(context, "mutated"):
+            pass
         context.prefill([1, 2, 3])
         context.score([4, 5, 6], [-1, 0, 0])
     except CoppiceError as error:

@@ -9,9 +9,11 @@ import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from engine.errors import ModelError
-from engine.model.architecture import attention_implementation, layer_windows, require_tree
-from engine.model.context import Context, require_faithful_tree
+from engine.model.architecture import attention_implementation, layer_spans, require_tree
+from engine.model.context import Context
 from engine.model.network import wrap
+from engine.model.probe import PASSES, probe_tree
+from engine.model.span import Span
 from engine.model.tree_cache import TreeMasks
 from tests.engine.tiny_models import BASE, FAMILIES, WINDOW, tiny_config, tiny_network
 
@@ -20,13 +22,24 @@ from tests.engine.tiny_models import BASE, FAMILIES, WINDOW, tiny_config, tiny_n
 def test_every_family_of_the_tests_is_accepted(family: str) -> None:
     config = tiny_config(family)
     require_tree(config, MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], family)
-    assert len(layer_windows(config, family)) == BASE["num_hidden_layers"]
+    assert len(layer_spans(config, family)) == BASE["num_hidden_layers"]
 
 
-def test_windows_are_read_per_layer() -> None:
-    assert layer_windows(tiny_config("gemma3"), "") == (WINDOW, None, WINDOW, None)
-    assert layer_windows(tiny_config("qwen3_mixed"), "") == (None, None, WINDOW, WINDOW)
-    assert layer_windows(tiny_config("mistral_sliding"), "") == (WINDOW,) * 4
+def test_what_a_layer_sees_is_read_per_layer() -> None:
+    window, chunk = Span("sliding_attention", WINDOW), Span("chunked_attention", 8)
+    assert layer_spans(tiny_config("gemma3"), "") == (window, Span(), window, Span())
+    assert layer_spans(tiny_config("qwen3_mixed"), "") == (Span(), Span(), window, window)
+    assert layer_spans(tiny_config("mistral_sliding"), "") == (window,) * 4
+    llama4 = transformers.Llama4TextConfig(num_hidden_layers=4, attention_chunk_size=8)
+    assert layer_spans(llama4, "") == (chunk, chunk, chunk, Span())
+
+
+def test_a_span_knows_its_oldest_position_and_what_is_in_reach() -> None:
+    assert [Span("sliding_attention", 3).oldest(position) for position in (0, 2, 5)] == [0, 0, 3]
+    assert [Span("chunked_attention", 4).oldest(position) for position in (0, 3, 5)] == [0, 0, 4]
+    queries, keys = torch.tensor([3, 4]), torch.arange(5)
+    assert Span("sliding_attention", 2).reaches(queries, keys).int().tolist() == [[0, 0, 1, 1, 1], [0, 0, 0, 1, 1]]
+    assert Span("chunked_attention", 4).reaches(queries, keys).int().tolist() == [[1, 1, 1, 1, 0], [0, 0, 0, 0, 1]]
 
 
 @pytest.mark.parametrize(
@@ -34,9 +47,8 @@ def test_windows_are_read_per_layer() -> None:
     [
         (transformers.MambaConfig(), "recurrent state"),
         (transformers.Qwen3NextConfig(), "recurrent state"),
-        (transformers.Llama4TextConfig(), "chunked attention"),
+        (transformers.DeepseekV32Config(), "indexed attention"),
         (transformers.T5Config(), "encoder-decoder"),
-        (transformers.Gemma3nTextConfig(), "share their key/value cache"),
     ],
 )
 def test_models_that_cannot_branch_are_refused_with_the_reason(config: Any, reason: str) -> None:
@@ -59,7 +71,7 @@ def test_an_unknown_family_that_holds_trees_passes_the_probe() -> None:
     torch.manual_seed(0)
     model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     context = Context(wrap(model, "sdpa", "granite"), 64)
-    require_faithful_tree(context, "granite")
+    assert list(probe_tree(context, "granite")) == list(range(1, PASSES + 1))
     assert context.length == 0
 
 
@@ -69,15 +81,13 @@ def test_a_family_whose_siblings_see_each_other_fails_the_probe(monkeypatch: pyt
     monkeypatch.setattr(
         TreeMasks, "build", lambda self, visible, *rest: build(self, torch.ones_like(visible).tril(), *rest)
     )
-    monkeypatch.setattr("engine.model.context.VERIFIED", frozenset())
     with pytest.raises(ModelError, match="differs from its paths alone"):
-        require_faithful_tree(Context(tiny_network("llama"), 64), "odd-model")
+        list(probe_tree(Context(tiny_network("llama"), 64), "odd-model"))
 
 
-def test_a_family_that_computes_no_numbers_fails_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.model.context.VERIFIED", frozenset())
+def test_a_family_that_computes_no_numbers_fails_the_probe() -> None:
     network = tiny_network("llama")
     with torch.no_grad():
         next(network.model.parameters()).fill_(torch.nan)
     with pytest.raises(ModelError, match="not finite numbers"):
-        require_faithful_tree(Context(network, 64), "broken")
+        list(probe_tree(Context(network, 64), "broken"))

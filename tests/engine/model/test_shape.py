@@ -138,7 +138,7 @@ def test_compressed_keys_and_values_are_counted_as_the_cache_keeps_them(tmp_path
     apart = ("k_proj.weight", "v_proj.weight", "q_proj.weight")
     save_file({n: t for n, t in load_file(weights).items() if not n.endswith(apart)}, weights, {"format": "pt"})
     edit_json(tmp_path / "config.json", kv_lora_rank=8, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12)
-    assert sized(tmp_path).layers[0].kv_width == BASE["num_attention_heads"] * (16 + 8 + 12)
+    assert sized(tmp_path).layers[0].kv_width == 8 + 8
 
 
 @pytest.mark.parametrize(

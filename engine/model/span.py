@@ -1,0 +1,39 @@
+"""How much of the past a decoder layer sees, in positions of the text."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from engine.model.shape import CHUNKED, FULL, SLIDING
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What queries see of the text before them: all of it, or with `tokens` a window or the chunk that they are in.
+
+    `kind` is transformers' name, by which its networks take their masks.
+    """
+
+    kind: str = FULL
+    tokens: int = 0
+
+    def __post_init__(self) -> None:
+        assert (self.kind == FULL) == (self.tokens == 0), "only full attention is unbounded"
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a query may be too far behind a token to see it."""
+        return self.tokens > 0
+
+    def oldest(self, position: int) -> int:
+        """The first position that a query at `position` sees."""
+        if self.kind == SLIDING:
+            return max(0, position - self.tokens + 1)
+        return position - position % self.tokens if self.kind == CHUNKED else 0
+
+    def reaches(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """bool [queries, keys]: whether each query position (int64) is near enough to each key position (int64)."""
+        if self.kind == SLIDING:
+            return queries[:, None] - keys[None, :] < self.tokens
+        assert self.kind == CHUNKED, "full attention needs no such mask"
+        return queries[:, None] // self.tokens == keys[None, :] // self.tokens

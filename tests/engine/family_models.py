@@ -1,0 +1,210 @@
+"""Tiny random checkpoints of every decoder family that transformers has, saved as transformers saves them.
+
+Nothing is known here of a family but the names by which configs call their sizes: known names get small numbers.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors.torch import save_file
+from transformers.models.auto import modeling_auto
+
+MAPPINGS = (
+    modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+    modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING,
+    modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING,
+)
+VOCABULARY = 131
+LAYERS = 4
+# By the names that configs use, in whatever part of the model they stand.
+SMALL: dict[str, Any] = {
+    **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input"), VOCABULARY),
+    **dict.fromkeys(("hidden_size", "n_embd", "d_model", "dim", "embed_dim", "emb_dim", "encoder_hidden_size"), 64),
+    **dict.fromkeys(("embedding_size", "projection_dim", "out_hidden_size", "vision_output_dim"), 64),
+    **dict.fromkeys(("projector_input_dim", "projector_output_dim", "text_hidden_size", "output_dim"), 64),
+    **dict.fromkeys(("intermediate_size", "intermediate_size_mlp", "ffn_dim", "ffn_hidden_size", "d_inner"), 96),
+    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim", "mlp_dim", "n_inner", "dense_intermediate_size"), 96),
+    **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers", "num_layers"), LAYERS),
+    **dict.fromkeys(("encoder_layers", "decoder_layers", "depth", "vision_layers", "num_encoder_layers"), 2),
+    **dict.fromkeys(("num_attention_heads", "n_head", "n_heads", "num_heads"), 4),
+    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads", "num_swa_attention_heads"), 4),
+    **dict.fromkeys(("num_key_value_heads", "num_global_key_value_heads", "num_swa_key_value_heads"), 2),
+    **dict.fromkeys(("swa_num_attention_heads", "swa_num_heads"), 4),
+    **dict.fromkeys(("head_dim", "global_head_dim", "swa_head_dim", "attention_head_dim", "kv_channels"), 16),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length"), 512),
+    **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"), 8),
+    **dict.fromkeys(("num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_k", "top_k_experts"), 2),
+    **dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size", "expert_ffn_hidden_size"), 48),
+    **dict.fromkeys(("shared_intermediate_size", "moe_shared_expert_intermediate_size"), 48),
+    **dict.fromkeys(("n_group", "topk_group", "num_expert_group", "n_shared_experts", "num_shared_experts"), 1),
+    **dict.fromkeys(("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"), 1),
+    "moe_layer_end_index": LAYERS - 1,
+    "sliding_window": 7,
+    "attention_chunk_size": 8,
+    "floor_scale": 8,
+    "kv_lora_rank": 16,
+    "q_lora_rank": 24,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 16,
+    "v_head_dim": 16,
+    "dim_model_base": 32,
+    "hidden_size_per_layer_input": 8,
+    "laurel_rank": 8,
+    "query_pre_attn_scalar": 16,
+    "image_size": 28,
+    "patch_size": 14,
+    "deepstack_visual_indexes": [0, 1],
+    "rotary_dim": 8,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+ENCODER = {"hidden_size": 64, "num_key_value_heads": 4, "num_hidden_layers": 2}
+# What else a family needs, in its language model.
+ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
+SECTIONS = {"rope_parameters": {**ROPE, "mrope_section": [2, 3, 3]}}
+ALPHA = {**ROPE, "rope_type": "dynamic", "alpha": 50.0, "factor": 1.0}
+MIXTURE = {"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "moe_intermediate_size": 48}
+OWN: dict[str, dict[str, Any]] = {
+    "glm4v_text": SECTIONS,
+    "glm4v_moe_text": SECTIONS,
+    "glm_ocr_text": SECTIONS,
+    "qwen2_vl_text": SECTIONS,
+    "qwen2_5_vl_text": SECTIONS,
+    "qwen2_5_omni_text": SECTIONS,
+    "hunyuan_v1_dense": {"rope_parameters": ALPHA},
+    "hunyuan_v1_moe": {"rope_parameters": ALPHA},
+    "cohere_compass_text": {"rope_parameters": {"full_attention": ROPE, "sliding_attention": ROPE}},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
+    "hunyuan_vl_text": {"rope_parameters": {**ALPHA, "mrope_section": [2, 2, 2, 2]}},
+    "deepseek_v2": MIXTURE,
+    "dots1": {**MIXTURE, "n_group": 1, "topk_group": 1, "n_shared_experts": 1},
+    "gpt_neo": {"attention_types": [[["global", "local"], 2]], "window_size": 7},
+    "gemma4_assistant": {"hidden_size_per_layer_input": 0},
+}
+# Families whose tiny models transformers saves under other names than those of the published ones.
+MISNAMED = {"kimi_k25": "language_model.model."}
+
+
+def families() -> list[str]:
+    """Every model_type that has a class for text, or for text and pictures or sound, in alphabetical order."""
+    names = (
+        modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+        modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
+    )
+    return sorted({family for mapping in names for family in mapping})
+
+
+def usual_config(family: str) -> Any:
+    """The config of a family in the size in which it is published."""
+    return transformers.CONFIG_MAPPING[family]()
+
+
+def tiny_config(family: str) -> Any:
+    """The config of a tiny model of a family; raises whatever its classes raise for numbers that do not fit."""
+    usual = usual_config(family)
+    text = usual.get_text_config(decoder=True)
+    if text is usual:
+        return type(usual)(**_small_text(usual))
+    parts = {name: part for name, part in vars(usual).items() if isinstance(part, transformers.PreTrainedConfig)}
+    made = {name: _small_text(part) if part is text else _small_encoder(part) for name, part in parts.items()}
+    return type(usual)(**made, **_small(usual, ("projection_dim", "pad_token_id", "eos_token_id")))
+
+
+def _small(config: Any, names: Iterable[str] = SMALL) -> dict[str, Any]:
+    return {name: SMALL[name] for name in names if _has(config, name)}
+
+
+def _has(config: Any, name: str) -> bool:
+    try:
+        given = not isinstance(getattr(type(config), name, None), property)
+        return given and getattr(config, name, None) is not None
+    except (AttributeError, RuntimeError):
+        return False  # one that differs from layer to layer
+
+
+def _small_encoder(config: Any) -> dict[str, Any]:
+    own = {name: value for name, value in ENCODER.items() if _has(config, name)}
+    return {**_small(config), **own, "model_type": config.model_type}
+
+
+def _small_text(usual: Any) -> dict[str, Any]:
+    """Sizes of a language model, with every kind of layer that it usually has."""
+    made = _small(usual)
+    if getattr(usual, "num_key_value_heads", 0) is None:
+        made["num_key_value_heads"] = SMALL["num_key_value_heads"]
+    if "head_dim" in vars(usual) and usual.head_dim is None:
+        made["head_dim"] = SMALL["head_dim"]
+    if _has(usual, "kv_lora_rank"):  # heads share latents, and `head_dim` follows from them
+        made.pop("head_dim", None)
+        made["num_key_value_heads"] = made["num_attention_heads"]
+    if getattr(usual, "num_kv_shared_layers", 0):
+        made["num_kv_shared_layers"] = 2
+    for name in ("intermediate_size", "num_experts", "activation_sparsity_pattern", "moe_layer_end_index"):
+        if isinstance(value := getattr(usual, name, None), list):
+            made[name] = [SMALL.get(name, value[-1])] * LAYERS
+    made.update(OWN.get(usual.model_type, {}))
+    rope = getattr(usual, "rope_parameters", None)
+    if isinstance(rope, dict) and rope.get("rope_theta", 0) is None:
+        made.setdefault("rope_parameters", ROPE)
+    kinds = getattr(usual, "layer_types", None)
+    if isinstance(kinds, list) and len(set(kinds)) > 1:
+        made["layer_types"] = _few_layers(kinds)
+    return {**made, "model_type": usual.model_type}
+
+
+def _few_layers(kinds: list[str]) -> list[str]:
+    """Four layers of all kinds, the last as it usually is."""
+    distinct = list(dict.fromkeys(kinds))
+    return [*(distinct * LAYERS)[: LAYERS - 1], kinds[-1]]
+
+
+def random_model(config: Any, seed: int = 0) -> Any:
+    """A random model in float32 whose logits are spread enough that its greedy text is no constant."""
+    model_class = next(mapping[type(config)] for mapping in MAPPINGS if type(config) in mapping)
+    torch.manual_seed(seed)
+    config._attn_implementation = "eager"
+    model = model_class(config).eval().requires_grad_(False)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.ndim >= 2:
+                parameter.normal_(0, 0.25)
+            elif "sinks" in name:
+                parameter.normal_(0, 1.0)
+    return model
+
+
+def save_tiny(family: str, folder: Path) -> Any:
+    """Write a tiny model as transformers would; returns the model."""
+    if family in MISNAMED:
+        raise ValueError(f"{family} is saved under names of its own")
+    model = random_model(tiny_config(family))
+    model.save_pretrained(folder)
+    return model
+
+
+def save_language_model(family: str, folder: Path) -> Any:
+    """Write the tiny language model of a family whose encoders cannot be made, under the names of the whole.
+
+    Returns the language model. Raises `KeyError` if it is none that transformers has by itself.
+    """
+    usual = usual_config(family)
+    text = usual.get_text_config(decoder=True)
+    if text is usual or type(text) not in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise KeyError(f"{family} has no language model of its own")
+    model = random_model(type(text)(**_small_text(text)))
+    tied, decoder = model.all_tied_weights_keys, MISNAMED.get(family, "model.language_model.")
+    tensors = {_within(decoder, name): tensor for name, tensor in model.state_dict().items() if name not in tied}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    whole = {**usual.to_dict(), "text_config": model.config.to_dict()}
+    (folder / "config.json").write_text(json.dumps(whole, default=str), "utf-8")
+    return model
+
+
+def _within(decoder: str, name: str) -> str:
+    return decoder + name.removeprefix("model.") if name.startswith("model.") else name

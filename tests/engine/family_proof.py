@@ -1,0 +1,227 @@
+"""Whether a family of models opens, and whether its trees and its text then equal transformers' own."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from engine.errors import ModelError
+from engine.loading.probing import require_tree_held
+from engine.model.architecture import open_architecture
+from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.context import Context
+from engine.model.network import Network
+from engine.model.safe_config import MOST_LAYERS
+from engine.model.safetensors_header import TensorInfo
+from engine.model.shape import model_sizes
+from engine.model.streamable_network import load_layerwise
+from engine.model.text_backbone import HeadedDecoder
+from engine.protocol.options import LoadOptions
+from tests.engine.family_models import VOCABULARY, save_language_model, save_tiny, usual_config
+from tests.engine.speculation.pairs import random_prompt, write
+
+CPU = torch.device("cpu")
+UNHEADED = "its language model stands only inside of the whole, whose head does more than multiply"
+BRANCHING = "cannot hold a token tree"
+PROMPT_TOKENS = 19  # longer than windows and chunks, so that they cut through prompt and tree
+NEW_TOKENS = 16
+NODES = 24
+BUDGETS = (1, 16, 64)
+TOLERANCE = 1e-3  # of the logits' deviation: rounding moves it by a hundredth of that, a wrong mask by whole units
+
+
+class Standing(StrEnum):
+    """What the table says of a family."""
+
+    EXACT = "exact"
+    OPENS = "opens"
+    REFUSED = "refused"
+    UNTRIED = "untried"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One row of the table; `text` is the model_type of the language model that was built, `because` a clause."""
+
+    family: str
+    standing: Standing
+    text: str = ""
+    because: str = ""
+
+    def as_entry(self) -> dict[str, str]:
+        """What the record of a campaign keeps."""
+        return {name: str(value) for name, value in asdict(self).items()}
+
+
+def everything_headed() -> Any:
+    """Let decoders be built that only wrappers have, though nothing has been proved of them yet."""
+    from transformers import MODEL_MAPPING
+
+    known = frozenset(config.model_type for config in MODEL_MAPPING)
+    return patch("engine.model.text_backbone.VERIFIED", known)
+
+
+@contextmanager
+def nothing_known() -> Iterator[None]:
+    """Forget which families hold trees and which do not."""
+    with (
+        patch("engine.model.probe.VERIFIED", frozenset()),
+        patch("engine.model.architecture.REFUTED", frozenset()),
+    ):
+        yield
+
+
+def judge(family: str, folder: Path) -> Verdict:
+    """Make a tiny model of a family, open it, and compare all that it computes with transformers."""
+    with nothing_known(), everything_headed():
+        if reason := _refusal(family):
+            return Verdict(family, Standing.REFUSED, because=reason)
+        try:
+            reference = _save(family, folder)
+        except Exception as error:  # noqa: BLE001 # config classes refuse what does not fit, each in its own way
+            return Verdict(family, Standing.UNTRIED, because=_clause(error))
+        try:
+            checkpoint = open_checkpoint(str(folder))
+            network = loaded(checkpoint)
+            for _ in require_tree_held(0, Context(network, capacity=8), checkpoint, LoadOptions(cache_dir=str(folder))):
+                pass
+        except ModelError as error:
+            return Verdict(family, Standing.REFUSED, because=_reason(error))
+        text = str(network.model.config.model_type)
+        fault = differences(reference, network, noisy(loaded(checkpoint)))
+        if fault and isinstance(network.model, HeadedDecoder):
+            return Verdict(family, Standing.REFUSED, because=UNHEADED)
+        if fault:
+            return Verdict(family, Standing.REFUSED, text, fault)
+        sizes = _of_sizes(network, checkpoint)
+        return Verdict(family, Standing.OPENS if sizes else Standing.EXACT, text, sizes)
+
+
+def _refusal(family: str) -> str:
+    """Why a model of this family cannot hold a tree by its config.json, whatever its size; empty if it may."""
+    anywhere = Path(family)
+    tensors = {str(number): TensorInfo("F32", (1,), anywhere, 0, 4) for number in range(MOST_LAYERS)}
+    try:
+        config = json.loads(json.dumps(usual_config(family).to_dict(), default=str))
+        open_architecture(Checkpoint(family, family, anywhere, config, (), tensors))
+    except ModelError as error:
+        return _reason(error) if BRANCHING in str(error.message) else ""
+    except Exception:  # noqa: BLE001 # a config that its own class does not make says nothing
+        pass
+    return ""
+
+
+def _save(family: str, folder: Path) -> Any:
+    try:
+        return save_tiny(family, folder)
+    except Exception:
+        try:
+            return save_language_model(family, folder)
+        except KeyError:
+            pass
+        raise
+
+
+def loaded(checkpoint: Checkpoint) -> Network:
+    """The network as the engine loads it, in float32."""
+    steps = load_layerwise(checkpoint, torch.float32, CPU)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Network = end.value
+            return found
+
+
+def noisy(network: Network, noise: float = 0.1) -> Network:
+    """A draft that often, but not always, agrees with the model that it was."""
+    generator = torch.Generator().manual_seed(5)
+    for parameter in network.model.parameters():
+        if parameter.ndim >= 2:
+            parameter.add_(torch.randn(parameter.shape, generator=generator) * noise * parameter.std())
+    return network
+
+
+def differences(reference: Any, network: Network, draft: Network) -> str:
+    """What differs from transformers, as a clause; empty if nothing does."""
+    return _of_trees(reference, network) or _of_texts(reference, network, draft)
+
+
+def random_tree(nodes: int) -> tuple[list[int], list[int]]:
+    """Tokens and parents; half of the nodes go deeper, so that windows cut through, the others branch off."""
+    chance = torch.Generator().manual_seed(1)
+    tokens = torch.randint(3, VOCABULARY, (nodes,), generator=chance).tolist()
+    deeper = torch.rand(nodes, generator=chance).tolist()
+    spread = torch.rand(nodes, generator=chance).tolist()
+    parents = [-1] + [node - 1 if deeper[node] < 0.5 else int(spread[node] * node) for node in range(1, nodes)]
+    return tokens, parents
+
+
+@torch.inference_mode()
+def _of_trees(reference: Any, network: Network) -> str:
+    """One pass over a tree behind a prompt, against every path alone in transformers' own model, without a cache."""
+    tokens, parents = random_tree(NODES)
+    prompt = random_prompt(PROMPT_TOKENS, seed=0)
+    context = Context(network, capacity=64)
+    context.prefill(prompt)
+    together = context.score(tokens, parents)
+    for leaf in set(range(NODES)) - set(parents):
+        path = [leaf]
+        while parents[path[0]] >= 0:
+            path.insert(0, parents[path[0]])
+        whole = torch.tensor([[*prompt, *(tokens[step] for step in path)]])
+        alone = reference(input_ids=whole, use_cache=False).logits[0, PROMPT_TOKENS:]
+        found = together[path]
+        if not isinstance(network.model, HeadedDecoder):
+            # Some wrappers leave out the constant by which their language model scales its logits.
+            found = found * (alone.std() / found.std())
+        difference = float((found - alone).abs().max() / alone.std())
+        if not difference <= TOLERANCE:
+            return f"the logits of a tree differ from those of a path by {difference:.2g} of their deviation"
+    return ""
+
+
+def _of_sizes(network: Network, checkpoint: Checkpoint) -> str:
+    """What the planner takes a token's keys and values for, against what the cache holds."""
+    context = Context(network, capacity=8)
+    context.score([5, 6], [-1, 0])
+    found = [
+        (layer.keys.numel() + layer.values.numel()) // layer.capacity if layer.is_initialized else 0
+        for layer in context._cache.layers
+    ]
+    planned = [layer.kv_width for layer in model_sizes(checkpoint).layers]
+    return "" if found == planned else f"a token takes {found} numbers in the caches, not {planned}"
+
+
+def _of_texts(reference: Any, network: Network, draft: Network) -> str:
+    """Greedy text with trees of several sizes, against `generate`."""
+    prompt = random_prompt(PROMPT_TOKENS, seed=0)
+    made = reference.generate(
+        input_ids=torch.tensor([prompt]),
+        max_new_tokens=NEW_TOKENS,
+        do_sample=False,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
+    expected = made[0, PROMPT_TOKENS:].tolist()
+    for budget in BUDGETS:
+        if write(network, draft, prompt, NEW_TOKENS, budget).tokens != expected:
+            return f"the text with trees of {budget} tokens is another"
+    return ""
+
+
+def _reason(error: ModelError) -> str:
+    """The clause of a refusal behind the model's name."""
+    message = str(error.message)
+    return message.partition(": ")[2].rstrip(".") or message.partition("' ")[2].rstrip(".") or message
+
+
+def _clause(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{type(error).__name__}: {lines[-1].strip()}"[:160]

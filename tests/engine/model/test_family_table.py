@@ -1,0 +1,30 @@
+"""The table of families says what the engine knows of them, and a few of its rows are made again."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.model.verified_families import REFUTED, VERIFIED
+from tests.engine.family_models import families
+from tests.engine.family_proof import judge
+from tests.engine.family_table import read_table, refuted, verified
+
+# Chunked attention, shared keys and values, latent attention, a decoder without a head of its own, a recurrent state.
+REMADE = ("llama4", "gemma3n_text", "deepseek_v3", "qwen2_vl", "qwen3_next")
+
+
+def test_the_table_has_exactly_the_families_of_transformers() -> None:
+    """After another version of transformers: `python -m tests.campaigns.families --fresh`."""
+    assert [row.family for row in read_table()] == families()
+
+
+def test_the_engine_knows_what_the_table_says() -> None:
+    rows = read_table()
+    assert sorted(VERIFIED) == verified(rows)
+    assert sorted(REFUTED) == refuted(rows)
+
+
+@pytest.mark.parametrize("family", REMADE)
+def test_a_row_of_the_table_comes_out_the_same_again(family: str, tmp_path: Path) -> None:
+    row = next(row for row in read_table() if row.family == family)
+    assert judge(family, tmp_path) == row
