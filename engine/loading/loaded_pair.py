@@ -6,11 +6,11 @@ from pathlib import Path
 
 import torch
 
-from engine.cancellation import Cancellation
+from engine.errors import Cancellation
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_planned, load_ready
 from engine.loading.memory_limits import MemoryLimits
-from engine.loading.oom_retry import load_with_retries
+from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
 from engine.loading.planning import context_for
@@ -53,6 +53,11 @@ class LoadedPair:
     def stream(self) -> LayerStream | None:
         """What brings the target's layers; None where all of them are resident."""
         return self.weights.stream
+
+    def guarded(self) -> tuple[GuardedContext, GuardedContext | None]:
+        """Target and draft as rounds use them: a pass that runs out of memory raises `OutOfMemory`, and frees it."""
+        target = GuardedContext(self.target, say("the target"))
+        return target, GuardedContext(self.draft, say("the draft")) if self.draft else None
 
     @property
     def measurements(self) -> PairMeasurements:

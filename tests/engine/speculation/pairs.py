@@ -13,8 +13,7 @@ from engine.speculation.interfaces import Fixed, Method, RoundResult
 from engine.speculation.methods.lookup import Autoregression
 from engine.speculation.methods.sampling import Sampler, Uniforms, UniformSource
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Answer, Speculation, rounds
-from engine.stats import Stopwatch
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from tests.engine.tiny_models import tiny_network
 
 GREEDY = SamplingOptions()

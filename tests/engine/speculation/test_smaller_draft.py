@@ -13,8 +13,7 @@ from engine.speculation.interfaces import Fixed
 from engine.speculation.methods.lookup import Lookup
 from engine.speculation.methods.sampling import Sampler, Uniforms, distribution
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Answer, Speculation, rounds
-from engine.stats import Stopwatch
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedRng, probabilities
 from tests.engine.speculation.pairs import GREEDY, PUBLISHED, Silent, write

@@ -13,10 +13,9 @@ from engine.speculation.methods.calibration import Calibration
 from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Answer, Speculation, rounds
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.throughput_model import ThroughputModel
-from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network
