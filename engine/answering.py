@@ -12,8 +12,8 @@ from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event
 from engine.protocol.options import GenerateOptions
 from engine.speculation.method_choice import MethodInputs, choose_method, strategy_for
-from engine.speculation.methods.acceptance_counts import counted
-from engine.speculation.methods.sampling import Sampler, Uniforms
+from engine.speculation.methods.acceptance_rates import counted
+from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.text.prompt import Prompt, require_readable, text_of_answer
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from engine.protocol.messages import FinishReason, Seconds
 from engine.speculation.interfaces import Choice, NullObserver, Observer, RoundResult, Scorer, Strategy
-from engine.speculation.target_log_probs import said_log_probs
+from engine.speculation.methods.verification import said_log_probs
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.tuning.tree_limit import TreeLimit
 

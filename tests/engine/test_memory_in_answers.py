@@ -13,8 +13,8 @@ from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
 from engine.speculation.interfaces import Choice, Fixed, RoundResult
-from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
+from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.speculation.tuning.tree_limit import TreeLimit
 from tests.campaigns.extent import choose

@@ -11,8 +11,8 @@ from engine.model.network import Network
 from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Fixed, Method, RoundResult
 from engine.speculation.methods.lookup import Autoregression
-from engine.speculation.methods.sampling import Sampler, Uniforms, UniformSource
 from engine.speculation.methods.specexec import SpecExec
+from engine.speculation.methods.verification import Sampler, Uniforms, UniformSource
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from tests.engine.tiny_models import tiny_network
 

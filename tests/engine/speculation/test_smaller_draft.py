@@ -11,8 +11,8 @@ from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
 from engine.speculation.interfaces import Fixed
 from engine.speculation.methods.lookup import Lookup
-from engine.speculation.methods.sampling import Sampler, Uniforms, distribution
 from engine.speculation.methods.specexec import SpecExec
+from engine.speculation.methods.verification import Sampler, Uniforms, distribution
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedRng, probabilities

@@ -9,10 +9,10 @@ import torch
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Choice, Method, RoundResult, Strategy
-from engine.speculation.methods.calibration import Calibration
+from engine.speculation.methods.acceptance_rates import Calibration
 from engine.speculation.methods.lookup import Autoregression, Lookup
-from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
+from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.throughput_model import ThroughputModel
