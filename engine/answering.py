@@ -6,18 +6,15 @@ from functools import partial
 
 from engine.errors import Cancelled
 from engine.loading.loaded_pair import LoadedPair
-from engine.loading.oom_retry import GuardedContext
 from engine.loading.planning import AUTO_BUDGET
 from engine.observing.round_events import RoundEvents
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event
 from engine.protocol.options import GenerateOptions
-from engine.protocol.sentences import say
 from engine.speculation.method_choice import MethodInputs, choose_method, strategy_for
-from engine.speculation.methods.acceptance_counts import counted
-from engine.speculation.methods.sampling import Sampler, Uniforms
-from engine.speculation.rounds import Answer, Speculation, rounds
-from engine.stats import Stopwatch
+from engine.speculation.methods.acceptance_rates import counted
+from engine.speculation.methods.verification import Sampler, Uniforms
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.text.prompt import Prompt, require_readable, text_of_answer
 
 
@@ -33,7 +30,7 @@ class Answering:
         end_tokens, begun = frozenset() if options.ignore_eos else tokenizer.eos_ids, prompt.answer
 
         self._stream = loaded.stream
-        counts, target = loaded.learned.acceptance(options), GuardedContext(loaded.target, say("the target"))
+        counts, (target, draft) = loaded.learned.acceptance(options), loaded.guarded()
 
         inputs = MethodInputs(
             sampling=Sampler(options.sampling, tokens, Uniforms(options.sampling.seed), begun),
@@ -42,7 +39,7 @@ class Answering:
             counts=counts,
             learned=partial(loaded.learned.state, options),
             measured=partial(loaded.measured, options),
-            draft=loaded.drafter(),
+            draft=draft,
             is_shared=loaded.weights.copies is not None,
             device=loaded.draft.network.device if loaded.draft else loaded.target.network.device,
             observer=watcher,

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 from engine.answering import Answering
-from engine.cancellation import Cancellation
+from engine.errors import Cancellation
 from engine.loading.learned import PairMeasurements
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import Pair

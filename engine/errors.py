@@ -1,4 +1,14 @@
-"""What can go wrong, in words a person can act on."""
+"""What can go wrong, in words a person can act on; requests that are cancelled; panics of libraries written in Rust.
+
+pyo3 raises a panic as `PanicException`, which is no `Exception`: `except Exception` does not catch it, so that it ends
+the thread. Every call into tokenizers and safetensors stands inside `no_panic`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+ENDING = (KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What asks a program or a generator to end, and is no failure."""
 
 
 class CoppiceError(Exception):
@@ -38,3 +48,44 @@ class OutOfMemory(CoppiceError):  # noqa: N818  # what people call it
 
 class Cancelled(Exception):  # noqa: N818  # a request, not an error
     """Raised between two layers when the running request was cancelled; not shown to people."""
+
+
+class Cancellation:
+    """Which request runs, and up to which id requests are cancelled. `cancel` may be called from another thread.
+
+    Request ids only grow, so there is nothing to clear, and no stop is lost or stale.
+    """
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._through = -1
+
+    def begin(self, request: int) -> None:
+        """Name the request that runs from now on."""
+        self._running = request
+
+    def cancel(self, through: int) -> None:
+        """Cancel every request whose id is at most `through`, running or yet to come."""
+        self._through = max(self._through, through)
+
+    def check(self) -> None:
+        """Raise `Cancelled` if the running request is cancelled. Called before every layer, so it must be cheap."""
+        if self._running <= self._through:
+            raise Cancelled
+
+
+class Panic(Exception):  # noqa: N818  # what Rust calls it
+    """A library written in Rust met a state that it did not expect; the message is the library's."""
+
+
+@contextmanager
+def no_panic() -> Iterator[None]:
+    """Raise `Panic` where the code inside raises something that is neither an `Exception` nor one of `ENDING`."""
+    try:
+        yield
+    except Exception:  # told apart from what comes below
+        raise
+    except ENDING:
+        raise
+    except BaseException as error:
+        raise Panic(str(error) or type(error).__name__) from error

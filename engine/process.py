@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from engine.cancellation import Cancellation
-from engine.errors import Cancelled, CoppiceError, InputError
+from engine.errors import Cancellation, Cancelled, CoppiceError, InputError
 from engine.loading.out_of_memory import out_of_memory_of
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher

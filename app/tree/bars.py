@@ -7,7 +7,7 @@ from app.i18n.number_text import Number
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.tree.rounds.player import SPEEDS, Player
-from app.tree.widgets import tool_button
+from app.tree.widgets import line_of_words, tool_button
 from engine.protocol.messages import Round
 
 LARGER_BUDGET = 64
@@ -27,18 +27,11 @@ class Advice(QWidget):
         self._is_ours = False  # the budget that holds was set from here
         self._small = 0  # rounds on end with small trees
         self._reason = ""
-        self.words = QLabel(self)
-        self.words.setWordWrap(True)
-        self.words.setTextFormat(Qt.TextFormat.PlainText)
         tip = tr("From the next answer on; the answers stay the same, but may come slower.")
         self.button = tool_button("", tip, self)
         self.button.setAutoRaise(False)  # it stands in a sentence's line, and is to be seen as a button
         self.button.clicked.connect(self._on_clicked)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 0, 4, 2)
-        row.setSpacing(8)
-        row.addWidget(self.words, 1)
-        row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignTop)
+        self.words = line_of_words(self, self.button, 8, 0, 4, 2)
         self._refresh()
 
     def set_budget(self, budget: int) -> None:
@@ -86,17 +79,10 @@ class RecordingBar(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.words = QLabel(self)
-        self.words.setTextFormat(Qt.TextFormat.PlainText)
-        self.words.setWordWrap(True)
         self.close_ = tool_button(tr("Back to the conversation"), tr("Close the recording (L)"), self)
         self.close_.setAutoRaise(False)
         self.close_.clicked.connect(self.closed)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 2, 4, 2)
-        row.setSpacing(8)
-        row.addWidget(self.words, 1)
-        row.addWidget(self.close_, 0, Qt.AlignmentFlag.AlignTop)
+        self.words = line_of_words(self, self.close_, 8, 2, 4, 2)
         self.hide()
 
     def show_recording(self, name: str, rounds: int, is_whole: bool) -> None:

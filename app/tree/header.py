@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
@@ -12,6 +12,7 @@ from app.system.plain_text import tip
 from app.tree.picture.canvas import CHIPS, ICICLE
 from app.tree.rounds.snapshot import Snapshot
 from app.tree.widgets import News, tool_button
+from app.ui.widgets import fill, row_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,19 +204,12 @@ class Header(QWidget):
         return self.menu.addAction(text)
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout()
-        row.setSpacing(2)
+        row = row_of(self._ways.values(), 2)
         group = QButtonGroup(self)
         for way, button in self._ways.items():
             group.addButton(button)
-            row.addWidget(button)
             button.clicked.connect(lambda _checked, way=way: self.way_chosen.emit(way))
         row.addStretch(1)
         for button in (self.fit, self.follow, self.more):
             row.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 6, 4, 2)
-        column.setSpacing(2)
-        column.addWidget(self.caption)
-        column.addLayout(row)
-        column.addWidget(self.news)
+        fill(self, (self.caption, row, self.news), 2, 8, 6, 4, 2)

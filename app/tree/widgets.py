@@ -55,6 +55,19 @@ def tint(widget: QWidget, colors: TreeColors) -> None:
     widget.setPalette(palette)
 
 
+def line_of_words(widget: QWidget, button: QToolButton, *margins: int) -> QLabel:
+    """Fill a widget with words, in as many lines as they need, and a button at their end; returns the words."""
+    words = QLabel(widget)
+    words.setTextFormat(Qt.TextFormat.PlainText)
+    words.setWordWrap(True)
+    row = QHBoxLayout(widget)
+    row.setContentsMargins(*margins)
+    row.setSpacing(8)
+    row.addWidget(words, 1)
+    row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+    return words
+
+
 _LEAST_MS, _LETTER_MS = 6000, 90  # that they stay: time to notice them, and to read them slowly
 
 
@@ -63,20 +76,13 @@ class News(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.words = QLabel(self)
-        self.words.setTextFormat(Qt.TextFormat.PlainText)
-        self.words.setWordWrap(True)
-        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.close_ = tool_button("✕", tr("Close"), self)
         self.close_.setAccessibleName(tr("Close"))
         self.close_.clicked.connect(self.hide)
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self.hide)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(8)
-        row.addWidget(self.words, 1)
-        row.addWidget(self.close_, 0, Qt.AlignmentFlag.AlignTop)
+        self.words = line_of_words(self, self.close_, 0, 0, 0, 0)
+        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.hide()
 
     def tell(self, text: str) -> None:

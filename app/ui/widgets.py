@@ -1,6 +1,6 @@
 """Small widgets and dialogs that several rooms use."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt, QUrl
@@ -10,12 +10,15 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QFileDialog,
+    QHBoxLayout,
     QLabel,
+    QLayout,
     QMessageBox,
     QPushButton,
     QSpinBox,
     QTextBrowser,
     QToolButton,
+    QVBoxLayout,
     QWidget,
 )
 
@@ -61,6 +64,27 @@ _TEXT_MARGIN = 4  # pixels
 def give_room(field: QAbstractSpinBox) -> None:
     """Keep the number off the edge: a style sheet's padding makes such a field wider, but does not move its text."""
     field.lineEdit().setTextMargins(_TEXT_MARGIN, 0, 0, 0)
+
+
+def row_of(widgets: Iterable[QWidget], spacing: int) -> QHBoxLayout:
+    """These widgets side by side."""
+    row = QHBoxLayout()
+    row.setSpacing(spacing)
+    for each in widgets:
+        row.addWidget(each)
+    return row
+
+
+def fill(widget: QWidget, parts: Iterable[QWidget | QLayout], spacing: int, *margins: int) -> None:
+    """Put these below each other into a widget, with `margins` left, above, right and below; none are 0."""
+    column = QVBoxLayout(widget)
+    column.setContentsMargins(*(margins or (0, 0, 0, 0)))
+    column.setSpacing(spacing)
+    for each in parts:
+        if isinstance(each, QLayout):
+            column.addLayout(each)
+        else:
+            column.addWidget(each)
 
 
 class DecimalField(QDoubleSpinBox):

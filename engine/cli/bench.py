@@ -20,8 +20,8 @@ from engine.cli.session import Session, parse_json, read_messages, read_text, sa
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import METHODS
-from engine.stats import peak_rss_bytes, peak_vram_bytes
 from engine.text.prompt import Prompt
+from engine.weights.planning.machine import peak_rss_bytes, peak_vram_bytes
 
 PROMPTS = Path(__file__).parents[2] / "resources" / "bench" / "prompts.jsonl"
 WARM_UP_TOKENS = 8

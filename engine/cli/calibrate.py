@@ -12,7 +12,7 @@ from engine.loading.learned import PairMeasurement
 from engine.model.context import Context
 from engine.protocol.messages import Round
 from engine.protocol.options import UNMEASURED, GenerateOptions
-from engine.speculation.methods.acceptance_counts import AcceptanceCounts
+from engine.speculation.methods.acceptance_rates import AcceptanceCounts
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_program import MOST_NODES
 from engine.speculation.tuning.pass_time import PassTime

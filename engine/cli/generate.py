@@ -12,8 +12,8 @@ from engine.cli.session import CollectedAnswer, Session, read_json, read_message
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Round
 from engine.protocol.options import GenerateOptions
-from engine.stats import peak_rss_bytes, peak_vram_bytes
 from engine.text.prompt import Prompt
+from engine.weights.planning.machine import peak_rss_bytes, peak_vram_bytes
 
 
 def generate(arguments: argparse.Namespace) -> None:

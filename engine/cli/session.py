@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.cancellation import Cancellation
 from engine.engine import Engine, load
-from engine.errors import InputError
+from engine.errors import Cancellation, InputError
 from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage, Finished, Loaded, Loading, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions

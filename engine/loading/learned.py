@@ -17,8 +17,7 @@ from engine.loading.pair import Pair
 from engine.loading.store import CacheFile, UnusableError, cache_root
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.sentences import joined, reason_of, say
-from engine.speculation.methods.acceptance_counts import AcceptanceCounts
-from engine.speculation.methods.calibration import Calibration
+from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
 from engine.speculation.trees.tree_program import AcceptanceVector, checked
 from engine.speculation.tuning.pass_time import MeasuredPasses, PassTime
 from engine.speculation.tuning.throughput_model import ThroughputModel

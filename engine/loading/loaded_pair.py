@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from engine.cancellation import Cancellation
+from engine.errors import Cancellation
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_planned, load_ready
 from engine.loading.memory_limits import MemoryLimits
@@ -59,17 +59,21 @@ class LoadedPair:
         """What brings the target's layers; None where all of them are resident."""
         return self.weights.stream
 
+    def guarded(self) -> tuple[GuardedContext, Scorer | None]:
+        """Target and draft as the rounds of one answer use them, the draft as a scorer of the target's tokens.
+
+        A pass that runs out of memory raises `OutOfMemory`, and frees it. No draft where nothing drafts.
+        """
+        target = GuardedContext(self.target, say("the target"))
+        if self.draft is None:
+            return target, None
+        own = GuardedContext(self.draft, say("the draft"))
+        return target, TranslatedDraft(own, self.translation) if self.translation else own
+
     @property
     def measurements(self) -> PairMeasurements:
         """How this pair accepts, and how long its passes take; raises `InputError` where nothing drafts."""
         return PairMeasurements(self.pair, self.weights.tiers, str(self.target.network.device))
-
-    def drafter(self) -> Scorer | None:
-        """The draft as a scorer of the target's tokens, for one answer; None where nothing drafts."""
-        if self.draft is None:
-            return None
-        own = GuardedContext(self.draft, say("the draft"))
-        return TranslatedDraft(own, self.translation) if self.translation else own
 
     def measured(self, options: GenerateOptions) -> Measured:
         """What Sequoia plans by: the measurement that the options name, or the pair's own with such sampling.

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from engine.cancellation import Cancellation
-from engine.errors import InputError
+from engine.errors import Cancellation, InputError
 from engine.loading.pair import PairIdentity
 from engine.loading.planning import plan_pair
 from engine.loading.preparation import (

@@ -7,8 +7,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from engine.cancellation import Cancellation
-from engine.errors import InputError, OutOfMemory
+from engine.errors import Cancellation, InputError, OutOfMemory
 from engine.loading.loading import plan_target
 from engine.loading.memory_limits import Limits, MemoryLimits
 from engine.loading.out_of_memory import HINT, give_back_memory, out_of_memory_of

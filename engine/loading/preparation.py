@@ -6,8 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from engine.cancellation import Cancellation
-from engine.errors import InputError
+from engine.errors import Cancellation, InputError
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype, own_dtype
 from engine.model.layer_converter import open_layer_converter

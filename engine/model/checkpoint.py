@@ -150,8 +150,9 @@ class Checkpoint:
     """A model on disk whose files agree with each other.
 
     `source` is what was asked for, `name` what people call it, `config` the parsed config.json; `shards` are the
-    weight files and `tensors` says where in them each tensor of the language model lies. `packed` are the weights that are made of several
-    of them, by the names that an unpacked checkpoint gives them. `metadata` is that of a GGUF file, empty for others.
+    weight files and `tensors` says where in them each tensor of the language model lies. `packed` are the weights that
+    are made of several of them, by the names that an unpacked checkpoint gives them. `metadata` is that of a GGUF file,
+    empty for others.
     """
 
     source: str

@@ -10,8 +10,7 @@ from engine.errors import InputError
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.sentences import say
 from engine.speculation.interfaces import Fixed, Method, NullObserver, Observer, Sampling, Scorer, Strategy
-from engine.speculation.methods.acceptance_counts import AcceptanceCounts
-from engine.speculation.methods.calibration import Calibration
+from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
 from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.rng import Rng
 from engine.speculation.methods.sampled_trees import Drafting

@@ -2,7 +2,9 @@
 
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -10,12 +12,49 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from engine.protocol.messages import FinishReason
+from engine.protocol.messages import FinishReason, Seconds
 from engine.speculation.interfaces import Choice, NullObserver, Observer, RoundResult, Scorer, Strategy
-from engine.speculation.target_log_probs import said_log_probs
+from engine.speculation.methods.verification import said_log_probs
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.tuning.tree_limit import TreeLimit
-from engine.stats import Stopwatch
+
+
+class Stopwatch:
+    """Adds up wall time under names such as `draft` and `target`."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._last: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        """Add the time spent inside to `name`, also when it ends in an exception."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._last[name] = seconds = time.perf_counter() - begin
+            self._seconds[name] += seconds
+
+    def last(self, name: str) -> float:
+        """Seconds of the newest measurement under `name`."""
+        return self._last[name]
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add time that was measured elsewhere."""
+        self._seconds[name] += seconds
+
+    def __getitem__(self, name: str) -> float:
+        return self._seconds[name]
+
+    def seconds(self, load: float = 0.0) -> Seconds:
+        """Everything measured so far; `other` is decode less draft and target."""
+        draft, target, decode = self["draft"], self["target"], self["decode"]
+        return Seconds(
+            load=load, prefill=self["prefill"], draft=draft, target=target, decode=decode,
+            other=max(0.0, decode - draft - target), hidden_draft=self["hidden_draft"],
+            stream_wait=self["stream_wait"],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

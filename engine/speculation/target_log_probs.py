@@ -23,15 +23,6 @@ class NodeLogProbs:
     best_tokens: Tensor
 
 
-def said_log_probs(tree: Tree, logits: Tensor, path: Path) -> tuple[float, ...]:
-    """The target's own log-probability of every token of the path, the bonus token last; as in `judge`.
-
-    logits: float32 [nodes, vocabulary]. Only the rows of the path are looked at, one by one: nothing large is copied.
-    """
-    said = zip(path.nodes, path.tokens(tree), strict=True)
-    return tuple(torch.stack([logits[node, token] - logits[node].logsumexp(-1) for node, token in said]).tolist())
-
-
 def judge(tree: Tree, logits: Tensor, path: Path) -> NodeLogProbs:
     """Probabilities as the model gives them, before temperature, filters and penalties.
 

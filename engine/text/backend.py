@@ -6,8 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelError
-from engine.panics import no_panic
+from engine.errors import ModelError, no_panic
 from engine.protocol.sentences import Sentence, say
 
 LONGEST = 200

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelError
-from engine.panics import no_panic
+from engine.errors import ModelError, no_panic
 from engine.protocol.sentences import say
 from engine.text.backend import complaint_of
 

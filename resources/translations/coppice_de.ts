@@ -79,6 +79,11 @@
             <translation>nur das zugehörige Protokoll ist noch da</translation>
         </message>
         <message>
+            <location filename="../../app/chat/archive/store.py" />
+            <source>{title} (copy)</source>
+            <translation>{title} (Kopie)</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/archive/worker.py" />
             <source>Conversations cannot be read from {file}: {reason}.</source>
             <translation>Chats können nicht aus {file} gelesen werden: {reason}.</translation>
@@ -676,6 +681,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{name} rät voraus.</translation>
         </message>
         <message>
+            <location filename="../../app/chat/history/records.py" />
+            <source>New chat</source>
+            <translation>Neuer Chat</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/origins/tint.py" />
             <source>90 % and more, or not known</source>
             <translation>ab 90 %, oder unbekannt</translation>
@@ -889,6 +899,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/sidebar/rows.py" />
             <source>Yesterday</source>
             <translation>Gestern</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/text/document_style.py" />
+            <source>Copy</source>
+            <translation>Kopieren</translation>
         </message>
         <message>
             <location filename="../../app/chat/text/links.py" />
@@ -3104,21 +3119,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
-            <source>April</source>
-            <translation>April</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
-            <source>August</source>
-            <translation>August</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
-            <source>December</source>
-            <translation>Dezember</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
             <source>Embedded demo</source>
             <translation>Eingebaute Vorführung</translation>
         </message>
@@ -3126,11 +3126,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/entry.py" />
             <source>Estimating…</source>
             <translation>Wird geschätzt …</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
-            <source>February</source>
-            <translation>Februar</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -3164,31 +3159,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
-            <source>January</source>
-            <translation>Januar</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
-            <source>July</source>
-            <translation>Juli</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
-            <source>June</source>
-            <translation>Juni</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
-            <source>March</source>
-            <translation>März</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
-            <source>May</source>
-            <translation>Mai</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
             <source>More than 40 B</source>
             <translation>Mehr als 40 B</translation>
         </message>
@@ -3204,16 +3174,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
-            <source>November</source>
-            <translation>November</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
-            <source>October</source>
-            <translation>Oktober</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
             <source>On the hub</source>
             <translation>Auf dem Hub</translation>
         </message>
@@ -3221,11 +3181,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/entry.py" />
             <source>Prepared copy</source>
             <translation>Vorbereitete Kopie</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/entry.py" />
-            <source>September</source>
-            <translation>September</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -4480,11 +4435,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/dialogs.py" />
             <source>About Coppice</source>
             <translation>Über Coppice</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/dialogs.py" />
-            <source>Copy</source>
-            <translation>Kopieren</translation>
         </message>
         <message>
             <location filename="../../app/shell/dialogs.py" />
@@ -6272,11 +6222,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{name} gibt es schon. Soll die Datei ersetzt werden?</translation>
         </message>
         <message>
-            <location filename="../../engine/answering.py" />
-            <source>the target</source>
-            <translation>das Ziel</translation>
-        </message>
-        <message>
             <location filename="../../engine/loading/learned.py" />
             <source>Check the path.</source>
             <translation>Prüfen Sie den Pfad.</translation>
@@ -6380,6 +6325,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/loaded_pair.py" />
             <source>the draft</source>
             <translation>den Entwurf</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
+            <source>the target</source>
+            <translation>das Ziel</translation>
         </message>
         <message>
             <location filename="../../engine/loading/loading.py" />

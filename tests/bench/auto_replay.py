@@ -24,10 +24,9 @@ import torch
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import Session, say
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
-from engine.speculation.interfaces import Choice, RoundResult, TreeBounds
-from engine.speculation.marginal_cost import MarginalCost
-from engine.speculation.methods.sampling import Sampler, Uniforms
+from engine.speculation.interfaces import Choice, MarginalCost, RoundResult, TreeBounds
 from engine.speculation.methods.specexec import SpecExec
+from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.throughput_model import ThroughputModel

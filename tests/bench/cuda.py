@@ -31,8 +31,7 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.device import choose_device
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SpeculationOptions
-from engine.stats import peak_rss_bytes, peak_vram_bytes
-from engine.weights.planning.machine import process_bytes
+from engine.weights.planning.machine import peak_rss_bytes, peak_vram_bytes, process_bytes
 from engine.weights.planning.placement import Override, Plan
 from tests.bench.grown import SHAPES, grow
 from tests.bench.inflate import EMBEDDED

@@ -226,8 +226,8 @@ def called_rooms(package: Path) -> Iterator[list[str]]:
 
 def embedded_engine() -> "Engine":
     """The embedded pair, loaded on the processor."""
-    from engine.cancellation import Cancellation  # torch: only where a round is asked for
     from engine.engine import load
+    from engine.errors import Cancellation  # torch: only where a round is asked for
     from engine.loading.pair import open_pair
     from engine.protocol.options import LoadOptions
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from engine.cancellation import Cancellation
+from engine.errors import Cancellation
 from engine.loading.loading import LoadedTarget, load_planned, plan_target
 from engine.loading.planning import Question, plan_pair
 from engine.loading.rates import benchmark_of

@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from engine.cancellation import Cancellation
 from engine.engine import Engine, load
+from engine.errors import Cancellation
 from engine.loading.pair import open_pair
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Event, Finished, Statistics

@@ -14,7 +14,7 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.options import AUTO_ROOM, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Method
 from engine.speculation.method_choice import ChosenMethod, MethodInputs, strategy_for
-from engine.speculation.methods.acceptance_counts import AcceptanceCounts
+from engine.speculation.methods.acceptance_rates import AcceptanceCounts
 from engine.weights.planning.machine import GIB, GPU_RATES, Memory
 from tests.engine.speculation.simulation import Machine, Named
 from tests.engine.tiny_models import tiny_model

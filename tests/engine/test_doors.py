@@ -21,12 +21,11 @@ import huggingface_hub.constants
 import pytest
 import torch
 
-from engine.cancellation import Cancellation
 from engine.cli import plan as plan_command
 from engine.cli.arguments import Parser
 from engine.cli.contenders import BASELINES
 from engine.engine import load
-from engine.errors import CoppiceError
+from engine.errors import Cancellation, CoppiceError
 from engine.loading.estimate import Estimator
 from engine.loading.pair import open_pair
 from engine.loading.preparation import prepare_model, prepared_folder

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.cancellation import Cancellation
 from engine.engine import Engine, load
-from engine.errors import InputError
+from engine.errors import Cancellation, InputError
 from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage, Count, Event, Finished, Loaded, Loading, Prefilled, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions

@@ -11,8 +11,8 @@ from weakref import WeakSet
 import pytest
 import torch
 
-from engine.cancellation import Cancellation
 from engine.engine import Engine, load
+from engine.errors import Cancellation
 from engine.loading.estimate import Estimator
 from engine.loading.pair import open_pair
 from engine.loading.planning import Question, needs_of, plan_pair

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from torch import Tensor
 
-from engine.cancellation import Cancellation
 from engine.engine import Engine, load
+from engine.errors import Cancellation
 from engine.loading.learned import Learned
 from engine.loading.pair import open_pair
 from engine.observing import watcher

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cancellation import Cancellation
+from engine.errors import Cancellation
 from engine.loading.loading import plan_target
 from engine.loading.pair import Pair, open_pair
 from engine.loading.rates import LEAST_PASSES, recall_answer, remember_answer

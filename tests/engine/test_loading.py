@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.cancellation import Cancellation
+from engine.errors import Cancellation
 from engine.loading.loading import LoadedTarget, load_planned, plan_target
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context

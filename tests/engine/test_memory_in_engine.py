@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import pytest
 import torch
 
-from engine.cancellation import Cancellation
 from engine.engine import Engine, load
+from engine.errors import Cancellation
 from engine.loading import loaded_pair
 from engine.loading.loading import load_planned, load_ready
 from engine.loading.pair import Pair, open_pair

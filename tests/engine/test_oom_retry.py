@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine.cancellation import Cancellation
-from engine.errors import ModelError, OutOfMemory
+from engine.errors import Cancellation, ModelError, OutOfMemory
 from engine.loading import oom_retry
 from engine.loading.memory_limits import DAY, Limits, MemoryLimits
 from engine.loading.pair import Pair, open_pair

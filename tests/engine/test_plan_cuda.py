@@ -9,7 +9,7 @@ from engine.loading.rates import benchmark_of
 from engine.model.checkpoint import open_checkpoint
 from engine.model.streamable_network import load_layerwise
 from engine.protocol.options import EMBEDDED
-from engine.stats import peak_rss_bytes
+from engine.weights.planning.machine import peak_rss_bytes
 from tests.bench.inflate import inflate
 from tests.bench.plan_accuracy import peaks
 from tests.engine.model.test_layerwise import load

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from engine.cancellation import Cancellation
-from engine.errors import InputError
+from engine.errors import Cancellation, InputError
 from engine.loading.planning import Question, context_for, expected_tokens_per_pass, needs_of, plan_pair
 from engine.loading.preparation import COMPRESSED, prepare_model
 from engine.model import context as context_room

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.cancellation import Cancellation
-from engine.errors import Cancelled, InputError, ModelError
+from engine.errors import Cancellation, Cancelled, InputError, ModelError
 from engine.loading.preparation import prepare_model, prepared_folder, source_fingerprint, storage
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.weights.codecs.codec import codec_named
@@ -100,7 +99,7 @@ def test_a_source_that_changes_during_a_run_spoils_it(tmp_path: Path) -> None:
 MEASURED = """
 import json, sys
 from pathlib import Path
-from engine.cancellation import Cancellation
+from engine.errors import Cancellation
 from engine.model.layer_converter import open_layer_converter
 from engine.model.checkpoint import open_checkpoint
 from engine.loading.preparation import prepare_model, storage

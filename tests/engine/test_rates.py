@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.cancellation import Cancellation
 from engine.engine import load
-from engine.errors import Cancelled
+from engine.errors import Cancellation, Cancelled
 from engine.loading import measuring
 from engine.loading.pair import open_pair
 from engine.loading.rates import NAME, benchmark_of

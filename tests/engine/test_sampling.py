@@ -14,7 +14,7 @@ from transformers.generation.logits_process import (
 )
 
 from engine.protocol.options import SamplingOptions
-from engine.speculation.methods.sampling import Sampler, Uniforms, distribution, inverse_cdf, penalise
+from engine.speculation.methods.verification import Sampler, Uniforms, distribution, inverse_cdf, penalise
 
 
 @pytest.mark.parametrize("seed", range(5))

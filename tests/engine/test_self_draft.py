@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from engine.cancellation import Cancellation
 from engine.engine import Engine, load
-from engine.errors import InputError
+from engine.errors import Cancellation, InputError
 from engine.loading.pair import open_pair
 from engine.loading.planning import Question, plan_pair
 from engine.model.checkpoint import open_checkpoint

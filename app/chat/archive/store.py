@@ -23,6 +23,7 @@ from app.chat.history.records import (
     SearchHit,
     new_id,
 )
+from app.i18n.translation import tr
 from app.system import json_text as json
 from app.system.plain_text import well_formed
 
@@ -229,7 +230,7 @@ class Store:
         copy = replace(
             conversation,
             id=new_id(),
-            title=f"{conversation.shown_title} (copy)",
+            title=tr("{title} (copy)").format(title=conversation.shown_title),
             leaf=number.get(conversation.leaf, 0),
             is_pinned=False,
             created=time.time(),

@@ -5,11 +5,9 @@ import io
 import logging
 import os
 import stat
-import threading
 import time
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -17,8 +15,9 @@ from PySide6.QtCore import QObject, Signal
 from app.chat.history.message import Attachment
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.system.background import attempt, start
+from app.system.background import attempt
 from app.system.plain_text import well_formed
+from app.ui.jobs import Jobs
 
 _MOST_PAGES = 3000
 _BLANK = mark("It has no text, perhaps because its pages are pictures.")
@@ -153,31 +152,29 @@ class AttachmentReader(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._paths: SimpleQueue[Path | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._jobs: Jobs | None = None  # made with its thread when the first file is given
         self._is_closed = False
 
     def read(self, path: Path) -> None:
         """Ask for `was_read` or `was_refused`."""
-        self._paths.put(path)
-        if self._thread is None:
-            self._thread = start("attachments", self._run)
+        if self._is_closed:
+            return
+        if self._jobs is None:
+            self._jobs = Jobs(1, "attachments", self)
+        job = self._jobs.start(lambda _stop: attempt(partial(_read, path), _unexpected))
+        job.done.connect(partial(self._on_done, path))
 
     def close(self) -> None:
         """Read nothing more; returns at once."""
         self._is_closed = True
-        self._paths.put(None)
+        if self._jobs is not None:
+            self._jobs.close()
 
-    def _run(self) -> None:
-        while (path := self._paths.get()) is not None and not self._is_closed:
-            answer = attempt(partial(_read, path), _unexpected)
-            try:
-                if isinstance(answer, Attachment):
-                    self.was_read.emit(path, answer)
-                else:
-                    self.was_refused.emit(path, answer)
-            except RuntimeError:  # the window is gone, and this with it
-                return
+    def _on_done(self, path: Path, answer: Attachment | str) -> None:
+        if isinstance(answer, Attachment):
+            self.was_read.emit(path, answer)
+        else:
+            self.was_refused.emit(path, answer)
 
 
 def _read(path: Path) -> Attachment | str:

@@ -12,7 +12,7 @@ from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.settings.generation import GenerationSettings
 from app.system.plain_text import tip
-from app.ui.widgets import label
+from app.ui.widgets import fill, label, row_of
 from engine.errors import InputError
 
 _WIDTH, _MARGIN = 360, 18
@@ -47,16 +47,7 @@ class PresetRow(QWidget):
         self.names.activated.connect(self._on_activated)
 
     def _lay_out(self) -> None:
-        buttons = QHBoxLayout()
-        buttons.setSpacing(6)
-        for button in (self.save, self.rename, self.delete):
-            buttons.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addWidget(self.names)
-        column.addLayout(buttons)
-        column.addWidget(self.is_default)
+        fill(self, (self.names, row_of((self.save, self.rename, self.delete), 6), self.is_default), 6)
 
     def show_settings(self, generation: GenerationSettings) -> None:
         """Show which preset these are, if any; the one that was chosen before stays the one to rename."""

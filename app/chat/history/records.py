@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.i18n.translation import tr
 from app.system.plain_text import can_be_seen, unsteered
 from engine.protocol.messages import Role
 
@@ -57,7 +58,7 @@ class ConversationRecord:
     def shown_title(self) -> str:
         """What the list shows."""
         title = unsteered(self.title or self.auto_title)
-        return title if can_be_seen(title) else "New chat"
+        return title if can_be_seen(title) else tr("New chat")
 
 
 RoundKey = tuple[int, int, int]

@@ -5,6 +5,7 @@ from html import escape
 
 from PySide6.QtGui import QTextBlock, QTextBlockFormat, QTextCharFormat, QTextCursor, QTextFormat
 
+from app.i18n.translation import tr
 from app.settings.preferences import TINT_OFF
 from app.ui.theme import Colors, monospace_family
 
@@ -85,7 +86,7 @@ def header_html(language: str, colors: Colors) -> str:
     return (
         f'<p align="right" style="{style}; line-height: 100%; margin-bottom: 4px">'
         f'<span style="{style}">{words}</span>'
-        f'<a href="{_ADDRESS}" style="{style}">Copy</a></p>'
+        f'<a href="{_ADDRESS}" style="{style}">{escape(tr("Copy"))}</a></p>'
     )
 
 

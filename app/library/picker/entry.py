@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
+from PySide6.QtCore import QLocale
+
 from app.hub.failures import HubError, Reason
 from app.hub.search import ModelRow
 from app.i18n.number_text import Number, size_text
@@ -72,20 +74,6 @@ def unpriced(error: CoppiceError) -> Verdict:
 
 
 _DEMO_PARAMETERS = 7_500_000
-_MONTHS = (
-    mark("January"),
-    mark("February"),
-    mark("March"),
-    mark("April"),
-    mark("May"),
-    mark("June"),
-    mark("July"),
-    mark("August"),
-    mark("September"),
-    mark("October"),
-    mark("November"),
-    mark("December"),
-)
 
 
 class Where(Enum):
@@ -141,8 +129,8 @@ class Entry:
         if not self.last_used:
             return ""
         day = datetime.fromtimestamp(self.last_used, UTC).astimezone()
-        month = _MONTHS[day.month - 1]
-        return tr("{day} {month} {year}").format(day=day.day, month=tr(month), year=day.year)
+        month = QLocale().standaloneMonthName(day.month)
+        return tr("{day} {month} {year}").format(day=day.day, month=month, year=day.year)
 
     @property
     def figures(self) -> str:

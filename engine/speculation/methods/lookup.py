@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from engine.speculation.interfaces import Method, Sampling, TreeBounds
-from engine.speculation.methods.acceptance import accept
+from engine.speculation.methods.verification import accept
 from engine.speculation.trees.arrays import Numbers
 from engine.speculation.trees.ngram_index import NgramIndex
 from engine.speculation.trees.tree import Merged, Path, Tree, merge, root_only

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.speculation.methods.sampling import inverse_cdf
+from engine.speculation.methods.verification import inverse_cdf
 
 ROWS = 32  # drawn from at a time: bounds what double precision takes at large vocabularies
 

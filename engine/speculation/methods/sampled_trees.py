@@ -8,9 +8,8 @@ from torch import Tensor
 
 from engine.protocol.options import SamplingOptions
 from engine.speculation.interfaces import NullObserver, Observer, Sampling, Scorer
-from engine.speculation.methods.acceptance import Decisions, accept, follow
 from engine.speculation.methods.rng import Rng, likeliest
-from engine.speculation.methods.sampling import distribution, penalise
+from engine.speculation.methods.verification import Decisions, accept, distribution, follow, penalise
 from engine.speculation.trees.tree import Path, Tree
 
 
@@ -70,7 +69,7 @@ class TreeBuilder:
 
 
 Rule = Callable[[Tensor, Tensor, Sequence[int], Decisions], int]
-"""(target, draft, draft tokens, rng) -> the next token; one of `engine.speculation.methods.acceptance`."""
+"""(target, draft, draft tokens, rng) -> the next token; one of `engine.speculation.methods.verification`."""
 
 
 class Drafting:

@@ -7,9 +7,9 @@ from typing import Protocol
 from torch import Tensor
 
 from engine.speculation.interfaces import TreeBounds
-from engine.speculation.methods.acceptance import from_distinct
-from engine.speculation.methods.acceptance_counts import AcceptanceCounts, has_moved
+from engine.speculation.methods.acceptance_rates import AcceptanceCounts, has_moved
 from engine.speculation.methods.sampled_trees import Drafting, SampledTreeMethod
+from engine.speculation.methods.verification import from_distinct
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_program import (
     MOST_LEVELS,

@@ -9,9 +9,8 @@ from torch import Tensor
 
 from engine.protocol.options import SpeculationOptions
 from engine.speculation.interfaces import NullObserver, Observer, Sampling, Scorer, TreeBounds
-from engine.speculation.methods.acceptance import accept
-from engine.speculation.methods.acceptance_counts import AcceptanceCounts
-from engine.speculation.methods.calibration import Calibration
+from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
+from engine.speculation.methods.verification import accept
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.best_first import BestFirst
 from engine.speculation.trees.tree import Path, Tree

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from engine.speculation.interfaces import TreeBounds
-from engine.speculation.methods.acceptance import from_independent
 from engine.speculation.methods.sampled_trees import Drafting, SampledTreeMethod
+from engine.speculation.methods.verification import from_independent
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_program import AcceptanceVector
 

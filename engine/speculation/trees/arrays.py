@@ -1,4 +1,4 @@
-"""Arrays of numpy: their types, and figures in JSON, checked as they are read."""
+"""Arrays of numpy: their types, figures in JSON, checked as they are read, and isotonic regression."""
 
 import math
 from collections.abc import Sequence
@@ -39,3 +39,19 @@ def figures(value: Any, shape: Sequence[int], least: float = -math.inf) -> NDArr
     if array.shape != tuple(shape) or not np.isfinite(array).all() or (array < least).any():
         raise ValueError(f"no figures of the shape {tuple(shape)}")
     return array
+
+
+def isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """The non-decreasing sequence with the least weighted squared distance from `values`; every weight above 0.
+
+    By pooling adjacent violators.
+    """
+    pools: list[tuple[float, float, int]] = []  # mean, weight, members
+    for value, weight in zip(values, weights, strict=True):
+        mean, mass, members = value, weight, 1
+        while pools and pools[-1][0] > mean:
+            before, mass_before, members_before = pools.pop()
+            mean = (before * mass_before + mean * mass) / (mass_before + mass)
+            mass, members = mass_before + mass, members_before + members
+        pools.append((mean, mass, members))
+    return [mean for mean, _, members in pools for _ in range(members)]

@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from engine.protocol.sentences import Amount, opening, say
-from engine.speculation.interfaces import Choice, Method, RoundResult
-from engine.speculation.marginal_cost import MarginalCost
+from engine.speculation.interfaces import Choice, MarginalCost, Method, RoundResult
 from engine.speculation.tuning.pass_time import ENOUGH, STEP
 from engine.speculation.tuning.throughput_model import Plan, ThroughputModel
 

@@ -8,8 +8,7 @@ from statistics import fmean, median_low
 
 import numpy as np
 
-from engine.speculation.trees.arrays import Numbers, State, figures, shortened
-from engine.speculation.trees.monotone import isotonic
+from engine.speculation.trees.arrays import Numbers, State, figures, isotonic, shortened
 
 WINDOW = 8  # the last measurements of a size that an estimate rests on
 ENOUGH = 2  # measurements of a size that it is judged by, and that are kept for another start

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.speculation.interfaces import RoundResult
-from engine.speculation.marginal_cost import MarginalCost
+from engine.speculation.interfaces import MarginalCost, RoundResult
 from engine.speculation.trees.arrays import State, figure
 from engine.speculation.tuning.acceptance_model import BUDGETS, DEPTHS, AcceptanceModel
 from engine.speculation.tuning.pass_time import MeasuredPasses

@@ -1,5 +1,7 @@
 """What a machine offers: the memory that is free now, and how fast it moves and computes."""
 
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +10,9 @@ import psutil
 
 from engine.protocol.sentences import Amount
 from engine.speculation.tuning.pass_time import PassTime
+
+if sys.platform != "win32":
+    import resource
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -188,3 +193,22 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return []
+
+
+def peak_rss_bytes() -> int:
+    """The most memory this process has held so far, in bytes."""
+    if sys.platform == "win32":
+        return int(psutil.Process().memory_info().peak_wset)
+    elif sys.platform == "linux":  # noqa: RET505  # getrusage would tell the parent's peak if that was higher
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)[1]) * 1024  # type: ignore[index]
+    else:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS, in bytes there
+
+
+def peak_vram_bytes() -> int:
+    """The most CUDA memory this process has held so far, in bytes; 0 where there is none."""
+    torch = sys.modules.get("torch")  # using CUDA imports it
+    if torch is None or not torch.cuda.is_available():
+        return 0
+    return int(torch.cuda.max_memory_reserved())

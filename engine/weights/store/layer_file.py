@@ -10,10 +10,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from engine.errors import ModelError
+from engine.errors import ModelError, Panic, no_panic
 from engine.files import replaced_atomically
 from engine.number_types import safetensors_names, torch_types
-from engine.panics import Panic, no_panic
 from engine.protocol.sentences import say
 from engine.weights.store.disk import drop_from_cache
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from engine.cancellation import Cancellation
-from engine.errors import CoppiceError, ModelError
+from engine.errors import Cancellation, CoppiceError, ModelError
 from engine.files import remove_leftovers
 from engine.protocol.sentences import Amount, reason_of, say
 from engine.weights.store.layer_file import write_layer

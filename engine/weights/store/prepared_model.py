@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.cancellation import Cancellation
-from engine.errors import ModelError
+from engine.errors import Cancellation, ModelError
 from engine.files import SUFFIX
 from engine.protocol.sentences import say
 from engine.weights.store.layer_file import digest_of, read_layout

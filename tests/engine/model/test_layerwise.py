@@ -28,7 +28,7 @@ from engine.model import streamable_network
 from engine.model.checkpoint import open_checkpoint
 from engine.model.streamable_network import load_layerwise
 from engine.model.streamable_network import build_streamable
-from engine.stats import peak_rss_bytes
+from engine.weights.planning.machine import peak_rss_bytes
 
 # the stand-in device takes layers, but embeddings that are nowhere would be complained about
 cpu = torch.device("cpu")

@@ -11,10 +11,9 @@ from engine.model.network import Network
 from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Fixed, Method, RoundResult
 from engine.speculation.methods.lookup import Autoregression
-from engine.speculation.methods.sampling import Sampler, Uniforms, UniformSource
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Answer, Speculation, rounds
-from engine.stats import Stopwatch
+from engine.speculation.methods.verification import Sampler, Uniforms, UniformSource
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from tests.engine.tiny_models import tiny_network
 
 GREEDY = SamplingOptions()

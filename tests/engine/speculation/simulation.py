@@ -9,8 +9,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from engine.speculation.interfaces import Choice, RoundResult
-from engine.speculation.marginal_cost import MarginalCost
+from engine.speculation.interfaces import Choice, MarginalCost, RoundResult
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.acceptance_model import BUDGETS, DEPTHS

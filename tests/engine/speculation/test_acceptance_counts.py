@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engine.speculation.methods.acceptance_counts import AcceptanceCounts
+from engine.speculation.methods.acceptance_rates import AcceptanceCounts
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_program import PRIOR, checked
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import TreeBounds
-from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
+from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.trees.best_first import BestFirst
 from engine.speculation.trees.tree import Tree
 from tests.campaigns.extent import choose

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.speculation.methods.calibration import Calibration
+from engine.speculation.methods.acceptance_rates import Calibration
 from engine.speculation.trees.arrays import Numbers
 from engine.speculation.trees.best_first import BestFirst
 from tests.campaigns.extent import choose

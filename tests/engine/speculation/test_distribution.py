@@ -8,7 +8,7 @@ import torch
 
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
-from engine.speculation.methods.sampling import distribution
+from engine.speculation.methods.verification import distribution
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from engine.model.context import Context
 from engine.protocol.options import SpeculationOptions
-from engine.speculation.interfaces import TreeBounds
-from engine.speculation.marginal_cost import MarginalCost
+from engine.speculation.interfaces import MarginalCost, TreeBounds
 from engine.speculation.methods.lookup import Autoregression, Lookup
-from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
+from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.trees.tree import Tree
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, noisy_copy, random_prompt

@@ -11,11 +11,10 @@ from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Fixed, RoundResult, TreeBounds
-from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Answer, Speculation, rounds
+from engine.speculation.methods.verification import Sampler, Uniforms
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.speculation.trees.tree import Tree
-from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network

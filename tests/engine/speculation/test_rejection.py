@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.speculation.methods.acceptance import from_distinct, from_independent
 from engine.speculation.methods.rng import Rng, likeliest
 from engine.speculation.methods.sampled_trees import Rule
+from engine.speculation.methods.verification import from_distinct, from_independent
 from tests.engine.speculation.enumeration import ForkedRng, probabilities
 
 CPU = torch.device("cpu")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engine.speculation.methods.acceptance import accept
+from engine.speculation.methods.verification import accept
 from engine.speculation.rounds import Answer
 from engine.speculation.trees.tree import Path, Tree
 from tests.engine.speculation.pairs import Silent

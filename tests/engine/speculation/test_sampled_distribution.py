@@ -9,7 +9,7 @@ import torch
 
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions
-from engine.speculation.methods.sampling import distribution, penalise
+from engine.speculation.methods.verification import distribution, penalise
 from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedRng, TableModel, probabilities
 from tests.engine.speculation.pairs import noisy_copy, random_prompt

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.speculation.interfaces import Choice, RoundResult
-from engine.speculation.methods.acceptance_counts import AcceptanceCounts, counted, has_moved
+from engine.speculation.methods.acceptance_rates import AcceptanceCounts, counted, has_moved
 from engine.speculation.methods.sequoia import LearnedShapes, PlannedShapes, PrescribedShape
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_program import PRIOR, TreeShape, program_for

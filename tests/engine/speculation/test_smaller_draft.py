@@ -11,10 +11,9 @@ from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
 from engine.speculation.interfaces import Fixed
 from engine.speculation.methods.lookup import Lookup
-from engine.speculation.methods.sampling import Sampler, Uniforms, distribution
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Answer, Speculation, rounds
-from engine.stats import Stopwatch
+from engine.speculation.methods.verification import Sampler, Uniforms, distribution
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedRng, probabilities
 from tests.engine.speculation.pairs import GREEDY, PUBLISHED, Silent, write

@@ -9,14 +9,13 @@ import torch
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Choice, Method, RoundResult, Strategy
-from engine.speculation.methods.calibration import Calibration
+from engine.speculation.methods.acceptance_rates import Calibration
 from engine.speculation.methods.lookup import Autoregression, Lookup
-from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Answer, Speculation, rounds
+from engine.speculation.methods.verification import Sampler, Uniforms
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.throughput_model import ThroughputModel
-from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from engine.speculation.target_log_probs import ALTERNATIVES, judge, said_log_probs
+from engine.speculation.methods.verification import said_log_probs
+from engine.speculation.target_log_probs import ALTERNATIVES, judge
 from engine.speculation.trees.tree import Path, Tree
 
 

@@ -9,8 +9,7 @@ import tokenizers
 import transformers
 from tokenizers import models, pre_tokenizers
 
-from engine.errors import ModelError
-from engine.panics import ENDING, Panic, no_panic
+from engine.errors import ENDING, ModelError, Panic, no_panic
 from engine.text.tokenizer import Tokenizer
 from engine.text.tokenizer_files import load_tokenizer
 from engine.weights.store.layer_file import read_layout

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.cancellation import Cancellation
+from engine.errors import Cancellation
 from engine.weights.store.manifest import NAME, Recipe
 from engine.weights.store.prepare import PrepareProgress, Work, prepare
 from engine.weights.store.prepared_model import layer_path, open_prepared, verify

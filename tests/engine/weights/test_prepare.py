@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from engine.cancellation import Cancellation
-from engine.errors import Cancelled, CoppiceError, ModelError
+from engine.errors import Cancellation, Cancelled, CoppiceError, ModelError
 from engine.weights.store import layer_file
 from engine.weights.store.prepare import prepare
 from engine.weights.store.prepared_model import delete_prepared, layer_path, open_prepared
@@ -82,7 +81,7 @@ KILLED = """
 import sys, threading
 from pathlib import Path
 from engine.weights.store import layer_file
-from engine.cancellation import Cancellation
+from engine.errors import Cancellation
 from engine.weights.store.prepare import prepare
 from tests.engine.weights.five_layers import Maker
 

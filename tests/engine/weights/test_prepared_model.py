@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cancellation import Cancellation
-from engine.errors import Cancelled, ModelError
+from engine.errors import Cancellation, Cancelled, ModelError
 from engine.weights.store.manifest import NAME, fingerprint, read_manifest
 from engine.weights.store.prepared_model import (
     delete_prepared,
