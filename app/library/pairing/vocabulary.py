@@ -14,11 +14,13 @@ from typing import Any
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts
 from app.hub.failures import unusable
+from app.hub.gguf import MAX_BYTES, read_beginning
 from app.i18n.translation import tr
 from app.system import json_text as json
 from app.system.background import Stop
 from app.system.files import write_private
 from app.system.json_text import count, parse_object
+from engine.protocol.variants import SUFFIX
 
 _log = logging.getLogger(__name__)
 
@@ -40,10 +42,21 @@ def fingerprint(tokenizer: bytes, config: bytes = b"{}") -> str:
         ids.setdefault(content, token)
     if not ids:
         raise ValueError(tr("it has no vocabulary"))
+    return _hash(ids)
+
+
+def _hash(ids: Mapping[str, int]) -> str:
     digest = hashlib.sha256()
     for content, token in sorted(ids.items()):
         digest.update(f"{token}\0{json.dumps(content)}\n".encode())
     return digest.hexdigest()
+
+
+def _of_gguf(path: Path) -> str:
+    with path.open("rb") as file:
+        beginning = read_beginning(file.read(MAX_BYTES))
+    ids = {content: token for token, content in enumerate(beginning.tokens) if content is not None}
+    return _hash(ids) if ids else ""
 
 
 def _model_tokens(tokenizer: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -83,12 +96,19 @@ class VocabularyCache:
         self._known: dict[str, str] | None = None
 
     def of_folder(self, folder: Path) -> str:
-        """The fingerprint of a model folder. Raises `OSError`, and `ValueError` for damaged files."""
+        """The fingerprint of a model folder, or of a GGUF file. Raises `OSError`, and `ValueError` for damaged ones."""
+        if folder.is_file():
+            return self.of_gguf(folder)
         tokenizer, config = _content(folder / TOKENIZER), _content(folder / CONFIG)
         if not tokenizer:
             return ""
         digest = hashlib.sha256(tokenizer + b"\0" + config).hexdigest()
         return self._look_up(digest, lambda: fingerprint(tokenizer, config or b"{}"))
+
+    def of_gguf(self, path: Path) -> str:
+        """That of a GGUF file, or of its beginning; read once, as long as the file stays as it is."""
+        state = path.stat()
+        return self._look_up(f"{path}:{state.st_size}:{state.st_mtime_ns}", lambda: _of_gguf(path))
 
     def of_remote(self, client: HubClient, facts: ModelFacts, stop: Stop) -> str:
         """That of a model on the hub; its tokenizer is fetched unless one with the same hash has been read before.
@@ -97,7 +117,8 @@ class VocabularyCache:
         """
         digests = dict(facts.tokenizer_files)
         if TOKENIZER not in digests:
-            return ""
+            heads = sorted(facts.folder.glob(f"*{SUFFIX}"))
+            return self.of_gguf(heads[0]) if heads else ""
 
         def read() -> str:
             files = [
