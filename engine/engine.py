@@ -47,8 +47,8 @@ class Engine:
 
     @property
     def source(self) -> Path:
-        """The target's folder."""
-        return self._loaded.pair.target.folder
+        """The target's folder, or its GGUF file."""
+        return self._loaded.pair.target.path
 
     @property
     def end_tokens(self) -> frozenset[int]:

@@ -15,7 +15,7 @@ from engine.loading.store import cache_root
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, is_header_only, open_checkpoint, open_header_only
 from engine.model.device import choose_device
-from engine.model.model_folder import ModelRole, find_folder
+from engine.model.model_folder import ModelRole, find_model
 from engine.model.shape import ModelSizes, model_sizes
 from engine.protocol.messages import Appraise, Appraised, LayersAt
 from engine.weights.planning.machine import Memory, memory_now
@@ -54,12 +54,12 @@ class Estimator:
         measured = benchmark_of(target, options.weights, device, cache_root(options)).recall()
         asked = question_for(PairIdentity(target, draft, options), measured, self._memory(device))
         plan = plan_pair(target, draft, device, asked)
-        _stamped, _target, sizes = self._known[find_folder(options.target, "target")]
+        _stamped, _target, sizes = self._known[find_model(options.target, "target")]
         context_tokens = context_for(sizes.name, sizes.max_positions, options.context_tokens)
         return _answer(question.id, plan, device, target, context_tokens)
 
     def _open(self, source: str, role: ModelRole) -> Checkpoint:
-        folder = find_folder(source, role)
+        folder = find_model(source, role)
         known = self._known.get(folder)
         if known and known[0] == _stamp(known[1]):
             return known[1]
@@ -87,7 +87,7 @@ def _own_bytes() -> int:
 def _stamp(checkpoint: Checkpoint) -> _Stamp:
     """Changes when a file of the checkpoint does."""
     stamp = []
-    for path in (checkpoint.folder / "config.json", *checkpoint.shards):
+    for path in checkpoint.files:
         try:
             state = path.stat()
         except OSError:

@@ -27,9 +27,9 @@ class PairIdentity:
 
         Plans are for SpecExec, which `auto` is made of; the other methods' figures are kept apart.
         """
-        drafting = str(self.draft.folder) if self.draft else SELF_DRAFT if self.options.draft == SELF_DRAFT else ""
+        drafting = str(self.draft.path) if self.draft else SELF_DRAFT if self.options.draft == SELF_DRAFT else ""
         others = () if method in ("auto", "specexec") else (method,)
-        return " | ".join((str(self.target.folder), drafting, self.options.weights, str(budget or "auto"), *others))
+        return " | ".join((str(self.target.path), drafting, self.options.weights, str(budget or "auto"), *others))
 
     def by_files(self) -> dict[str, str]:
         """The states of the target's and the draft's files (`self` or `none` without one), and the weights.

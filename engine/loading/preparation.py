@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engine.cancellation import Cancellation
 from engine.errors import InputError
-from engine.model.checkpoint import CONFIG, Checkpoint
+from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype, own_dtype
 from engine.model.layer_converter import open_layer_converter
 from engine.number_types import COMPUTED, computed_types
@@ -23,7 +23,7 @@ COMPRESSED = ("nf4", "int8")
 
 def source_fingerprint(checkpoint: Checkpoint) -> str:
     """The state of the files that a checkpoint's prepared layers depend on."""
-    return fingerprint([checkpoint.folder / CONFIG, *checkpoint.shards])
+    return fingerprint(checkpoint.files)
 
 
 def prepared_folder(cache: Path, checkpoint: Checkpoint, weights: str) -> Path:
@@ -82,6 +82,6 @@ def prepare_model(
         return stored
 
     number = str(dtype).removeprefix("torch.")
-    recipe = Recipe(checkpoint.name, str(checkpoint.folder.resolve()), state, name, number, len(converter))
+    recipe = Recipe(checkpoint.name, str(checkpoint.path.resolve()), state, name, number, len(converter))
     layer_bytes = [stored_bytes(index) for index in range(len(converter))]
     yield from prepare(folder, Work(recipe, layer_bytes, make, lambda: source_fingerprint(checkpoint)), cancellation)

@@ -1,13 +1,17 @@
 """A model on disk, opened safely: what its files say is checked before anything of the weights is read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from engine.errors import ModelError
+from engine.model.formats.packed import PackedWeight
+from engine.model.formats.table import find_packed, is_for_activations
+from engine.model.gguf.contents import contents_of
+from engine.model.gguf.header import SPLIT_NAME, read_gguf, shard_names
 from engine.model.json_file import read_json_object, shown
-from engine.model.model_folder import ModelFolder, ModelRole, find_folder, is_file_name
+from engine.model.model_folder import GGUF, ModelFolder, ModelRole, find_model, is_file_name
 from engine.model.safetensors_header import TensorInfo, read_header
 from engine.protocol.sentences import say
 
@@ -124,10 +128,6 @@ def _read_shards(folder: ModelFolder, index: dict[str, str], sizes: Mapping[str,
 def _no_weights(folder: ModelFolder) -> ModelError:
     """Why there is nothing to open, told from what lies there instead."""
     names = folder.names()
-    if any(name.endswith(".gguf") for name in names):
-        return ModelError(
-            say("{folder} holds GGUF weights; only safetensors are opened.", folder=folder.path), ONLY_SAFETENSORS
-        )
     if any(name.startswith("adapter_model.") for name in names):
         return ModelError(
             say("{folder} holds an adapter, not a whole model.", folder=folder.path),
@@ -150,7 +150,8 @@ class Checkpoint:
     """A model on disk whose files agree with each other.
 
     `source` is what was asked for, `name` what people call it, `config` the parsed config.json; `shards` are the
-    weight files and `tensors` says where in them each tensor lies.
+    weight files and `tensors` says where in them each tensor lies. `packed` are the weights that are made of several
+    of them, by the names that an unpacked checkpoint gives them. `metadata` is that of a GGUF file, empty for others.
     """
 
     source: str
@@ -159,24 +160,54 @@ class Checkpoint:
     config: Mapping[str, object]
     shards: tuple[Path, ...]
     tensors: Mapping[str, TensorInfo]
+    packed: Mapping[str, PackedWeight] = field(default_factory=dict)
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """The model by itself: its folder, or its GGUF file, of which a folder may hold several."""
+        return self.shards[0] if self.metadata else self.folder
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files whose change makes another model of it."""
+        return self.shards if self.metadata else (self.folder / CONFIG, *self.shards)
+
+    @property
+    def weights(self) -> dict[str, TensorInfo | PackedWeight]:
+        """Every weight, packed or as it is, by the name that an unpacked checkpoint gives it."""
+        if not self.packed:
+            return dict(self.tensors)
+        places = {part.place for weight in self.packed.values() for part in weight.parts.values()}
+        plain = {
+            name: info
+            for name, info in self.tensors.items()
+            if info.place not in places and not is_for_activations(name)
+        }
+        return {**plain, **self.packed}
 
     @property
     def bytes(self) -> int:
         """Bytes of all tensors, as they are stored."""
-        return sum(tensor.end - tensor.begin for tensor in self.tensors.values())
+        return sum(tensor.nbytes for tensor in self.tensors.values())
 
     @property
     def parameters(self) -> int:
-        """Numbers in all tensors, as they are stored."""
-        return sum(tensor.elements for tensor in self.tensors.values())
+        """Numbers in all weights."""
+        return sum(weight.elements for weight in self.weights.values())
 
 
 def open_checkpoint(source: str, *, role: ModelRole = "target") -> Checkpoint:
-    """Open `embedded` (`role` says which of the pair), a model folder, or a hub id that is in the local hub cache.
+    """Open `embedded` (`role` says which of the pair), a model folder, a GGUF file, or a hub id in the local hub cache.
 
     Raises `ModelError`, a sentence with the path, for everything missing, damaged, or leading out of the folder.
     """
-    folder = ModelFolder(find_folder(source, role))
+    path = find_model(source, role)
+    if path.is_file():
+        return _open_gguf(source, ModelFolder(path.parent), path.name)
+    folder = ModelFolder(path)
+    if model := find_gguf(folder):
+        return _open_gguf(source, folder, model)
     config = read_config(folder)
     for name in filter(folder.has, COMPANIONS):
         folder.file(name)
@@ -188,6 +219,45 @@ def open_checkpoint(source: str, *, role: ModelRole = "target") -> Checkpoint:
         config=MappingProxyType(config),
         shards=weights.shards,
         tensors=MappingProxyType(weights.tensors),
+        packed=find_packed(folder.name, config, weights.tensors),
+    )
+
+
+def find_gguf(folder: ModelFolder) -> str:
+    """The name of the (first) file of the one GGUF model in a folder; empty where safetensors or no GGUF files lie.
+
+    Raises `ModelError` where there are several.
+    """
+    if folder.has(SINGLE) or folder.has(INDEX):
+        return ""
+    names = [name for name in folder.names() if name.lower().endswith(GGUF) and "mmproj" not in name.lower()]
+    models = sorted({shard_names(name)[0] for name in names})
+    if len(models) > 1:
+        raise ModelError(
+            say(
+                "{folder} holds {count} GGUF models, such as {file}.",
+                folder=folder.path, count=len(models), file=shown(models[0]),
+            ),
+            say("Give the path of one of the files."),
+        )  # fmt: skip
+    return "".join(models)
+
+
+def _open_gguf(source: str, folder: ModelFolder, name: str) -> Checkpoint:
+    shards = tuple(folder.file(shard) for shard in shard_names(name))
+    match = SPLIT_NAME.fullmatch(name)
+    called = match["stem"] if match else Path(name).stem
+    header = read_gguf(shards)
+    contents = contents_of(header, called)
+    return Checkpoint(
+        source=source,
+        name=called,
+        folder=folder.path,
+        config=MappingProxyType(contents.config),
+        shards=header.shards,
+        tensors=MappingProxyType(contents.tensors),
+        packed=MappingProxyType(contents.packed),
+        metadata=header.metadata,
     )
 
 
@@ -233,4 +303,5 @@ def open_header_only(folder: Path) -> Checkpoint:
         config=MappingProxyType(config),
         shards=weights.shards,
         tensors=MappingProxyType(weights.tensors),
+        packed=find_packed(name, config, weights.tensors),
     )

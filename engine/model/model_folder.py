@@ -15,18 +15,19 @@ ModelRole = Literal["target", "draft"]
 EMBEDDED_MODELS = Path(__file__).parents[2] / "resources" / "models"
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
+GGUF = ".gguf"
 HUB_FOLDER_PREFIX = "models--"
 
 
-def find_folder(source: str, role: ModelRole) -> Path:
-    """The folder behind a source; raises `ModelError` when there is none."""
+def find_model(source: str, role: ModelRole) -> Path:
+    """The folder or the GGUF file behind a source; raises `ModelError` when there is none."""
     if not source:
         raise ModelError(say("No model is given."), say("Give a model folder, a hub id or 'embedded'."))
     if source == EMBEDDED:
         return EMBEDDED_MODELS / f"demo-{role}"
     try:
         path = Path(source).expanduser()
-        if path.is_dir():
+        if path.is_dir() or (path.is_file() and path.suffix.lower() == GGUF):
             return path
         if path.exists():
             raise ModelError(

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, TypeGuard
 
@@ -39,6 +39,26 @@ class TensorInfo:
     def elements(self) -> int:
         """How many numbers the tensor holds; 1 for a scalar."""
         return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes in the file."""
+        return self.end - self.begin
+
+    @property
+    def place(self) -> tuple[Path, int, int]:
+        """Its file, and where in it."""
+        return self.shard, self.begin, self.end
+
+    def rows(self, begin: int, end: int) -> "TensorInfo":
+        """Where [begin, end) of its first dimension lie."""
+        row_bytes = self.nbytes // self.shape[0]
+        return replace(
+            self,
+            shape=(end - begin, *self.shape[1:]),
+            begin=self.begin + begin * row_bytes,
+            end=self.begin + end * row_bytes,
+        )
 
 
 def read_header(shard: Path, whole_bytes: int | None = None) -> dict[str, TensorInfo]:

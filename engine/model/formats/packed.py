@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from torch import Tensor
@@ -48,4 +48,15 @@ class PackedWeight:
     @property
     def nbytes(self) -> int:
         """Bytes of all parts, as they are stored."""
-        return sum(part.end - part.begin for part in self.parts.values())
+        return sum(part.nbytes for part in self.parts.values())
+
+    @property
+    def is_stack(self) -> bool:
+        """Whether it is a stack of matrices, [count, ...], each of which is decoded from its own rows of all parts."""
+        stacked = [part.shape[:1] == self.shape[:1] for part in self.parts.values()]
+        return len(self.shape) > 2 and all(stacked)
+
+    def rows(self, begin: int, end: int) -> "PackedWeight":
+        """Members [begin, end) of a stack, as one."""
+        parts = {role: part.rows(begin, end) for role, part in self.parts.items()}
+        return replace(self, shape=(end - begin, *self.shape[1:]), parts=parts)

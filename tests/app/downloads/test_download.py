@@ -10,7 +10,7 @@ from app.downloads.destinations import CacheDestination
 from app.downloads.disk import Disk, FileInUse, opened
 from app.downloads.progress import State
 from app.hub.files import RemoteFile
-from engine.model.model_folder import ModelFolder, find_folder
+from engine.model.model_folder import ModelFolder, find_model
 from tests.app.downloads.conftest import Start
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, contents, put_up
 from tests.hub import Hub, status
@@ -45,7 +45,7 @@ def test_the_hubs_own_client_and_the_engine_find_it(hub: Hub, start: Start, cach
     (found,) = scanned.repos
     assert (found.repo_id, found.nb_files, found.size_on_disk) == (REPO, len(FILES), sum(map(len, FILES.values())))
     assert {*next(iter(found.revisions)).refs} == {"main"}
-    assert ModelFolder(find_folder(REPO, "target")).file(SHARDS[0]).read_bytes() == WEIGHTS
+    assert ModelFolder(find_model(REPO, "target")).file(SHARDS[0]).read_bytes() == WEIGHTS
     assert len(hub.requests) == asked
 
 

@@ -1,0 +1,25 @@
+"""Refusals of packed weights, as sentences."""
+
+from engine.errors import ModelError
+from engine.model.json_file import shown
+from engine.protocol.sentences import say
+
+
+def damaged(name: str, tensor: str, fault: str) -> ModelError:
+    """The packed weight `tensor` of the model `name` is not what its format says; `fault` is a clause."""
+    return ModelError(
+        say("The packed weight {tensor} of '{name}' {fault}.", tensor=shown(tensor), name=name, fault=fault),
+        say("The checkpoint is damaged or was made by a program that is not known: get it again, or choose another."),
+    )
+
+
+def unknown_packing(name: str, what: str) -> ModelError:
+    """Weights packed in a way that is not known: `what` names it."""
+    return ModelError(
+        say(
+            "The weights of '{name}' are quantised already, by {method}, which cannot be read.",
+            name=name,
+            method=shown(what),
+        ),
+        say("Choose its original version in 16 bits; Coppice can quantise that itself."),
+    )

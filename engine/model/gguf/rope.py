@@ -1,0 +1,133 @@
+"""The rotary embedding as a GGUF file describes it, in the terms of transformers' `rope_parameters`."""
+
+import math
+import struct
+
+from engine.errors import ModelError
+from engine.model.gguf.header import GgufHeader, GgufTensor
+from engine.model.gguf.names import FREQUENCIES, LONG_FACTORS, SHORT_FACTORS
+from engine.model.gguf.settings import Settings
+from engine.model.json_file import reason, shown
+from engine.protocol.sentences import say
+
+MOST_FACTORS = 4096
+LOCAL_BASE = 10_000.0  # of Gemma 3's layers with a window
+# How the factors of Llama 3.1 and later were made; they are published in no other way.
+LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+
+Rope = dict[str, object]
+
+
+def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, object]:
+    """The entries of config.json about the rotary embedding; raises `ModelError` for kinds that are not known."""
+    base = settings.real("rope.freq_base", 10_000.0)
+    turned = settings.whole("rope.dimension_count", head_dim)
+    if not 0 < turned <= head_dim or not base > 0:
+        raise settings.refused("rope.dimension_count")
+    rope: Rope = {"rope_theta": base, **_scaling(header, settings, base, turned)}
+    if turned < head_dim:
+        rope["partial_rotary_factor"] = turned / head_dim
+    if settings.architecture == "gemma3":
+        local = settings.real("rope.freq_base_swa", LOCAL_BASE)
+        return {
+            "rope_parameters": {
+                "full_attention": rope,
+                "sliding_attention": {"rope_theta": local, "rope_type": "default"},
+            }
+        }
+    return {"rope_parameters": rope}
+
+
+def _scaling(header: GgufHeader, settings: Settings, base: float, turned: int) -> Rope:
+    if SHORT_FACTORS in header.tensors and LONG_FACTORS in header.tensors:
+        return _longrope(header, settings)
+    if FREQUENCIES in header.tensors:
+        return _by_frequency(_factors(header.tensors[FREQUENCIES]), base, turned, settings)
+    kind, factor = settings.text("rope.scaling.type"), settings.real("rope.scaling.factor", 0.0)
+    if not kind and settings.has("rope.scale_linear"):  # as the oldest files call it
+        kind, factor = "linear", settings.real("rope.scale_linear")
+    if kind in ("", "none") or factor in (0.0, 1.0):
+        return {"rope_type": "default"}
+    if kind == "linear":
+        return {"rope_type": "linear", "factor": factor}
+    if kind == "yarn":
+        return _yarn(settings, factor)
+    raise settings.refused("rope.scaling.type")
+
+
+def _yarn(settings: Settings, factor: float) -> Rope:
+    rope: Rope = {
+        "rope_type": "yarn",
+        "factor": factor,
+        "original_max_position_embeddings": settings.whole("rope.scaling.original_context_length"),
+        "beta_fast": settings.real("rope.scaling.yarn_beta_fast", 32.0),
+        "beta_slow": settings.real("rope.scaling.yarn_beta_slow", 1.0),
+    }
+    if settings.has("rope.scaling.attn_factor"):
+        rope["attention_factor"] = settings.real("rope.scaling.attn_factor") * (0.1 * math.log(factor) + 1.0)
+    if settings.architecture == "gpt-oss":
+        rope["truncate"] = False
+    return rope
+
+
+def _longrope(header: GgufHeader, settings: Settings) -> Rope:
+    rope: Rope = {
+        "rope_type": "longrope",
+        "short_factor": _factors(header.tensors[SHORT_FACTORS]),
+        "long_factor": _factors(header.tensors[LONG_FACTORS]),
+        "original_max_position_embeddings": settings.whole("rope.scaling.original_context_length"),
+    }
+    if settings.has("rope.scaling.attn_factor"):
+        rope["attention_factor"] = settings.real("rope.scaling.attn_factor")
+    return rope
+
+
+def _by_frequency(factors: list[float], base: float, turned: int, settings: Settings) -> Rope:
+    """What each frequency is divided by: as Llama 3 has it, or else longrope with the same factors at any length."""
+    largest = max(factors)
+    if largest == 1.0:
+        return {"rope_type": "default"}
+    made = [_llama3_factor(base ** (-2 * index / turned), largest) for index in range(turned // 2)]
+    if len(made) == len(factors) and all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(made, factors, strict=True)):
+        return {"rope_type": "llama3", "factor": largest, **LLAMA3}
+    return {
+        "rope_type": "longrope",
+        "short_factor": factors,
+        "long_factor": factors,
+        "attention_factor": 1.0,
+        "original_max_position_embeddings": settings.whole("context_length"),
+    }
+
+
+def _llama3_factor(frequency: float, factor: float) -> float:
+    low, high, length = 1.0, 4.0, 8192
+    wavelength = 2 * math.pi / frequency
+    if wavelength < length / high:
+        return 1.0
+    if wavelength > length / low:
+        return factor
+    smooth = (length / wavelength - low) / (high - low)
+    return 1 / ((1 - smooth) / factor + smooth)
+
+
+def _factors(tensor: GgufTensor) -> list[float]:
+    """The positive numbers of a small tensor; raises `ModelError` for any others."""
+    count = (tensor.end - tensor.begin) // 4
+    if tensor.kind.name == "F32" and len(tensor.shape) == 1 and 0 < count <= MOST_FACTORS:
+        try:
+            with tensor.shard.open("rb") as file:
+                file.seek(tensor.begin)
+                factors = list(struct.unpack(f"<{count}f", file.read(4 * count)))
+        except struct.error:
+            factors = []
+        except OSError as error:
+            raise ModelError(
+                say("{file} cannot be read: {reason}.", file=tensor.shard, reason=reason(error)),
+                say("Check that the file may be read."),
+            ) from None
+        if factors and all(0 < factor < math.inf for factor in factors):
+            return factors
+    raise ModelError(
+        say("{file} has frequencies in {tensor} that cannot be used.", file=tensor.shard, tensor=shown(tensor.name)),
+        say("Download the model again."),
+    )

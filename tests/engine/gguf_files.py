@@ -1,0 +1,221 @@
+"""GGUF files of transformers' models, as llama.cpp's converter would write them: with the `gguf` package's own writer."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import torch
+from gguf import GGMLQuantizationType as Kind
+from numpy.typing import NDArray
+from torch import Tensor
+
+ARCHITECTURES = {
+    "llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3",
+    "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gemma2": "gemma2", "gemma3_text": "gemma3",
+    "gpt_oss": "gpt-oss", "phi3": "phi3", "olmo2": "olmo2",
+}  # fmt: skip
+ROWS = {"Q4_K", "Q6_K"}  # which the package decodes only
+Array = NDArray[Any]
+
+
+def write_gguf(path: Path, model: Any, kind: str = "F32", tokenizer: Path | None = None, shards: int = 1) -> Path:
+    """Write a model of transformers, and the tokenizer of a model folder; returns the (first) file's path.
+
+    `kind` is that of matrices whose rows it fits: others are stored as Q8_0 or, like all vectors, in 32 bits.
+    """
+    config = model.config.get_text_config()
+    architecture = ARCHITECTURES[config.model_type]
+    tensors = list(_tensors(model.state_dict(), config, architecture))
+    split = {"split_max_tensors": -(-len(tensors) // shards)} if shards > 1 else {}
+    writer = gguf.GGUFWriter(path, architecture, **split)
+    _write_config(writer, config, architecture)
+    if tokenizer:
+        _write_tokenizer(writer, tokenizer, config.vocab_size)
+    for name, tensor in tensors:
+        stored = _fitting(kind, name, tensor)
+        writer.add_tensor(name, encode(tensor.float().numpy(), stored), raw_dtype=Kind[stored])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path if shards == 1 else path.with_name(f"{path.stem}-00001-of-{shards:05}.gguf")
+
+
+def encode(numbers: Array, kind: str) -> Array:
+    """The numbers in the blocks of this kind."""
+    if kind in ROWS:
+        blocks = numbers.astype(np.float32).reshape(-1, 256)
+        coded = _q4_k(blocks) if kind == "Q4_K" else _q6_k(blocks)
+        return coded.reshape(*numbers.shape[:-1], -1)
+    made: Array = gguf.quants.quantize(np.ascontiguousarray(numbers, dtype=np.float32), Kind[kind])
+    return made
+
+
+def decode(stored: Array, kind: str) -> Array:
+    """The reference for every decoder: the numbers in these blocks."""
+    made: Array = gguf.quants.dequantize(stored, Kind[kind])
+    return made
+
+
+def _fitting(kind: str, name: str, tensor: Tensor) -> str:
+    if tensor.ndim < 2 or name.endswith(("norm.weight", ".bias", "gate_inp.weight")):
+        return "F32"
+    elements, _ = gguf.GGML_QUANT_SIZES[Kind[kind]]
+    if tensor.shape[-1] % elements == 0:
+        return kind
+    return "Q8_0" if tensor.shape[-1] % 32 == 0 else "F16"
+
+
+def _tensors(state: dict[str, Tensor], config: Any, architecture: str) -> Iterator[tuple[str, Tensor]]:
+    names = gguf.get_tensor_name_map(_arch(architecture), config.num_hidden_layers)
+    for own, tensor in state.items():
+        if own == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        for name, changed in _changed(own, tensor, config, architecture):
+            stem, _, leaf = name.rpartition(".")
+            found = names.get_name(stem) if leaf in ("weight", "bias") else None
+            assert found or name.startswith("blk."), name
+            yield (f"{found}.{leaf}" if found else name), changed
+
+
+def _changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterator[tuple[str, Tensor]]:
+    """What the converter makes of a weight, under names that the package's table knows, or final ones."""
+    layer = own.split(".")[2] if own.startswith("model.layers.") else ""
+    if own.endswith(("experts.gate_up_proj", "experts.gate_up_proj_bias")):
+        leaf = "bias" if own.endswith("bias") else "weight"
+        if architecture == "gpt-oss":
+            parts = [tensor[..., 0::2], tensor[..., 1::2]]
+            parts = [part if leaf == "bias" else part.mT for part in parts]
+        else:
+            parts = list(tensor.chunk(2, 1))
+        yield f"blk.{layer}.ffn_gate_exps.{leaf}", parts[0].contiguous()
+        yield f"blk.{layer}.ffn_up_exps.{leaf}", parts[1].contiguous()
+    elif own.endswith(("experts.down_proj", "experts.down_proj_bias")):
+        leaf = "bias" if own.endswith("bias") else "weight"
+        turned = architecture == "gpt-oss" and leaf == "weight"
+        yield f"blk.{layer}.ffn_down_exps.{leaf}", (tensor.mT if turned else tensor).contiguous()
+    elif own.endswith("sinks"):
+        yield f"blk.{layer}.attn_sinks.weight", tensor
+    elif architecture == "llama" and own.endswith(("q_proj.weight", "q_proj.bias")):
+        yield own, _permuted(tensor, config.num_attention_heads)
+    elif architecture == "llama" and own.endswith(("k_proj.weight", "k_proj.bias")):
+        yield own, _permuted(tensor, config.num_key_value_heads)
+    elif architecture.startswith("gemma") and own.endswith("norm.weight"):
+        yield own, tensor.float() + 1
+    elif own.endswith("shared_expert_gate.weight"):
+        yield own, tensor[0]
+    else:
+        yield own, tensor
+
+
+def _permuted(tensor: Tensor, heads: int) -> Tensor:
+    return tensor.reshape(heads, 2, len(tensor) // heads // 2, *tensor.shape[1:]).swapaxes(1, 2).reshape(tensor.shape)
+
+
+def _arch(architecture: str) -> Any:
+    return next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+
+
+def _write_config(writer: Any, config: Any, architecture: str) -> None:
+    writer.add_name("tiny")
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    rope = config.rope_parameters
+    rope = rope.get("full_attention", rope)
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    writer.add_rope_freq_base(float(rope["rope_theta"]))
+    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    writer.add_key_length(head_dim)
+    writer.add_value_length(head_dim)
+    if rope.get("rope_type") == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(rope["factor"])
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if rope.get("rope_type") == "linear":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(rope["factor"])
+    if architecture in ("gemma2", "gemma3", "gpt-oss", "phi3") and config.sliding_window:
+        writer.add_sliding_window(config.sliding_window)
+    if architecture == "gemma2":
+        writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if experts := getattr(config, "num_local_experts", 0) or getattr(config, "num_experts", 0):
+        writer.add_expert_count(experts)
+        writer.add_expert_used_count(config.num_experts_per_tok)
+        writer.add_expert_feed_forward_length(getattr(config, "moe_intermediate_size", config.intermediate_size))
+    if shared := getattr(config, "shared_expert_intermediate_size", 0):
+        writer.add_expert_shared_feed_forward_length(shared)
+
+
+def _write_tokenizer(writer: Any, folder: Path, vocabulary: int) -> None:
+    model = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    tokens = [f"[PAD{index}]" for index in range(vocabulary)]
+    types = [gguf.TokenType.UNUSED] * vocabulary
+    for token, index in model["model"]["vocab"].items():
+        tokens[index], types[index] = token, gguf.TokenType.NORMAL
+    for entry in model["added_tokens"]:
+        tokens[entry["id"]] = entry["content"]
+        types[entry["id"]] = gguf.TokenType.CONTROL if entry["special"] else gguf.TokenType.USER_DEFINED
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.add_token_merges([" ".join(pair) for pair in model["model"]["merges"]])
+    settings = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    for key, add in (
+        ("bos_token", writer.add_bos_token_id),
+        ("eos_token", writer.add_eos_token_id),
+        ("pad_token", writer.add_pad_token_id),
+    ):
+        add(tokens.index(settings[key]))
+    writer.add_add_bos_token(False)
+    writer.add_chat_template((folder / "chat_template.jinja").read_text("utf-8"))
+
+
+def _halves(numbers: Array) -> Array:
+    return numbers.astype(np.float16).view(np.uint8)
+
+
+def _q6_k(blocks: Array) -> Array:
+    groups = blocks.reshape(-1, 16, 16)
+    wanted = np.abs(groups).max(-1) / 31
+    unit = (wanted.max(-1, keepdims=True) / 127).astype(np.float16).astype(np.float32)
+    scales = np.divide(wanted, unit, out=np.zeros_like(wanted), where=unit > 0).round().clip(0, 127)
+    step = (unit * scales)[..., None]
+    codes = np.divide(groups, step, out=np.zeros_like(groups), where=step > 0).round().clip(-32, 31) + 32
+    parts = codes.astype(np.uint8).reshape(-1, 2, 4, 32)  # 128 numbers of four rows of 32
+    low = (parts[:, :, :2] & 15) | ((parts[:, :, 2:] & 15) << 4)
+    high = sum((parts[:, :, row] >> 4) << (2 * row) for row in range(4))
+    bytes_of = [low.reshape(-1, 128), np.asarray(high).reshape(-1, 64), scales.astype(np.int8).view(np.uint8)]
+    return np.concatenate([*bytes_of, _halves(unit)], axis=1)
+
+
+def _q4_k(blocks: Array) -> Array:
+    groups = blocks.reshape(-1, 8, 32)
+    floors = np.maximum(0, -groups.min(-1))
+    steps = (groups.max(-1) + floors) / 15
+    units = [(part.max(-1, keepdims=True) / 63).astype(np.float16).astype(np.float32) for part in (steps, floors)]
+    six = [
+        np.divide(part, unit, out=np.zeros_like(part), where=unit > 0).round().clip(0, 63).astype(np.uint8)
+        for part, unit in zip((steps, floors), units, strict=True)
+    ]
+    step, floor = units[0] * six[0], units[1] * six[1]
+    codes = np.divide(groups + floor[..., None], step[..., None], out=np.zeros_like(groups), where=step[..., None] > 0)
+    pairs = codes.round().clip(0, 15).astype(np.uint8).reshape(-1, 4, 2, 32)
+    packed = (pairs[:, :, 0] | (pairs[:, :, 1] << 4)).reshape(-1, 128)
+    first = [part[:, :4] | ((part[:, 4:] >> 4) << 6) for part in six]
+    rest = (six[0][:, 4:] & 15) | ((six[1][:, 4:] & 15) << 4)
+    return np.concatenate([_halves(units[0]), _halves(units[1]), *first, rest, packed], axis=1)
+
+
+def tiny_weights(model: Any) -> dict[str, Tensor]:
+    """A copy of a model's weights in float32."""
+    return {name: tensor.detach().to(torch.float32) for name, tensor in model.state_dict().items()}
