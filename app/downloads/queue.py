@@ -64,7 +64,8 @@ class Journal:
 def _entry(stored: Any) -> Entry:
     """Checked as if it came from outside: names in it become paths. Raises `ValueError`, `KeyError`, `TypeError`."""
     variant = _text(stored["request"].get("variant", ""))
-    request = Request(*(_text(stored["request"][name]) for name in ("repo_id", "revision", "to")), variant)
+    repo, revision, to = (_text(stored["request"][name]) for name in ("repo_id", "revision", "to"))
+    request = Request(repo, revision, to, variant)
     _require(is_repo_id(request.repo_id) and is_revision(request.revision) and (not variant or is_variant(variant)))
     described = stored["plan"]
     if described is None:

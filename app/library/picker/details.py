@@ -231,8 +231,8 @@ class DetailsPane(QFrame):
         for part in (self.terms, self.draft_title, self.drafts):
             part.setVisible(error is None and not entry.problem and not entry.needs_variant)
         self.variants.show_choices(pair_choice.variants, pair_choice.here, entry.source)
-        for part in (self.variant_title, self.variants):
-            part.setVisible(bool(pair_choice.variants))
+        self.variant_title.setVisible(bool(pair_choice.variants))
+        self.variants.setVisible(bool(pair_choice.variants))
         offer = pair_choice.offer
         self.primary.setText(offer.text)
         self.primary.setEnabled(offer.enabled)

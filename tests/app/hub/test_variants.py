@@ -16,6 +16,7 @@ from engine.protocol.variants import Variant, find_variants, join_source, label_
 from tests.app.hub.conftest import client, connect, hub
 from tests.app.hub.ggufs import TAGS, gguf, repository
 from tests.app.hub.repositories import tiny
+from tests.app.library.local.folders import cached
 from tests.hub import Hub
 
 __all__ = ["client", "connect", "hub"]
@@ -110,7 +111,7 @@ def test_a_beginning_tells_where_it_ends_and_needs_no_more(stop: Stop) -> None:
     ],
 )  # fmt: skip
 def test_what_lies_about_itself_is_refused(content: bytes) -> None:
-    with pytest.raises(ValueError, match="GGUF|entries|too large|unknown type"):
+    with pytest.raises(ValueError, match=r"GGUF|entries|too large|unknown type"):
         read_beginning(content)
 
 
@@ -161,3 +162,49 @@ def test_a_vocabulary_in_gguf_is_that_of_the_tokenizer_it_was_made_from(
     assert book.of_remote(client, facts, stop) == fingerprint(TOKENIZER)
     (tmp_path / "other.gguf").write_bytes(gguf(tokens=("b", "a", "<|end|>", "[PAD3]")))
     assert book.of_folder(tmp_path / "other.gguf") not in ("", fingerprint(TOKENIZER))
+
+
+def test_the_engine_prices_facts_of_a_variant_as_it_prices_the_file(
+    hub: Hub, client: HubClient, stop: Stop, tmp_path: Path
+) -> None:
+    from engine.loading.estimate import Estimator
+    from engine.protocol.messages import Appraise
+    from engine.protocol.options import LoadOptions
+
+    files = {f"Tiny-{label}.gguf": gguf(label, padding=number) for number, label in enumerate(("Q8_0", "F16"))}
+    hub.add("org/tiny", files, details=TAGS)
+    estimator = Estimator(loaded=False)
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        facts = fetch_facts(client, f"org/tiny:{label_of(name)}", tmp_path / "cache", stop)
+        told, known = (
+            estimator.estimate(Appraise(1, LoadOptions(str(path), "none"))) for path in (facts.folder, tmp_path / name)
+        )
+        assert told.verdict == "device", told.reason
+        assert told == known
+
+
+def test_the_engine_finds_a_variant_in_the_cache_and_a_blob_by_how_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.errors import ModelError
+    from engine.model.checkpoint import open_checkpoint
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    root = cached(
+        tmp_path, "org/tiny", {"Tiny-Q8_0.gguf": gguf(general__name="Tiny one"), "Tiny-F16.gguf": gguf("F16")}
+    )
+    opened = open_checkpoint("org/tiny:q8_0")
+    assert (opened.name, opened.path.name) == ("org/tiny:q8_0", "Tiny-Q8_0.gguf")
+    blob = opened.path.resolve()
+    assert blob.parent == root / "blobs"
+    assert open_checkpoint(str(blob)).name == "'Tiny one'"
+    for source in ("org/tiny:Q4_K_M", "org/other:Q8_0"):
+        with pytest.raises(ModelError, match="no complete variant"):
+            open_checkpoint(source)
+    outside = tmp_path / "outside.gguf"
+    outside.write_bytes(gguf())
+    opened.path.unlink()
+    opened.path.symlink_to(outside)
+    with pytest.raises(ModelError, match="leads out"):
+        open_checkpoint("org/tiny:Q8_0")
