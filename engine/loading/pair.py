@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from engine.errors import ModelError
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.gguf.header import read_lists
 from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
 from engine.protocol.sentences import say
 from engine.text.tokenizer import Tokenizer
@@ -68,12 +69,12 @@ def open_pair(options: LoadOptions) -> Pair:
     """Open both folders and compare their vocabularies; cheap. Raises `InputError` or `ModelError`."""
     options.check()
     target = open_checkpoint(options.target, role="target")
-    tokenizer = Tokenizer.open(target.folder)
+    tokenizer = open_tokenizer(target)
     source = draft_source(options)
     if not source:
         return Pair(options, target, None, tokenizer)
     draft = open_checkpoint(source, role="draft")
-    if not Tokenizer.open(draft.folder).same_as(tokenizer):
+    if not open_tokenizer(draft).same_as(tokenizer):
         raise ModelError(
             say(
                 "The draft '{draft}' has another tokenizer than the target '{target}'.",
@@ -83,6 +84,13 @@ def open_pair(options: LoadOptions) -> Pair:
             say("Choose a draft of the same family, or no draft."),
         )
     return Pair(options, target, draft, tokenizer)
+
+
+def open_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
+    """The tokenizer that came with a checkpoint; raises `ModelError` when there is none that can be used."""
+    if checkpoint.metadata:
+        return Tokenizer.from_gguf(read_lists(checkpoint.metadata), checkpoint.name)
+    return Tokenizer.open(checkpoint.folder)
 
 
 def draft_source(options: LoadOptions) -> str:

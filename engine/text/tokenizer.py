@@ -19,6 +19,7 @@ from engine.text.chat_template import (
     write_chat,
     write_plain,
 )
+from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
 from engine.text.reasoning import Opening, Reasoning, Thought, signs_of
 from engine.text.template_renderer import shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
@@ -69,6 +70,12 @@ class Tokenizer:
     def open(cls, folder: Path) -> "Tokenizer":
         """The tokenizer of a model folder; raises `ModelError` when there is none that can be used."""
         return cls(load_tokenizer(folder), read_end_tokens(folder))
+
+    @classmethod
+    def from_gguf(cls, metadata: Mapping[str, object], name: str) -> "Tokenizer":
+        """The tokenizer in a GGUF file's metadata, its lists read; raises `ModelError` when it cannot be used."""
+        vocabulary = read_vocabulary(metadata, name)
+        return cls(build_tokenizer(vocabulary, name), vocabulary.end_tokens)
 
     @property
     def chat_stop(self) -> tuple[str, ...]:

@@ -129,6 +129,11 @@ def read_gguf(shards: Sequence[Path], sizes: Mapping[str, int] = MappingProxyTyp
     return GgufHeader(tuple(shards), first, MappingProxyType(tensors))
 
 
+def read_lists(metadata: Mapping[str, object]) -> dict[str, object]:
+    """Metadata with all lists read, which takes as much memory as they do."""
+    return {key: value.read() if isinstance(value, LazyArray) else value for key, value in metadata.items()}
+
+
 def shard_names(name: str) -> tuple[str, ...]:
     """The names of all files of the model that the file called `name` belongs to; raises `ModelError` for no set."""
     match = SPLIT_NAME.fullmatch(name)

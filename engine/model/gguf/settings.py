@@ -1,5 +1,6 @@
 """The settings of a network in a GGUF file's metadata, checked as they are asked for."""
 
+import struct
 from collections.abc import Mapping
 
 from engine.errors import ModelError
@@ -8,6 +9,7 @@ from engine.model.gguf.reader import FETCH_AGAIN
 from engine.model.json_file import shown
 from engine.protocol.sentences import say
 
+LARGEST_FLOAT32 = 3.4e38
 MAX_LIST = 4096  # elements of a list with an entry for each layer
 
 
@@ -43,7 +45,7 @@ class Settings:
             return default
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise self.refused(key)
-        return float(value)
+        return _shortest(float(value))
 
     def text(self, key: str) -> str:
         """A string; empty if it is not there."""
@@ -71,3 +73,12 @@ class Settings:
 
     def _value(self, key: str) -> object:
         return self._metadata.get(f"{self.architecture}.{key}")
+
+
+def _shortest(value: float) -> float:
+    """The decimal number of fewest digits that has the same float32, as which it was stored: 1e-6, not 9.999999e-7."""
+    for digits in range(6, 10) if abs(value) < LARGEST_FLOAT32 else ():
+        made = float(f"{value:.{digits}g}")
+        if struct.pack("<d", value) == struct.pack("<d", *struct.unpack("<f", struct.pack("<f", made))):
+            return made
+    return value

@@ -1,0 +1,257 @@
+"""The tokenizer in a GGUF file's metadata, as one of transformers' fast tokenizers.
+
+The file has the vocabulary and its merges, but only a name for the rule that splits text into words before. A rule
+that is not known is refused: any other one would give other tokens for some texts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from engine.errors import ModelError
+from engine.panics import no_panic
+from engine.protocol.sentences import say
+from engine.text.backend import ANOTHER, complaint_of
+
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 1, 2, 3, 4, 5  # the types of tokens, as llama.cpp numbers them
+BYTE_LEVEL, SENTENCEPIECE = "gpt2", "llama"  # as llama.cpp calls the kinds of vocabularies
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
+
+# Names of splitting rules by what they do; those in `GGUF_PRE_TOKENIZER_SPLITS` of transformers are known as well.
+AS_GPT2 = frozenset({"gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling"})
+AS_GPT2_BY_DIGIT = frozenset(
+    {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b", "mellum2"}
+)
+ALSO_CALLED = {"stablelm2": "qwen2", "hunyuan": "qwen2", "glm4": "llama-bpe", "chatglm-bpe": "llama-bpe"}
+# With these a word that is in the vocabulary is one token, whatever the merges make of it.
+WHOLE_WORDS = frozenset(
+    {
+        "llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano",
+        "tekken",
+    }
+)  # fmt: skip
+
+# Tokens that end an answer though the file may not say so, as llama.cpp has them.
+ENDS = (
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>",
+    "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "<|end_of_text|>", "<end_of_utterance>", "<eos>",
+)  # fmt: skip
+HARMONY = ("<|return|>", "<|call|>")  # where both are, `<|end|>` only ends a message of several
+
+_Item = TypeVar("_Item", str, int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What the metadata says of the tokens; `scores` and `merges` may be empty, `types` has one for every token."""
+
+    architecture: str
+    kind: str
+    splitting: str
+    tokens: tuple[str, ...]
+    types: tuple[int, ...]
+    scores: tuple[float, ...]
+    merges: tuple[str, ...]
+    special: Mapping[str, int]
+    adds_bos: bool
+    adds_space: bool
+    template: str
+
+    def named(self, kind: int) -> list[str]:
+        """The tokens of a type."""
+        return [token for token, own in zip(self.tokens, self.types, strict=True) if own == kind]
+
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        """The ids that end an answer."""
+        said = {self.special[key] for key in ("eos", "eot", "eom") if key in self.special}
+        ids = {token: index for index, token in enumerate(self.tokens) if self.types[index] in (CONTROL, USER_DEFINED)}
+        found = {token: ids[token] for token in ENDS if token in ids}
+        if all(token in found for token in HARMONY):
+            said.discard(found.pop("<|end|>", -1))
+        return frozenset(said | set(found.values()))
+
+
+def read_vocabulary(metadata: Mapping[str, object], name: str) -> Vocabulary:
+    """What the metadata of the model called `name` says, its lists read; raises `ModelError` where it contradicts itself."""
+
+    def entry(key: str, default: _Item) -> _Item:
+        value = metadata.get(f"tokenizer.ggml.{key}", default)
+        return value if type(value) is type(default) else default
+
+    def several(key: str, kind: type[_Item]) -> tuple[_Item, ...]:
+        value = metadata.get(f"tokenizer.ggml.{key}", ())
+        if not isinstance(value, tuple) or not all(type(item) is kind for item in value):
+            raise _unusable(name, say("its entry {entry} is of a wrong type", entry=key))
+        return value
+
+    tokens = several("tokens", str)
+    types = several("token_type", int) or (NORMAL,) * len(tokens)
+    scores = several("scores", float)
+    if not tokens or len(types) != len(tokens) or (scores and len(scores) != len(tokens)):
+        raise _unusable(name, say("its lists are of different lengths"))
+    keys = {"bos": "bos", "eos": "eos", "eot": "eot", "eom": "eom", "unk": "unknown", "pad": "padding"}
+    special = {own: entry(f"{key}_token_id", -1) for own, key in keys.items()}
+    kind, splitting = entry("model", ""), entry("pre", "")
+    is_spm = kind == SENTENCEPIECE
+    template = metadata.get("tokenizer.chat_template")
+    architecture = metadata.get("general.architecture")
+    return Vocabulary(
+        architecture=architecture if isinstance(architecture, str) else "",
+        kind=kind,
+        splitting=ALSO_CALLED.get(splitting, splitting),
+        tokens=tokens,
+        types=types,
+        scores=scores,
+        merges=several("merges", str),
+        special={own: token for own, token in special.items() if 0 <= token < len(tokens)},
+        adds_bos=_flag(metadata, "add_bos_token", is_spm or splitting in WHOLE_WORDS),
+        adds_space=_flag(metadata, "add_space_prefix", is_spm and not _is_gemma(architecture)),
+        template=template if isinstance(template, str) else "",
+    )
+
+
+def build_tokenizer(vocabulary: Vocabulary, name: str) -> Any:
+    """The fast tokenizer; raises `ModelError` for kinds and rules that are not known, and for what is damaged."""
+    import transformers  # noqa: PLC0415 - takes seconds
+
+    try:
+        with no_panic():
+            fast = _BUILDERS.get(vocabulary.kind, _refuse)(vocabulary, name)
+            _add_tokens(fast, vocabulary)
+            spoken = {own: vocabulary.tokens[token] for own, token in vocabulary.special.items()}
+            _add_frame(fast, vocabulary, spoken)
+            library = transformers.PreTrainedTokenizerFast(
+                tokenizer_object=fast,
+                clean_up_tokenization_spaces=False,
+                **{f"{own}_token": spoken[own] for own in ("bos", "eos", "unk", "pad") if own in spoken},
+                **({"chat_template": vocabulary.template} if vocabulary.template else {}),
+            )
+    except ModelError:
+        raise
+    except MemoryError:
+        raise
+    except Exception as error:  # of the tokenizers library, even a bare Exception
+        raise _unusable(name, complaint_of(error)) from error
+    library.name_or_path = name
+    return library
+
+
+def _byte_level(vocabulary: Vocabulary, name: str) -> Any:
+    from tokenizers import Tokenizer, decoders, models  # noqa: PLC0415
+
+    merges = [tuple(merge.split(" ")) for merge in vocabulary.merges]
+    if not merges or any(len(merge) != 2 for merge in merges):
+        raise _unusable(name, say("its merges cannot be read"))
+    fast = Tokenizer(
+        models.BPE(
+            vocab=_ids(vocabulary), merges=merges, ignore_merges=vocabulary.splitting in WHOLE_WORDS, fuse_unk=False
+        )
+    )
+    fast.pre_tokenizer = _splitter(vocabulary.splitting, name)
+    fast.decoder = decoders.ByteLevel()
+    return fast
+
+
+def _splitter(splitting: str, name: str) -> Any:
+    from tokenizers import Regex, pre_tokenizers  # noqa: PLC0415
+    from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS  # noqa: PLC0415
+
+    if splitting in AS_GPT2:
+        return pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if splitting in AS_GPT2_BY_DIGIT:
+        parts = [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        return pre_tokenizers.Sequence(parts)
+    if splitting not in GGUF_PRE_TOKENIZER_SPLITS:
+        raise _unusable(name, say("its rule '{rule}' for splitting text is not known", rule=splitting[:40]))
+    pattern = Regex(GGUF_PRE_TOKENIZER_SPLITS[splitting])
+    split = pre_tokenizers.Split(pattern, behavior="isolated")
+    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def _sentencepiece(vocabulary: Vocabulary, name: str) -> Any:
+    """As transformers has Llama's and Gemma's; without merges in the file, they follow from scores or places."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers  # noqa: PLC0415
+    from transformers.tokenization_utils_base import generate_merges  # noqa: PLC0415
+
+    ids = _ids(vocabulary)
+    merges = [tuple(merge.split(" ")) for merge in vocabulary.merges]
+    if not merges:
+        # The scores of Gemma's tokens do not follow the order of its merges; their places do.
+        by_place = _is_gemma(vocabulary.architecture) or not vocabulary.scores
+        ranks = {token: -index for token, index in ids.items()}
+        if not by_place:
+            ranks = {token: vocabulary.scores[index] for token, index in ids.items()}
+        merges = generate_merges(ids, ranks, vocabulary.named(CONTROL))
+    unknown = vocabulary.special.get("unk")
+    fast = Tokenizer(
+        models.BPE(
+            vocab=ids, merges=merges, fuse_unk=True, byte_fallback=True,
+            unk_token=None if unknown is None else vocabulary.tokens[unknown],
+        )
+    )  # fmt: skip
+    steps = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
+    if _is_gemma(vocabulary.architecture):
+        fast.normalizer = normalizers.Replace(" ", SPACE)
+        fast.pre_tokenizer = pre_tokenizers.Split(pattern=" ", behavior="merged_with_previous", invert=False)
+    elif vocabulary.architecture == "phi3":
+        fast.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE), normalizers.Replace(" ", SPACE)])
+    else:
+        scheme = "first" if vocabulary.adds_space else "never"
+        fast.pre_tokenizer = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme=scheme, split=False)
+    if vocabulary.adds_space:
+        steps.append(decoders.Strip(content=" ", left=1))
+    fast.decoder = decoders.Sequence(steps)
+    return fast
+
+
+def _refuse(vocabulary: Vocabulary, name: str) -> Any:
+    raise _unusable(name, say("its kind '{kind}' is not known", kind=vocabulary.kind[:40]))
+
+
+_BUILDERS = {BYTE_LEVEL: _byte_level, SENTENCEPIECE: _sentencepiece}
+
+
+def _ids(vocabulary: Vocabulary) -> dict[str, int]:
+    """The ids of the tokens; fillers are left out, and spaces are written as the vocabulary's own words have them."""
+    is_gemma = _is_gemma(vocabulary.architecture)
+    return {
+        SPACE * len(token) if is_gemma and token and not token.strip(" ") else token: index
+        for index, token in enumerate(vocabulary.tokens)
+        if not (vocabulary.types[index] == UNUSED and token.startswith("[PAD"))
+    }
+
+
+def _add_tokens(fast: Any, vocabulary: Vocabulary) -> None:
+    """Make control tokens special, and those of the model's own whole in any text."""
+    from tokenizers import AddedToken  # noqa: PLC0415
+
+    fast.add_special_tokens(
+        [AddedToken(token, normalized=False, special=True) for token in vocabulary.named(CONTROL) if token]
+    )
+    known = fast.get_vocab(with_added_tokens=False)
+    own = [token for token in vocabulary.named(USER_DEFINED) if token in known]
+    fast.add_tokens([AddedToken(token, normalized=False, special=False) for token in own])
+
+
+def _add_frame(fast: Any, vocabulary: Vocabulary, spoken: Mapping[str, str]) -> None:
+    from tokenizers import processors  # noqa: PLC0415
+
+    if vocabulary.adds_bos and "bos" in spoken:
+        bos = spoken["bos"]
+        fast.post_processor = processors.TemplateProcessing(
+            single=[bos, "$A"], pair=[bos, "$A", bos, "$B"], special_tokens=[(bos, vocabulary.special["bos"])]
+        )
+
+
+def _flag(metadata: Mapping[str, object], key: str, default: bool) -> bool:
+    value = metadata.get(f"tokenizer.ggml.{key}", default)
+    return value if type(value) is bool else default
+
+
+def _is_gemma(architecture: object) -> bool:
+    return isinstance(architecture, str) and architecture.startswith("gemma")
+
+
+def _unusable(name: str, why: str) -> ModelError:
+    return ModelError(say("The tokenizer of '{name}' cannot be used: {reason}.", name=name, reason=why), ANOTHER)
