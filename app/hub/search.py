@@ -69,6 +69,7 @@ def row_of(described: object) -> ModelRow | None:
     if not isinstance(repo, str) or not is_repo_id(repo):
         return None
     sizes, tags = _sizes(described.get("safetensors")), _tags(described.get("tags"))
+    number_types = tuple(sorted(sizes, key=lambda kind: -sizes[kind]))
     config, commit = described.get("config"), described.get("sha")
     gated, gguf = described.get("gated"), described.get("gguf")
     is_gguf = isinstance(gguf, dict) and bool(gguf)
@@ -77,8 +78,8 @@ def row_of(described: object) -> ModelRow | None:
         revision=commit if isinstance(commit, str) and _COMMIT.fullmatch(commit) else "",
         parameters=sum(sizes.values()) or (count(gguf.get("total")) if isinstance(gguf, dict) else 0),
         weight_bytes=sum(number * _BITS.get(kind, 16) // 8 for kind, number in sizes.items()),
-        number_types=tuple(sorted(sizes, key=lambda kind: -sizes[kind])),
-        formats=formats_of(tags, config, tuple(sizes), is_gguf),
+        number_types=number_types,
+        formats=formats_of(tags, config, number_types, is_gguf),
         licence=_licence(described.get("cardData"), tags),
         gated=gated if isinstance(gated, str) and gated in ("auto", "manual") else ("manual" if gated is True else ""),
         downloads=count(described.get("downloads")),

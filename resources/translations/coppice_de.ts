@@ -1531,6 +1531,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/facts.py" />
+            <source>it has no complete variant {variant}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/hub/facts.py" />
             <source>it has no weights in the safetensors format</source>
             <translation>es hat keine Gewichte im safetensors-Format</translation>
         </message>
@@ -1573,6 +1578,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/hub/facts.py" />
             <source>{file} does not begin as a safetensors file does</source>
             <translation>{file} beginnt nicht wie eine safetensors-Datei</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/facts.py" />
+            <source>{file} ends too early</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/hub/failures.py" />
@@ -1736,13 +1746,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
-            <source>Choose a version of the model in the safetensors format.</source>
-            <translation>Wählen Sie eine Fassung des Modells im safetensors-Format.</translation>
+            <source>Choose a version of the model in the safetensors format, or in GGUF files.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
             <source>Do not use this model, or tell its authors.</source>
             <translation>Benutzen Sie dieses Modell nicht, oder sagen Sie es seinen Verfassern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>It has {variants}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>Name one, as in {name}:{variant}.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
@@ -1801,13 +1821,53 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
+            <source>{name} has no complete variant {variant}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
             <source>{name} has no config.json.</source>
             <translation>{name} hat keine config.json.</translation>
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
+            <source>{name} holds GGUF files, of which a variant is to be chosen.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
             <source>{name} holds no weights that can be opened: neither a model.safetensors nor an index of several.</source>
             <translation>{name} enthält keine Gewichte, die sich öffnen lassen: weder model.safetensors noch ein Verzeichnis mehrerer Dateien.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>it claims to have more entries than any model</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>it ends too early</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>it has metadata of an unknown type</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>it is no GGUF file of a version that is known</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>its metadata are too large</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>its table of tensors is damaged</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/hub/search.py" />
@@ -2605,6 +2665,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{model} ist heruntergeladen.</translation>
         </message>
         <message>
+            <location filename="../../app/library/local/gguf_models.py" />
+            <source>It cannot be read.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/local/gguf_models.py" />
+            <source>It is no GGUF file of a known version.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/local/gguf_models.py" />
+            <source>{missing} of {count} weight files are missing.</source>
+            <translation>{missing} von {count} Gewichtsdateien fehlen.</translation>
+        </message>
+        <message>
             <location filename="../../app/library/local/local_models.py" />
             <source>Copy its files again.</source>
             <translation>Kopieren Sie seine Dateien noch einmal.</translation>
@@ -2640,9 +2715,9 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Nur safetensors werden geöffnet, nicht {name}.</translation>
         </message>
         <message>
-            <location filename="../../app/library/local/models.py" />
-            <source>{missing} of {count} weight files are missing.</source>
-            <translation>{missing} von {count} Gewichtsdateien fehlen.</translation>
+            <location filename="../../app/library/local/other_apps.py" />
+            <source>It consists of a model and an adapter, which cannot be put together here.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/library/local/removal.py" />
@@ -2784,6 +2859,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
+            <source>Asking the hub for its variants…</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
             <source>Cannot be used</source>
             <translation>Nicht verwendbar</translation>
         </message>
@@ -2854,6 +2934,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
+            <source>Variant</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
             <source>about {count:.1f} tokens per pass</source>
             <translation>etwa {count:.1f} Token je Durchlauf</translation>
         </message>
@@ -2891,6 +2976,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/dialog.py" />
             <source>Pages</source>
             <translation>Seiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>{variant}: {words}</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
@@ -3339,6 +3429,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
+            <source>It belongs to {app}, which shares it with Coppice: delete it there.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
             <source>It is loaded</source>
             <translation>Es ist geladen</translation>
         </message>
@@ -3508,6 +3603,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Ladefortschritt</translation>
         </message>
         <message>
+            <location filename="../../app/library/picker/services.py" />
+            <source>Choose it to see how its variants would run</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/library/picker/terms_form.py" />
             <source> tokens</source>
             <translation> Token</translation>
@@ -3591,6 +3691,29 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/terms_form.py" />
             <source>Where the target's layers are kept. Automatic takes the fastest place that has room.</source>
             <translation>Wo die Schichten des Zielmodells liegen. Automatisch nimmt den schnellsten Ort mit Platz.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/library/picker/variant_list.py" />
+            <source>In %n files</source>
+            <translation type="unfinished">
+                <numerusform />
+                <numerusform />
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/variant_list.py" />
+            <source>Recommended: four bits lose little and stream fast.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/variant_list.py" />
+            <source>here</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/variant_list.py" />
+            <source>{name} (recommended)</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/preferences/dialog.py" />
@@ -6598,6 +6721,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/checkpoint.py" />
+            <source>Choose a version of the model in the safetensors format.</source>
+            <translation>Wählen Sie eine Fassung des Modells im safetensors-Format.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
             <source>Do not use this model.</source>
             <translation>Verwenden Sie dieses Modell nicht.</translation>
         </message>
@@ -6615,6 +6743,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/checkpoint.py" />
             <source>Give the folder of a model in the transformers format.</source>
             <translation>Geben Sie den Ordner eines Modells im transformers-Format an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>Give the path of one of the files.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/model/checkpoint.py" />
@@ -6668,11 +6801,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/checkpoint.py" />
-            <source>{folder} holds GGUF weights; only safetensors are opened.</source>
-            <translation>{folder} enthält GGUF-Gewichte; nur safetensors werden geöffnet.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/checkpoint.py" />
             <source>{folder} holds an adapter, not a whole model.</source>
             <translation>{folder} enthält einen Adapter, kein ganzes Modell.</translation>
         </message>
@@ -6695,6 +6823,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/checkpoint.py" />
             <source>{folder} holds weights in a format that can run code; only safetensors are opened.</source>
             <translation>{folder} enthält Gewichte in einem Format, das Code ausführen kann; nur safetensors werden geöffnet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
+            <source>{folder} holds {count} GGUF models, such as {file}.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/model/checkpoint.py" />
@@ -6737,9 +6870,249 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Es gibt kein CUDA-Gerät, das torch benutzen kann.</translation>
         </message>
         <message>
-            <location filename="../../engine/model/json_file.py" />
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
+            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>The checkpoint is damaged or was made by a program that is not known: get it again, or choose another.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>The packed weight {tensor} of '{name}' {fault}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
+            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/fp8.py" />
+            <source>has no scales</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/fp8.py" />
+            <source>has scales of the shape {scales} for {shape}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>claims more numbers than its bytes can hold</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>holds no numbers</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>is stored twice</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>shares its bytes with another one</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/config.py" />
+            <source>'{name}' has the architecture {kind}, which is not read from GGUF files.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/config.py" />
+            <source>Choose a version of the model in the safetensors format, or another model.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/contents.py" />
+            <source>'{name}' has the weights {tensor} twice.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/contents.py" />
+            <source>'{name}' has the weights {tensor}, which are not known.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/contents.py" />
+            <source>'{name}' has weights of an impossible shape: {tensor}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/contents.py" />
+            <source>Choose another version of the model, or update Coppice.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
             <source>Check that the file may be read.</source>
             <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>Choose a newer file of the model, or update Coppice.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>Choose another version of the model.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>Choose the little-endian version of the model.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>Download it again.</source>
+            <translation>Laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>Give the files back their names.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>The files of {file} do not hold the tensors that the first one names.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>dimensions of a tensor</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>entries</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>tensors</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} asks for an impossible alignment.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} gives its tensor {tensor} a place that does not fit its shape.</source>
+            <translation>{file} gibt ihrem Tensor {tensor} einen Platz, der nicht zu seiner Form passt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} has a list that cannot be read.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} has version {version} of GGUF, which is not read.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} has {name} twice.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} holds its tensor {tensor} in the format {number}, which cannot be read.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} holds no tensors.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} is called like a part of a model that cannot be.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} is cut off: {there} of {all} bytes are there.</source>
+            <translation>{file} ist abgeschnitten: {there} von {all} Bytes sind da.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} is not a GGUF file.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} is not the part of a model that its name says.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/header.py" />
+            <source>{file} was written for machines of another byte order.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>It is damaged or was not downloaded completely: download it again.</source>
+            <translation>Sie ist beschädigt oder nicht ganz heruntergeladen: Laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>bytes of text</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} claims {count} {things}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} ends before its header does.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} has a header of more than {size} MB.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} has more than {size} MB of text.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} has text that is not UTF-8.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} has the entry {entry} of an unknown type.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/reader.py" />
+            <source>{file} lists more than {count} strings.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/rope.py" />
+            <source>{file} has frequencies in {tensor} that cannot be used.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/settings.py" />
+            <source>The file of '{name}' does not say {entry} in a way that can be used.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/model/json_file.py" />
@@ -6778,6 +7151,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
+            <source>Download it first, or give the path of a GGUF file.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
             <source>Download the model first, or give its folder.</source>
             <translation>Laden Sie das Modell erst herunter, oder geben Sie seinen Ordner an.</translation>
         </message>
@@ -6805,6 +7183,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/model_folder.py" />
             <source>Put the model's own file there.</source>
             <translation>Legen Sie die Datei des Modells dorthin.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>The hub cache holds no complete variant {variant} of {name}.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
@@ -6918,16 +7301,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/safetensors_header.py" />
-            <source>Download it again.</source>
-            <translation>Laden Sie sie noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/safetensors_header.py" />
-            <source>It is damaged or was not downloaded completely: download it again.</source>
-            <translation>Sie ist beschädigt oder nicht ganz heruntergeladen: Laden Sie sie noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/safetensors_header.py" />
             <source>Run 'git lfs pull' in its folder.</source>
             <translation>Rufen Sie in seinem Ordner „git lfs pull“ auf.</translation>
         </message>
@@ -6940,11 +7313,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/safetensors_header.py" />
             <source>{file} ends before its table of tensors does.</source>
             <translation>{file} endet vor dem Ende ihres Verzeichnisses der Tensoren.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/safetensors_header.py" />
-            <source>{file} gives its tensor {tensor} a place that does not fit its shape.</source>
-            <translation>{file} gibt ihrem Tensor {tensor} einen Platz, der nicht zu seiner Form passt.</translation>
         </message>
         <message>
             <location filename="../../engine/model/safetensors_header.py" />
@@ -6973,11 +7341,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/safetensors_header.py" />
-            <source>{file} is cut off: {there} of {all} bytes are there.</source>
-            <translation>{file} ist abgeschnitten: {there} von {all} Bytes sind da.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/safetensors_header.py" />
             <source>{file} is not a safetensors file: its table would take {size} bytes.</source>
             <translation>{file} ist keine safetensors-Datei: Ihr Verzeichnis bräuchte {size} Bytes.</translation>
         </message>
@@ -7003,18 +7366,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
-            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
-            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/shape.py" />
             <source>The config.json of '{name}' {fault}, which its weights do not hold.</source>
             <translation>Die config.json von „{name}“ {fault}, was ihre Gewichte nicht enthalten.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/shape.py" />
-            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
-            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
@@ -7517,6 +7870,36 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Schreiben Sie erst etwas.</translation>
         </message>
         <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>The tokenizer of '{name}' cannot be used: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>its entry {entry} is of a wrong type</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>its kind '{kind}' is not known</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>its lists are of different lengths</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>its merges cannot be read</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>its rule '{rule}' for splitting text is not known</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/text/prompt.py" />
             <source>Give ids from 0 to {most}.</source>
             <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
@@ -7898,38 +8281,68 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
+            <source>A dense model for programming in 8 bits, streamed from RAM as it is stored.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
             <source>A mixture of experts that reasons; there is no smaller model with its vocabulary.</source>
             <translation>Eine Mischung von Experten, die nachdenkt; ein kleineres Modell mit ihrem Vokabular gibt es nicht.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>A mixture of experts that streams from RAM.</source>
-            <translation>Eine Mischung von Experten, die aus dem Arbeitsspeicher strömt.</translation>
+            <source>A quick all-rounder, of which a part streams from RAM.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>A quick all-rounder that fits on a card of 8 GB in 4 bits.</source>
-            <translation>Ein flinker Alleskönner, der in 4 Bit auf eine Karte mit 8 GB passt.</translation>
+            <source>As its authors publish it, in 8 bits; streamed from RAM as it is stored.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>Answers without thinking aloud first.</source>
-            <translation>Antwortet, ohne erst laut zu denken.</translation>
+            <source>Dense and five times as large as the card: what a tree is for. One download of one variant.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>Far larger than the card, streamed from RAM; without a licence to accept first.</source>
-            <translation>Weit größer als die Karte, strömt aus dem Arbeitsspeicher; ohne Lizenz, die erst anzunehmen wäre.</translation>
+            <source>Dense and of this year, larger than the card: a part of it streams from RAM.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>For a card of 12 GB in 4 bits, or streamed from RAM in 16.</source>
-            <translation>Für eine Karte mit 12 GB in 4 Bit oder aus dem Arbeitsspeicher strömend in 16.</translation>
+            <source>Eight bits, a little more than the card holds: the rest streams from RAM.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>Good at many languages; its licence is accepted once on the hub.</source>
-            <translation>Gut in vielen Sprachen; seine Lizenz nimmt man einmal auf dem Hub an.</translation>
+            <source>Eight bits, nearly as exact as sixteen; what does not fit on the card streams from RAM.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Far larger than the card, streamed from RAM, in the variant that most people use.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Fits on a card of 8 GB as a whole, beside its draft.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Four bits in the format AWQ, with a small draft that leaves room on the card.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Four bits in the format of bitsandbytes, streamed from RAM as it is stored.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Good at many languages; choose a draft of its family beside it.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
@@ -7938,28 +8351,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>Of its experts only a few work on each token.</source>
-            <translation>Von seinen Experten arbeiten an jedem Token nur wenige.</translation>
-        </message>
-        <message>
-            <location filename="../../resources/suggestions.json" />
-            <source>Strong at instructions, without thinking aloud first.</source>
-            <translation>Stark bei Anweisungen, ohne erst laut zu denken.</translation>
-        </message>
-        <message>
-            <location filename="../../resources/suggestions.json" />
-            <source>The largest one here; a mixture of experts, drafted for by its smaller sister.</source>
-            <translation>Das größte hier; eine Mischung von Experten, für die das kleinere Schwestermodell vorausrät.</translation>
-        </message>
-        <message>
-            <location filename="../../resources/suggestions.json" />
-            <source>What speculation trees were made for: far larger than the card, streamed from RAM.</source>
-            <translation>Wofür Spekulationsbäume gemacht sind: weit größer als die Karte, strömt aus dem Arbeitsspeicher.</translation>
-        </message>
-        <message>
-            <location filename="../../resources/suggestions.json" />
-            <source>Widely known; its licence is accepted once on the hub.</source>
-            <translation>Weithin bekannt; seine Lizenz nimmt man einmal auf dem Hub an.</translation>
+            <source>The largest mixture of experts here, drafted for by its smaller sister; trees pay less for those.</source>
+            <translation type="unfinished" />
         </message>
     </context>
 </TS>

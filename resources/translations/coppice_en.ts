@@ -35,5 +35,13 @@
                 <numerusform>%n layers</numerusform>
             </translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/library/picker/variant_list.py" />
+            <source>In %n files</source>
+            <translation type="unfinished">
+                <numerusform />
+                <numerusform />
+            </translation>
+        </message>
     </context>
 </TS>

@@ -18,7 +18,8 @@ def stored(**quantization: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("described", "formats", "usable"),
     [
-        ({"tags": ["safetensors"], "safetensors": BF16}, ("16-bit",), True),
+        ({"tags": ["safetensors"], "safetensors": BF16}, ("safetensors 16-bit",), True),
+        ({"tags": ["safetensors"], "safetensors": {"parameters": {"F32": 9, "BF16": 1}}}, ("safetensors 32-bit",), True),
         ({"tags": ["safetensors", "fp8"]}, ("FP8",), True),
         ({"tags": ["safetensors"], "safetensors": {"parameters": {"F8_E4M3": 9, "BF16": 1}}}, ("FP8",), True),
         (stored(quant_method="awq"), ("AWQ",), True),
@@ -32,12 +33,12 @@ def stored(**quantization: Any) -> dict[str, Any]:
         (stored(quant_method="modelopt", quant_algo="NVFP4"), ("NVFP4",), True),
         ({"tags": ["gguf"]}, ("GGUF",), True),
         ({"gguf": {"total": 7, "architecture": "qwen3"}}, ("GGUF",), True),
-        ({"tags": ["safetensors", "gguf"], "safetensors": BF16}, ("16-bit", "GGUF"), True),
+        ({"tags": ["safetensors", "gguf"], "safetensors": BF16}, ("safetensors 16-bit", "GGUF"), True),
         ({"tags": ["safetensors", "mlx", "4-bit"]}, ("MLX",), False),
         ({"tags": ["safetensors", "exl2"]}, ("EXL2",), False),
         ({"tags": ["onnx"]}, ("ONNX",), False),
         ({"tags": ["pytorch"]}, (), False),
-        ({"tags": ["safetensors"], "pipeline_tag": "text-to-image"}, ("16-bit",), False),
+        ({"tags": ["safetensors"], "pipeline_tag": "text-to-image"}, ("safetensors 16-bit",), False),
         ({"tags": ["gguf"], "pipeline_tag": "image-text-to-text"}, ("GGUF",), True),
     ],
 )  # fmt: skip
@@ -65,6 +66,6 @@ def test_a_damaged_description_is_no_format(junk: object) -> None:
 
 
 def test_parameters_are_guessed_by_the_bits_of_the_format() -> None:
-    assert parameters_in(16_000, "16-bit") == 8_000
+    assert parameters_in(16_000, "safetensors 16-bit") == 8_000
     assert parameters_in(4_600, "GGUF Q4_K_M") == 8_000
     assert parameters_in(8_600, "FP8") == 8_000

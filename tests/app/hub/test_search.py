@@ -30,7 +30,7 @@ def test_a_row_says_what_the_listing_says(hub: Hub, client: HubClient, stop: Sto
         parameters=1010,
         weight_bytes=2040,
         number_types=("BF16", "F32"),
-        formats=("16-bit",),
+        formats=("safetensors 16-bit",),
         licence="mit",
         gated="auto",
         downloads=7,

@@ -13,7 +13,7 @@ from engine.protocol.variants import split_source
 CONTENT = json.loads(resource("suggestions.json").read_text(encoding="utf-8"))
 CARDS = (24, 16, 12, 8)
 BYTES = {
-    "16-bit": (1.9, 2.2), "FP8": (0.95, 1.25), "AWQ": (0.5, 0.7), "bnb-4bit": (0.5, 0.7), "MXFP4": (0.5, 0.7),
+    "safetensors 16-bit": (1.9, 2.2), "FP8": (0.95, 1.25), "AWQ": (0.5, 0.7), "bnb-4bit": (0.5, 0.7), "MXFP4": (0.5, 0.7),
     "GGUF Q4_K_M": (0.55, 0.65),
 }  # fmt: skip
 MODELS = {each["repo"]: SuggestedModel(**each) for each in CONTENT["models"]}
@@ -41,7 +41,7 @@ def test_a_pair_makes_sense(pair: Suggestion) -> None:
     if pair.draft:
         assert 3 <= pair.target.parameters / pair.draft.parameters <= 100
     assert pair.target.bytes < (pair.vram_gb + pair.ram_gb) * 1e9
-    assert pair.target.format != "16-bit", "four or eight bits as they are downloaded"
+    assert pair.target.format != "safetensors 16-bit", "four or eight bits as they are downloaded"
 
 
 def test_there_is_something_for_every_card_and_nothing_twice() -> None:

@@ -46,7 +46,7 @@ def test_a_line_shows_the_formats(desk: Desk, shelf: None) -> None:
     desk.search("org")
     entries = desk.dialog.discover.entries
     shown = {each.name: each.format for row in range(entries.rowCount()) if (each := entries.entry(row))}
-    assert shown == {REPO: "GGUF", "org/both": "16-bit, GGUF", "org/eight": "FP8"}
+    assert shown == {REPO: "GGUF", "org/both": "safetensors 16-bit, GGUF", "org/eight": "FP8"}
 
 
 def test_variants_are_listed_with_sizes_and_estimates_and_the_best_one_is_chosen(desk: Desk, shelf: None) -> None:
