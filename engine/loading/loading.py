@@ -5,7 +5,7 @@ Compare SubSpec (Wang et al., NeurIPS 2025): the copy shares resident layers, em
 target, so it agrees with it most of the time, and takes a quarter of the streamed layers' memory.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import torch
@@ -24,11 +24,11 @@ from engine.loading.preparation import (
 )
 from engine.loading.rates import Measured, benchmark_of, question_for
 from engine.loading.store import cache_folder, cache_root
+from engine.loading.stored_layers import by_codec, in_shards
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.network import Network
 from engine.model.streamable_network import (
-    StreamableNetwork,
     build_self_draft_network,
     build_streamable,
     load_layerwise,
@@ -39,7 +39,7 @@ from engine.protocol.sentences import Amount, joined, say
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.planning.placement import Plan
-from engine.weights.store.layout import LayerLayout, layout_of_shards
+from engine.weights.store.layout import LayerLayout
 from engine.weights.store.prepared_model import open_prepared
 from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
@@ -164,19 +164,20 @@ def _load_streamed(
     dtype = dtype_for(options.weights, checkpoint, device)
     yield Loading(request, say("Reading {name}", name=checkpoint.name), 0, 1)
     streamable = build_streamable(checkpoint, dtype, device)
-    layouts = None if options.weights in COMPRESSED else _in_shards(streamable)
-    if layouts is None:
+    stored = None if options.weights in COMPRESSED else in_shards(streamable.converter)
+    if stored is None:
         weights = options.weights if options.weights in COMPRESSED else str(dtype).removeprefix("torch.")
-        layouts = yield from prepared_layers(request, checkpoint, weights, options, cancellation)
+        prepared = yield from prepared_layers(request, checkpoint, weights, options, cancellation)
+        stored = by_codec(prepared, streamable.converter)
     stream = LayerStream(
         list(streamable.network.layers),
-        layouts,
+        stored.layouts,
         plan.arrangement.tiers,
-        decoder=None if _are_weights(layouts, streamable) else codec_named(layouts[0].codec),
+        stored.decoders,
         copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
         options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache),
     )
-    yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(layouts), cancellation)
+    yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(stored.layouts), cancellation)
     return LoadedTarget(streamable.network, stream, plan)
 
 
@@ -191,18 +192,6 @@ def _filled(
     except BaseException:
         stream.close()
         raise
-
-
-def _in_shards(streamable: StreamableNetwork) -> list[LayerLayout] | None:
-    """The layouts of the layers inside the checkpoint's own files; None if they must be converted first."""
-    layouts = []
-    for index in range(len(streamable.network.layers)):
-        places = streamable.converter.one_to_one(index)
-        layout = layout_of_shards(index, places) if places else None
-        if layout is None:
-            return None
-        layouts.append(layout)
-    return layouts
 
 
 def prepared_layers(
@@ -223,16 +212,6 @@ def prepared_layers(
     return list(open_prepared(folder, source_fingerprint(checkpoint)).layouts())
 
 
-def _are_weights(layouts: Sequence[LayerLayout], streamable: StreamableNetwork) -> bool:
-    """Whether every stored tensor can be used as a weight in place: same number type, and aligned."""
-    for layout in layouts:
-        shapes = streamable.converter.shapes(layout.index)
-        for entry in layout.tensors:
-            if entry.name not in shapes or shapes[entry.name][1] != entry.dtype or not entry.is_aligned:
-                return False
-    return True
-
-
 def load_copies(
     request: int, checkpoint: Checkpoint, loaded: LoadedTarget, options: LoadOptions, cancellation: Cancellation
 ) -> Generator[Loading, None, LayerCopies]:
@@ -249,7 +228,7 @@ def load_copies(
         [network.layers[index] for index in own],
         layouts,
         ["device"] * len(own),
-        decoder=codec_named(COPY),
+        decoders=[codec_named(COPY)] * len(own),
         copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
     )
     yield from _filled(stream, request, say("Copying {name} in 4 bits", name=checkpoint.name), len(own), cancellation)

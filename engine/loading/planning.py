@@ -174,14 +174,20 @@ def with_copies(needs: ModelNeeds, sizes: ModelSizes, checkpoint: Checkpoint) ->
 
 
 def lies_in_shards(sizes: ModelSizes) -> bool:
-    """Whether layers that are not compressed can be read where they lie; else they are prepared first."""
-    return not any(_is_converted(weight) for layer in sizes.layers for weight in layer.weights)
+    """Whether layers that are not compressed can be read where they lie; else they are prepared first.
+
+    Packed ones can, but for families whose weights take more than stacking and turning: there are none among those
+    that hold a token tree.
+    """
+    return bool(sizes.formats) or not any(_is_converted(weight) for layer in sizes.layers for weight in layer.weights)
 
 
 def _codec(sizes: ModelSizes, weights: str, dtype: torch.dtype) -> Codec:
-    """How layers that stream are kept: compressed, as they are stored (`cast`), or prepared in `dtype` (`plain`)."""
+    """How layers that stream are kept: compressed, as stored (`packed`, `cast`), or prepared in `dtype` (`plain`)."""
     if weights in COMPRESSED:
         return "nf4" if weights == "nf4" else "int8"
+    if sizes.formats:
+        return "packed"
     stored = [weight for layer in sizes.layers for weight in layer.weights]
     if not lies_in_shards(sizes):
         return "plain"  # read once, written anew in the number type that computes
@@ -194,17 +200,25 @@ def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
         run_bytes=layer.elements * dtype.itemsize,
         elements=layer.elements,
         active_elements=layer.active_elements,
-        expert_bytes=_kept_bytes([weight for weight in layer.weights if EXPERTS in weight.name], codec, dtype),
+        expert_bytes=_kept_bytes(_bound_alone(layer.weights, codec), codec, dtype),
     )
 
 
 def _kept_bytes(weights: Sequence[StoredWeight], codec: Codec, dtype: torch.dtype) -> int:
     """Bytes of these weights as they are kept for streaming."""
+    if codec == "packed":
+        return sum(weight.nbytes for weight in weights)
     if codec == "plain":
         return sum(weight.elements for weight in weights) * dtype.itemsize
     if codec == "cast":
         return sum(weight.elements * _own_type(weight).itemsize for weight in weights)
     return sum(stored_bytes(shape, codec, name, dtype) for name, shape in _stacked(weights))
+
+
+def _bound_alone(weights: Sequence[StoredWeight], codec: Codec) -> list[StoredWeight]:
+    """The experts' weights, if each expert can be brought alone: packed ones only where they are stored as stacks."""
+    experts = [weight for weight in weights if EXPERTS in weight.name]
+    return [] if codec == "packed" and any(map(_is_converted_expert, experts)) else experts
 
 
 def _stacked(weights: Iterable[StoredWeight]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -215,8 +229,12 @@ def _stacked(weights: Iterable[StoredWeight]) -> Iterator[tuple[str, tuple[int, 
 
 
 def _is_converted(weight: StoredWeight) -> bool:
-    """Whether the network holds it in another form: packed numbers unpacked, single experts stacked."""
-    return weight.dtype not in COMPUTED.values() or SINGLE_EXPERT.search(weight.name) is not None
+    """Whether the network holds it in another form: another kind of numbers, single experts stacked."""
+    return weight.dtype not in COMPUTED.values() or _is_converted_expert(weight)
+
+
+def _is_converted_expert(weight: StoredWeight) -> bool:
+    return SINGLE_EXPERT.search(weight.name) is not None
 
 
 def _own_type(weight: StoredWeight) -> torch.dtype:

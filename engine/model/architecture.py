@@ -14,7 +14,7 @@ from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.json_file import shown
 from engine.model.safe_config import safe_config
-from engine.model.shape import SLIDING, is_mxfp4, no_tree, require_attention
+from engine.model.shape import SLIDING, no_tree, require_attention
 from engine.protocol.sentences import say
 
 transformers.utils.logging.set_verbosity_error()
@@ -35,9 +35,6 @@ CONFIG_FAULTS = (
     StrictDataclassError,
 )
 
-# gpt-oss is published with its experts packed in 4 bits; they are unpacked as they are loaded.
-UNPACK_MXFP4 = transformers.Mxfp4Config(dequantize=True)
-
 # Families whose tree pass was compared, in the tests, with every root-to-node path alone. Others are probed at load.
 VERIFIED = frozenset(
     {
@@ -49,13 +46,12 @@ VERIFIED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A checkpoint's network in transformers' terms; `attention` is `sdpa` or `eager`, `mxfp4` how it is stored."""
+    """A checkpoint's network in transformers' terms, as if no weight were packed; `attention` is `sdpa` or `eager`."""
 
     name: str
     config: Any
     model_class: Any
     attention: str
-    mxfp4: bool
 
     @property
     def layer_count(self) -> int:
@@ -66,8 +62,6 @@ class Architecture:
         """The network with shapes and number types but without weights; raises `ModelError` if it cannot be made."""
         try:
             config = deepcopy(self.config)  # from_config writes the number type into what it is given
-            if self.mxfp4:
-                del config.quantization_config
             with torch.device("meta"):
                 model = transformers.AutoModelForCausalLM.from_config(
                     config, dtype=dtype, attn_implementation=self.attention
@@ -92,8 +86,7 @@ def open_architecture(checkpoint: Checkpoint) -> Architecture:
             )
         require_tree(config, model_class, checkpoint.name)
         attention = attention_implementation(config, model_class)
-        mxfp4 = is_mxfp4(checkpoint.name, getattr(config, "quantization_config", None))
-        return Architecture(checkpoint.name, config, model_class, attention, mxfp4)
+        return Architecture(checkpoint.name, config, model_class, attention)
     except CONFIG_FAULTS as error:
         raise unloadable(checkpoint.name, error) from error
 

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from engine.errors import ModelError
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed, is_for_activations
-from engine.model.gguf.contents import contents_of
 from engine.model.gguf.header import SPLIT_NAME, GgufHeader, read_gguf, shard_names
 from engine.model.json_file import read_json_object, shown
 from engine.model.model_folder import GGUF, ModelFolder, ModelRole, find_model, is_file_name
@@ -245,6 +244,8 @@ def find_gguf(folder: ModelFolder) -> str:
 
 
 def _open_gguf(source: str, folder: ModelFolder, name: str, sizes: Mapping[str, int] = WHOLE) -> Checkpoint:
+    from engine.model.gguf.contents import contents_of  # noqa: PLC0415 - torch comes with it
+
     shards = tuple(folder.file(shard) for shard in shard_names(name))
     header = read_gguf(shards, sizes)
     called = _called(source, name, header)

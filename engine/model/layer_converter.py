@@ -3,16 +3,21 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from engine.errors import ModelError
 from engine.model.architecture import Architecture, open_architecture, require_complete
+from engine.model.assembly import Assembly, Source
 from engine.model.checkpoint import Checkpoint
+from engine.model.formats.packed import PackedWeight
+from engine.model.json_file import shown
 from engine.model.network import find_layers
 from engine.model.safetensors_header import TensorInfo
-from engine.model.weight_loader import Destination, LazyTensor, LoadReport, WeightLoader, stored_dtype
+from engine.model.weight_loader import Destination, LazyPacked, LazyTensor, LoadReport, WeightLoader, stored_dtype
+from engine.protocol.sentences import say
 
 EXPERT = re.compile(r"\.experts\.(?:(\d+)\.)?")
 
@@ -23,30 +28,31 @@ STACK_BYTES = 64 << 20  # of a stack of experts made at once; making it takes a 
 
 @dataclass(frozen=True, slots=True)
 class ExpertStack:
-    """A converted weight [count, ...] of the network called `name`, and all stored tensors that go into it."""
+    """A weight [count, ...] of the network called `name`, and all of the checkpoint's that go into it."""
 
     name: str
     count: int
-    sources: Mapping[str, TensorInfo]
+    sources: Mapping[str, Source]
 
-    def part(self, begin: int, end: int) -> dict[str, TensorInfo]:
-        """What goes into experts [begin, end): their own tensors, or their rows of tensors that hold all experts."""
+    def part(self, begin: int, end: int) -> dict[str, Source]:
+        """What goes into experts [begin, end): their own weights, or their rows of weights that hold all experts."""
         numbers = {name: _number(name) for name in self.sources}
         return {
-            name: _rows(info, begin, end) if numbers[name] is None else info
-            for name, info in self.sources.items()
+            name: source.rows(begin, end) if numbers[name] is None else source
+            for name, source in self.sources.items()
             if (number := numbers[name]) is None or begin <= number < end
         }
 
 
 def find_stacks(
-    sources: Mapping[str, TensorInfo], destinations: Mapping[str, Destination], weights: Mapping[str, Tensor]
+    sources: Mapping[str, Source], destinations: Mapping[str, Destination], weights: Mapping[str, Tensor]
 ) -> list[ExpertStack]:
     """The weights that seem to be made expert by expert, largest first; `weights` are the network's, by its names."""
-    found: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
-    for source, info in sources.items():
-        if destinations[source].converted and EXPERT.search(source):
-            found[destinations[source].name][source] = info
+    found: dict[str, dict[str, Source]] = defaultdict(dict)
+    for name, source in sources.items():
+        made = destinations[name].converted or isinstance(source, PackedWeight)
+        if made and EXPERT.search(name):
+            found[destinations[name].name][name] = source
     stacks = [
         ExpertStack(name, weights[name].shape[0], parts) for name, parts in found.items() if weights[name].ndim > 1
     ]
@@ -54,26 +60,21 @@ def find_stacks(
 
 
 def _is_regular(stack: ExpertStack) -> bool:
-    """Whether every expert has tensors of its own, or else every tensor a row for each expert."""
+    """Whether every expert has weights of its own, or else every weight a row for each expert."""
     numbers = {_number(name) for name in stack.sources}
     if numbers == {None}:
-        return all(len(info.shape) > 1 and info.shape[0] == stack.count for info in stack.sources.values())
+        return all(_has_rows(source, stack.count) for source in stack.sources.values())
     return numbers == set(range(stack.count))
+
+
+def _has_rows(source: Source, count: int) -> bool:
+    alone = source.is_stack if isinstance(source, PackedWeight) else len(source.shape) > 1
+    return alone and source.shape[0] == count
 
 
 def _number(name: str) -> int | None:
     found = EXPERT.search(name)
     return int(found[1]) if found and found[1] else None
-
-
-def _rows(info: TensorInfo, begin: int, end: int) -> TensorInfo:
-    row_bytes = (info.end - info.begin) // info.shape[0]
-    return replace(
-        info,
-        shape=(end - begin, *info.shape[1:]),
-        begin=info.begin + begin * row_bytes,
-        end=info.begin + end * row_bytes,
-    )
 
 
 class LayerConverter:
@@ -86,14 +87,15 @@ class LayerConverter:
         """Compare the checkpoint's table with the network; raises `ModelError` as loading would. Reads no weights."""
         self.architecture = architecture
         self.dtype = dtype
-        self._tensors = checkpoint.tensors
+        self._weights = checkpoint.weights
         model = architecture.build_on_meta(dtype)
-        self._loader = WeightLoader(model, dtype, architecture.mxfp4)
+        self._loader = WeightLoader(model, dtype)
         self._check()
         self._state: dict[str, Tensor] = model.state_dict()  # on meta for good, with the types the weights will have
         self._layers = find_layers(model)
         self._prefix = next(f"{name}." for name, module in model.named_modules() if module is self._layers)
-        self._destinations = self._loader.destinations(self._tensors)
+        self._destinations = self._loader.destinations(self._weights)
+        self._require_numbers()
         self._members: dict[int | None, list[str]] = defaultdict(list)
         for source, destination in self._destinations.items():
             self._members[self._layer_of(destination.name)].append(source)
@@ -115,13 +117,23 @@ class LayerConverter:
 
         Number types are not compared: that of `TensorInfo` may differ from the one in `shapes`.
         """
-        found = {}
-        for source in self._members[index]:
-            if self._destinations[source].converted:
-                return None
-            found[self._relative(self._destinations[source].name, index)] = self._tensors[source]
+        whole = {name: assembly.whole for name, assembly in (self.assemblies(index) or {}).items()}
+        plain = {name: source for name, source in whole.items() if isinstance(source, TensorInfo)}
+        return plain if plain and len(plain) == len(whole) else None
+
+    def is_packed(self, index: int) -> bool:
+        """Whether any weight of a layer is packed."""
+        return any(isinstance(self._weights[source], PackedWeight) for source in self._members[index])
+
+    def assemblies(self, index: int) -> dict[str, Assembly] | None:
+        """How each weight of a layer is put together from the checkpoint's own; None if that takes computation.
+
+        Number types are not compared.
+        """
+        made = self._loader.assemblies(self._sources(index), self._destinations)
+        found = {self._relative(name, index): assembly for name, assembly in made.items() if assembly}
         shapes = self.shapes(index)
-        same = found.keys() == shapes.keys() and all(shapes[name][0] == info.shape for name, info in found.items())
+        same = found.keys() == shapes.keys() and all(shapes[name][0] == each.shape for name, each in found.items())
         return found if same else None
 
     def weights(self, index: int) -> Iterator[tuple[str, Tensor]]:
@@ -129,11 +141,11 @@ class LayerConverter:
 
         A stack of experts is made when its turn comes, and not kept. Raises `ModelError` when a shard cannot be read.
         """
-        rest = {source: self._tensors[source] for source in self._members[index]}
+        rest = self._sources(index)
         for stack in find_stacks(rest, self._destinations, self._state):
             made = self._make(stack, index)
             if made is not None:
-                rest = {source: info for source, info in rest.items() if source not in stack.sources}
+                rest = {name: source for name, source in rest.items() if name not in stack.sources}
                 yield self._relative(stack.name, index), made
             del made  # else it would stay in memory beside the next one
         layer = self._layers[index]
@@ -145,17 +157,35 @@ class LayerConverter:
         while loaded:
             yield loaded.popitem()
 
-    def outside(self) -> dict[str, LazyTensor]:
-        """The checkpoint's tensors that belong to none of the decoder layers, by its own names; nothing is read."""
-        return {source: self._lazy(source, self._tensors[source]) for source in self._members[None]}
+    def outside(self) -> dict[str, LazyTensor | LazyPacked]:
+        """The checkpoint's weights that belong to none of the decoder layers, by its own names; nothing is read."""
+        return {name: self._lazy(name, source) for name, source in self._sources(None).items()}
+
+    def _sources(self, index: int | None) -> dict[str, Source]:
+        return {name: self._weights[name] for name in self._members[index]}
 
     def _check(self) -> None:
         on_meta = {
-            name: torch.empty(info.shape, dtype=stored_dtype(info), device=META) for name, info in self._tensors.items()
+            name: torch.empty(source.shape, dtype=self._read_type(source), device=META)
+            for name, source in self._weights.items()
         }
         report = self._loader.load(on_meta, META)
         self._loader.finish(report)
         require_complete(self.architecture, report.missing_keys, report.mismatched, report.unexpected_keys)
+
+    def _require_numbers(self) -> None:
+        """Refuse what only looks like weights: codes of a packing that config.json does not tell."""
+        for name, destination in self._destinations.items():
+            wanted = self._state[destination.name].dtype
+            if wanted.is_floating_point and not self._read_type(self._weights[name]).is_floating_point:
+                raise ModelError(
+                    say(
+                        "'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.",
+                        name=self.architecture.name,
+                        tensor=shown(name),
+                    ),
+                    say("Choose its original version in 16 bits; Coppice can quantise that itself."),
+                )
 
     def _layer_of(self, name: str) -> int | None:
         inside = name.startswith(self._prefix)
@@ -164,13 +194,16 @@ class LayerConverter:
     def _relative(self, name: str, index: int) -> str:
         return name.removeprefix(f"{self._prefix}{index}.")
 
-    def _lazy(self, source: str, info: TensorInfo) -> LazyTensor:
-        # Packed bits are no numbers yet: the loader unpacks them.
-        stored, wanted = stored_dtype(info), self._state[self._destinations[source].name].dtype
-        return LazyTensor(info, wanted if stored.is_floating_point and wanted.is_floating_point else stored)
+    def _read_type(self, source: Source) -> torch.dtype:
+        return self.dtype if isinstance(source, PackedWeight) else stored_dtype(source)
 
-    def _load(self, sources: Mapping[str, TensorInfo]) -> LoadReport:
-        return self._loader.load({source: self._lazy(source, info) for source, info in sources.items()}, CPU)
+    def _lazy(self, name: str, source: Source) -> LazyTensor | LazyPacked:
+        stored, wanted = self._read_type(source), self._state[self._destinations[name].name].dtype
+        dtype = wanted if stored.is_floating_point and wanted.is_floating_point else stored
+        return LazyPacked(source, dtype) if isinstance(source, PackedWeight) else LazyTensor(source, dtype)
+
+    def _load(self, sources: Mapping[str, Source]) -> LoadReport:
+        return self._loader.load({name: self._lazy(name, source) for name, source in sources.items()}, CPU)
 
     def _make(self, stack: ExpertStack, index: int) -> Tensor | None:
         """Convert some experts at a time into their place, so that the stack is never there twice.

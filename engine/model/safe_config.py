@@ -21,16 +21,18 @@ MOST = 1 << 40  # of any other number; positions, token ids
 MOST_ENTRIES = 1 << 18  # of all lists and objects together
 MOST_FACTOR = 1e9
 
-# What transformers follows to code, to a file or to a kernel on the hub, or what changes how it is called. Names that
-# begin with an underscore are the library's own and dropped as well.
+# What transformers follows to code, to a file or to a kernel on the hub, what changes how it is called, and how weights
+# are packed, which is none of its business. Names that begin with an underscore are its own and dropped as well.
 DROPPED = frozenset(
     {
-        "adapter_config", "attn_implementation", "attn_implementation_internal", "auto_map", "configuration_files",
-        "custom_generate", "custom_pipelines", "dtype", "experts_implementation", "gguf_file", "gradient_checkpointing",
+        "adapter_config", "attn_implementation", "attn_implementation_internal", "auto_map", "compression_config",
+        "configuration_files", "custom_generate", "custom_pipelines", "dtype", "experts_implementation", "gguf_file",
+        "gradient_checkpointing",
         "id2label", "kernel_config", "label2id", "name_or_path", "num_labels", "output_attentions",
         "output_hidden_states", "output_router_logits", "peft_config", "problem_type", "pruned_heads",
-        "pretrained_model_name_or_path", "return_dict", "torch_dtype", "torchscript", "transformers_weights",
-        "trust_remote_code", "use_cache", "use_kernels", "use_pretrained_backbone", "use_return_dict",
+        "pretrained_model_name_or_path", "quantization_config", "return_dict", "torch_dtype", "torchscript",
+        "transformers_weights", "trust_remote_code", "use_cache", "use_kernels", "use_pretrained_backbone",
+        "use_return_dict",
     }
 )  # fmt: skip
 LAYERS = re.compile(r"num_\w*(layer|block|stage)s?|n_layers?|(?!.*window)\w*layers|depths?|\w+_depth")
@@ -50,10 +52,6 @@ def safe_config(config: Mapping[str, object], name: str, tensors: int) -> dict[s
     """
     _require_few_entries(config, name)
     made = _cleaned(config)
-    quantisation = config.get("quantization_config") or config.get("compression_config")
-    made.pop("compression_config", None)
-    if quantisation:
-        made["quantization_config"] = quantisation
     for path, key, value in _numbers(made):
         _require_bounded(path, key, value, name)
     _require_layers(made, name, tensors)
@@ -67,10 +65,7 @@ def _cleaned(config: Mapping[str, object]) -> dict[str, object]:
     return {
         key: _cleaned_value(value)
         for key, value in config.items()
-        if key not in DROPPED
-        and key != "quantization_config"
-        and not key.startswith("_")
-        and not callable(getattr(PreTrainedConfig, key, None))
+        if key not in DROPPED and not key.startswith("_") and not callable(getattr(PreTrainedConfig, key, None))
     }
 
 

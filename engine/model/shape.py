@@ -6,19 +6,19 @@ What decides whether a model can be used at all is said once, here, for `archite
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
-from engine.model.json_file import shown
+from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
 IN_LAYER = re.compile(r"(?P<stack>(?:.*\.)?layers)\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
-MXFP4_BLOCKS, MXFP4_SCALES = "_blocks", "_scales"
 
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
 
@@ -29,13 +29,14 @@ FULL, SLIDING = "full_attention", "sliding_attention"  # as config.json calls th
 class StoredWeight:
     """One weight: its name (inside a layer: relative to the layer), its numbers' shape, their type as safetensors says.
 
-    `nbytes` are those of the checkpoint. Of the packed types only MXFP4 is known.
+    `nbytes` are those of the checkpoint. Of packed weights `dtype` is the format's name, and `packed` is set.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     nbytes: int
+    packed: bool = False
 
     @property
     def elements(self) -> int:
@@ -44,7 +45,7 @@ class StoredWeight:
 
 
 def layers_and_rest(
-    tensors: Mapping[str, TensorInfo], count: int
+    stored: Mapping[str, TensorInfo | PackedWeight], count: int
 ) -> tuple[list[list[StoredWeight]], list[StoredWeight]]:
     """The weights of each of the `count` decoder layers (0: however many there are), and those outside the layers.
 
@@ -52,7 +53,7 @@ def layers_and_rest(
     """
     stacks: dict[str, dict[int, list[StoredWeight]]] = {}
     rest: list[StoredWeight] = []
-    for weight in _weights(tensors):
+    for weight in _weights(stored):
         match = IN_LAYER.fullmatch(weight.name)
         if match is None:
             rest.append(weight)
@@ -69,20 +70,13 @@ def layers_and_rest(
     return [layers[index] for index in range(count or len(layers))], rest
 
 
-def _weights(tensors: Mapping[str, TensorInfo]) -> Iterator[StoredWeight]:
-    """What is stored, in the shapes of the numbers that it means: MXFP4 packs two numbers into a byte."""
-    for name, tensor in tensors.items():
+def _weights(stored: Mapping[str, TensorInfo | PackedWeight]) -> Iterator[StoredWeight]:
+    for name, weight in stored.items():
         if name.endswith(NOT_WEIGHTS):
             continue
-        nbytes, shape = tensor.end - tensor.begin, tensor.shape
-        if name.endswith(MXFP4_BLOCKS) and len(shape) > 2:
-            yield StoredWeight(
-                name.removesuffix(MXFP4_BLOCKS), (*shape[:-2], 2 * shape[-2] * shape[-1]), "BF16", nbytes
-            )
-        elif name.endswith(MXFP4_SCALES) and name.removesuffix(MXFP4_SCALES) + MXFP4_BLOCKS in tensors:
-            yield StoredWeight(name, (0,), tensor.dtype, nbytes)
-        else:
-            yield StoredWeight(name, shape, tensor.dtype, nbytes)
+        packed = isinstance(weight, PackedWeight)
+        kind = weight.format.name if isinstance(weight, PackedWeight) else weight.dtype
+        yield StoredWeight(name, weight.shape, kind, weight.nbytes, packed)
 
 
 def _is_whole(layers: Mapping[int, list[StoredWeight]], count: int) -> bool:
@@ -161,6 +155,15 @@ class ModelSizes:
         return self.rest_elements + sum(layer.elements for layer in self.layers)
 
     @property
+    def formats(self) -> tuple[str, ...]:
+        """How the layers' packed weights are stored, by the formats' names, that of the most bytes first."""
+        nbytes: Counter[str] = Counter()
+        for layer in self.layers:
+            for weight in filter(lambda weight: weight.packed, layer.weights):
+                nbytes[weight.dtype] += weight.nbytes
+        return tuple(name for name, _ in nbytes.most_common())
+
+    @property
     def kv_width(self) -> int:
         """Numbers that one token leaves in the caches of all layers; windows save none: all slots are kept."""
         return sum(layer.kv_width for layer in self.layers)
@@ -170,13 +173,12 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     """The sizes of a checkpoint, without reading any weight.
 
     Raises `ModelError` when config.json and weights disagree, or when the model is of a kind that cannot be sized:
-    already quantised otherwise than in MXFP4, or without attention in every layer.
+    without attention in every layer.
     """
     text = _text_config(checkpoint.config)
-    is_mxfp4(checkpoint.name, text.get("quantization_config"))
     kinds = text.get("layer_types")
     require_attention(checkpoint.name, [str(kind) for kind in kinds] if isinstance(kinds, list) else [])
-    layers, rest = layers_and_rest(checkpoint.tensors, _number(text, "num_hidden_layers"))
+    layers, rest = layers_and_rest(checkpoint.weights, _number(text, "num_hidden_layers"))
     if not layers:
         raise _disagreement(checkpoint.name, say("says {count} layers", count=text.get("num_hidden_layers")))
     if text.get("tie_word_embeddings", True) and any(_is_embedding(weight) for weight in rest):
@@ -198,26 +200,6 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
         widest=max(_widest(layer, text) for layer in layers),
         eager=bool(text.get("attn_logit_softcapping")) or any(_has(layer, "sinks") for layer in layers),
         max_positions=longest_sequence(text.get("max_position_embeddings"), text.get("model_type")),
-    )
-
-
-def is_mxfp4(name: str, packing: object) -> bool:
-    """Whether weights are packed in MXFP4; raises `ModelError` if they are packed in any other way.
-
-    `packing` is the `quantization_config` of config.json, if there is one.
-    """
-    if not packing:
-        return False
-    method = str(packing.get("quant_method") if isinstance(packing, dict) else packing)
-    if method == "mxfp4":
-        return True
-    raise ModelError(
-        say(
-            "The weights of '{name}' are quantised already, by {method}, which cannot be read.",
-            name=name,
-            method=shown(method),
-        ),
-        say("Choose its original version in 16 bits; Coppice can quantise that itself."),
     )
 
 

@@ -4,6 +4,7 @@ Checkpoints and networks name weights differently, and a mixture's experts are s
 other. The library knows how to get from one to the other; `from_pretrained` offers that for whole models only.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import EllipsisType
@@ -13,19 +14,24 @@ import torch
 from torch import Tensor
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import (
+    Concatenate,
+    MergeModulelist,
+    Transpose,
     WeightConverter,
     WeightRenaming,
     convert_and_load_state_dict_in_model,
+    dot_natural_key,
     rename_source_key,
 )
 from transformers.modeling_utils import LoadStateDictConfig
-from transformers.quantizers.quantizer_mxfp4 import Mxfp4HfQuantizer
 
 from engine.errors import ModelError
-from engine.model.architecture import CONFIG_FAULTS, UNPACK_MXFP4, unloadable
+from engine.model.architecture import CONFIG_FAULTS, unloadable
+from engine.model.assembly import Assembly, Operation, Source, assemble
+from engine.model.formats.packed import PackedWeight
 from engine.model.json_file import reason
 from engine.model.safetensors_header import TensorInfo
-from engine.number_types import torch_types
+from engine.number_types import safetensors_names, torch_types
 from engine.protocol.sentences import say
 
 PIECE_BYTES = 16 << 20  # read and converted at once: bounds the memory beside the tensor itself
@@ -95,11 +101,38 @@ class LazyTensor:
 
 
 @dataclass(frozen=True, slots=True)
+class LazyPacked:
+    """Stands for a packed weight in the same way; it is decoded when it is read."""
+
+    weight: PackedWeight
+    dtype: torch.dtype
+
+    def __getitem__(self, _everything: EllipsisType) -> Tensor:
+        """Read and decode the weight; raises `ModelError` when a file does not give what its table says."""
+        parts = {role: LazyTensor(info, stored_dtype(info))[...] for role, info in self.weight.parts.items()}
+        out = torch.empty(self.weight.shape, dtype=self.dtype)
+        self.weight.format.decode(parts, out)
+        return out
+
+    def get_dtype(self) -> str:
+        """The type that it is decoded to, as safetensors calls it."""
+        return safetensors_names()[self.dtype]
+
+
+@dataclass(frozen=True, slots=True)
 class Destination:
-    """The network's weight that a stored tensor becomes, alone or (`converted`) fused, split or turned with others."""
+    """The network's weight that a checkpoint's weight becomes, alone or (with a `pattern`) fused, split or turned.
+
+    `pattern` is that of the library's converter, which takes all weights for `name` that match its patterns.
+    """
 
     name: str
-    converted: bool
+    pattern: str | None
+
+    @property
+    def converted(self) -> bool:
+        """Whether it becomes anything but itself."""
+        return self.pattern is not None
 
 
 @dataclass(slots=True)
@@ -114,11 +147,9 @@ class LoadReport:
 class WeightLoader:
     """Fills a transformers model, which begins on meta, with tensors of a checkpoint."""
 
-    def __init__(self, model: Any, dtype: torch.dtype, mxfp4: bool = False) -> None:
-        """`mxfp4`: the checkpoint's experts are packed in 4 bits, to be unpacked as they load."""
+    def __init__(self, model: Any, dtype: torch.dtype) -> None:
         self.model = model
         self._dtype = dtype
-        self._unpacker = Mxfp4HfQuantizer(UNPACK_MXFP4) if mxfp4 else None
 
     def destinations(self, names: Iterable[str]) -> dict[str, Destination]:
         """Where each of a checkpoint's tensors goes; names that the network does not know are left out."""
@@ -132,10 +163,29 @@ class WeightLoader:
             if target not in state and name in state:
                 target, pattern = name, None
             if target in state:
-                found[name] = Destination(target, pattern is not None)
+                found[name] = Destination(target, pattern)
         return found
 
-    def load(self, tensors: Mapping[str, Tensor | LazyTensor], device: torch.device) -> LoadReport:
+    def assemblies(
+        self, sources: Mapping[str, Source], destinations: Mapping[str, Destination]
+    ) -> dict[str, Assembly | None]:
+        """How the network's weights are put together from these of a checkpoint, without computing anything.
+
+        None for a weight that the library makes in any other way than by stacking, concatenating and transposing.
+        """
+        converters = {
+            pattern: transform
+            for transform in self._transforms()
+            if isinstance(transform, WeightConverter)
+            for pattern in transform.source_patterns
+        }
+        groups: dict[str, dict[str, list[Source]]] = defaultdict(lambda: defaultdict(list))
+        for name in sorted(sources, key=dot_natural_key):
+            destination = destinations[name]
+            groups[destination.name][destination.pattern or ""].append(sources[name])
+        return {name: _assembly(group, converters) for name, group in groups.items()}
+
+    def load(self, tensors: Mapping[str, Tensor | LazyTensor | LazyPacked], device: torch.device) -> LoadReport:
         """Put a checkpoint's tensors, under its own names, into the network; all others stay as they are.
 
         Tensors on meta load too, onto meta: then only shapes and number types are worked out, and nothing is read.
@@ -145,7 +195,6 @@ class WeightLoader:
             dtype=self._dtype,
             dtype_plan=self.model._get_dtype_plan(self._dtype),
             device_map={"": device},
-            hf_quantizer=self._unpacker,
         )
         info, _ = convert_and_load_state_dict_in_model(self.model, dict(tensors), config)
         if info.conversion_errors:
@@ -195,8 +244,32 @@ class WeightLoader:
 
     def _transforms(self) -> list[Any]:
         # Made anew each time: the library's transforms remember what they were used for.
-        transforms: list[Any] = get_model_conversion_mapping(self.model, hf_quantizer=self._unpacker)
+        transforms: list[Any] = get_model_conversion_mapping(self.model)
         return transforms
+
+
+def _assembly(group: Mapping[str, list[Source]], converters: Mapping[str, WeightConverter]) -> Assembly | None:
+    if list(group) == [""]:
+        return assemble(group, [""], [])
+    used = {id(converters[pattern]) if pattern else 0: converters.get(pattern) for pattern in group}
+    converter = next(iter(used.values()))
+    if len(used) > 1 or converter is None or len(converter.target_patterns) > 1:
+        return None
+    operations = [_operation(operation) for operation in converter.operations]
+    known = [operation for operation in operations if operation]
+    return assemble(group, converter.source_patterns, known) if known == operations else None
+
+
+def _operation(operation: Any) -> Operation | None:
+    """The library's operation in our terms; None for one that copies more than it has to."""
+    kind = type(operation)
+    if kind is MergeModulelist:
+        return Operation("stack", (operation.dim,))
+    if kind is Concatenate:
+        return Operation("concatenate", (operation.dim,))
+    if kind is Transpose and not operation.check_dims:
+        return Operation("transpose", (operation.dim0, operation.dim1))
+    return None
 
 
 def _unstored(module: Any) -> list[str]:

@@ -73,7 +73,7 @@ class Vocabulary:
 
 
 def read_vocabulary(metadata: Mapping[str, object], name: str) -> Vocabulary:
-    """What the metadata of the model called `name` says, its lists read; raises `ModelError` where it contradicts itself."""
+    """What the metadata of the model called `name` says, its lists read; raises `ModelError` for contradictions."""
 
     def entry(key: str, default: _Item) -> _Item:
         value = metadata.get(f"tokenizer.ggml.{key}", default)
@@ -169,7 +169,7 @@ def _splitter(splitting: str, name: str) -> Any:
     return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
-def _sentencepiece(vocabulary: Vocabulary, name: str) -> Any:
+def _sentencepiece(vocabulary: Vocabulary, _name: str) -> Any:
     """As transformers has Llama's and Gemma's; without merges in the file, they follow from scores or places."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers  # noqa: PLC0415
     from transformers.tokenization_utils_base import generate_merges  # noqa: PLC0415

@@ -1,8 +1,9 @@
-"""GGUF files of transformers' models, as llama.cpp's converter would write them: with the `gguf` package's own writer."""
+"""GGUF files of transformers' models, as llama.cpp's converter would write them, with the `gguf` package's writer."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import gguf
@@ -21,14 +22,21 @@ ROWS = {"Q4_K", "Q6_K"}  # which the package decodes only
 Array = NDArray[Any]
 
 
-def write_gguf(path: Path, model: Any, kind: str = "F32", tokenizer: Path | None = None, shards: int = 1) -> Path:
-    """Write a model of transformers, and the tokenizer of a model folder; returns the (first) file's path.
+def write_gguf(
+    path: Path,
+    model: Any,
+    kind: str = "F32",
+    tokenizer: Path | None = None,
+    shards: int = 1,
+    extra: Mapping[str, Tensor] = MappingProxyType({}),
+) -> Path:
+    """Write a model of transformers, `extra` tensors, and the tokenizer of a folder; returns the (first) file's path.
 
     `kind` is that of matrices whose rows it fits: others are stored as Q8_0 or, like all vectors, in 32 bits.
     """
     config = model.config.get_text_config()
     architecture = ARCHITECTURES[config.model_type]
-    tensors = list(_tensors(model.state_dict(), config, architecture))
+    tensors = [*_tensors(model.state_dict(), config, architecture), *extra.items()]
     split = {"split_max_tensors": -(-len(tensors) // shards)} if shards > 1 else {}
     writer = gguf.GGUFWriter(path, architecture, **split)
     _write_config(writer, config, architecture)
@@ -42,6 +50,20 @@ def write_gguf(path: Path, model: Any, kind: str = "F32", tokenizer: Path | None
     writer.write_tensors_to_file()
     writer.close()
     return path if shards == 1 else path.with_name(f"{path.stem}-00001-of-{shards:05}.gguf")
+
+
+def rounded(model: Any, kind: str) -> Any:
+    """The model itself, with every weight as `write_gguf` stores it, decoded by the package."""
+    config = model.config.get_text_config()
+    architecture = ARCHITECTURES[config.model_type]
+    for own, tensor in model.state_dict().items():
+        turned = architecture == "gpt-oss" and own.endswith(("gate_up_proj", "down_proj"))
+        rows = (tensor.mT if turned else tensor).contiguous()
+        stored = _fitting(kind, "gate_inp.weight" if own.endswith(("gate.weight", "router.weight")) else own, rows)
+        plus = 1.0 if architecture.startswith("gemma") and own.endswith("norm.weight") else 0.0
+        meant = torch.from_numpy(decode(encode((rows.float() + plus).numpy(), stored), stored)).view(rows.shape) - plus
+        tensor.copy_(meant.mT if turned else meant)
+    return model
 
 
 def encode(numbers: Array, kind: str) -> Array:
@@ -61,7 +83,7 @@ def decode(stored: Array, kind: str) -> Array:
 
 
 def _fitting(kind: str, name: str, tensor: Tensor) -> str:
-    if tensor.ndim < 2 or name.endswith(("norm.weight", ".bias", "gate_inp.weight")):
+    if tensor.ndim < 2 or name.endswith(("norm.weight", "bias", "gate_inp.weight")):
         return "F32"
     elements, _ = gguf.GGML_QUANT_SIZES[Kind[kind]]
     if tensor.shape[-1] % elements == 0:
@@ -144,6 +166,8 @@ def _write_config(writer: Any, config: Any, architecture: str) -> None:
         writer.add_rope_scaling_factor(rope["factor"])
     if architecture in ("gemma2", "gemma3", "gpt-oss", "phi3") and config.sliding_window:
         writer.add_sliding_window(config.sliding_window)
+    if architecture == "gemma3":
+        writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
     if architecture == "gemma2":
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
@@ -214,8 +238,3 @@ def _q4_k(blocks: Array) -> Array:
     first = [part[:, :4] | ((part[:, 4:] >> 4) << 6) for part in six]
     rest = (six[0][:, 4:] & 15) | ((six[1][:, 4:] & 15) << 4)
     return np.concatenate([_halves(units[0]), _halves(units[1]), *first, rest, packed], axis=1)
-
-
-def tiny_weights(model: Any) -> dict[str, Tensor]:
-    """A copy of a model's weights in float32."""
-    return {name: tensor.detach().to(torch.float32) for name, tensor in model.state_dict().items()}

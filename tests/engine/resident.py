@@ -1,12 +1,13 @@
 """A whole checkpoint as transformers itself loads it: what every other way to load one is compared with."""
 
-from copy import deepcopy
-
 import torch
+from transformers import FineGrainedFP8Config, Mxfp4Config
 
-from engine.model.architecture import UNPACK_MXFP4, open_architecture
+from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
 from engine.model.network import Network, wrap
+
+UNPACK = {"mxfp4": Mxfp4Config, "fp8": FineGrainedFP8Config}
 
 
 def load_resident(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> Network:
@@ -16,6 +17,8 @@ def load_resident(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.devi
     single row's float32 products by where the weights begin: here, as in all that the engine loads, they are aligned.
     """
     architecture = open_architecture(checkpoint)
+    packing = checkpoint.config.get("quantization_config")
+    unpack = UNPACK[packing["quant_method"]](dequantize=True) if isinstance(packing, dict) else None
     model = architecture.model_class.from_pretrained(
         checkpoint.folder,
         config=architecture.config,
@@ -23,7 +26,7 @@ def load_resident(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.devi
         attn_implementation=architecture.attention,
         local_files_only=True,
         use_safetensors=True,
-        quantization_config=deepcopy(UNPACK_MXFP4) if architecture.mxfp4 else None,
+        quantization_config=unpack,
     )
     model.eval().requires_grad_(False).to(device)
     for parameter in model.parameters():

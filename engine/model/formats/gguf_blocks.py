@@ -139,7 +139,8 @@ def _q5_k(blocks: Tensor) -> Tensor:
 
 def _q6_k(blocks: Tensor) -> Tensor:
     factors = _halves(blocks, 208) * blocks[:, 192:208].contiguous().view(torch.int8)
-    # Number 128 m + 64 f + 32 h + 16 j + w of a block: low bits in part (m, h), field f; high ones in part m, field (f, h).
+    # Number 128 m + 64 f + 32 h + 16 j + w has its low bits in part (m, h), field f; its high ones in part m, field
+    # (f, h).
     low = _planes(blocks[:, :128], 32, 4).view(2, 2, 2, -1, 32)
     high = _planes(blocks[:, 128:192], 32, 2).view(2, 2, 2, -1, 32).transpose(1, 2)
     numbers = low.add_(high << 4).float().sub_(32).view(2, 2, 2, -1, 2, 16)

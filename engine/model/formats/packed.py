@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Protocol
 
 from engine.model.safetensors_header import TensorInfo
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class PackedFormat(Protocol):
@@ -17,7 +18,7 @@ class PackedFormat(Protocol):
     def name(self) -> str:
         """What people call the format, such as `FP8` or `Q4_K`."""
 
-    def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
+    def decode(self, parts: "Mapping[str, Tensor]", out: "Tensor") -> None:
         """Write the weight into `out`, of its shape, any strides, and float32, bfloat16 or float16.
 
         `parts` are the stored tensors as they lie in the file, by their names in `PackedWeight.parts`, on the device of

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from types import MappingProxyType
 
-from engine.model.formats import fp8, mxfp4
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
@@ -13,11 +13,11 @@ from engine.protocol.sentences import say
 Finder = Callable[[str, Mapping[str, object], Mapping[str, TensorInfo]], dict[str, PackedWeight]]
 """(model's name, `quantization_config`, stored tensors) to packed weights by their names; raises `ModelError`."""
 
-FINDERS: dict[str, Finder] = {
-    "fp8": fp8.find,
-    "mxfp4": mxfp4.find,
+FINDERS = {
+    "fp8": "engine.model.formats.fp8",
+    "mxfp4": "engine.model.formats.mxfp4",
 }
-"""By `quant_method`."""
+"""The module whose `find` it is, by `quant_method`: none is imported, and torch with it, unless it is asked for."""
 
 NOTHING: Mapping[str, PackedWeight] = MappingProxyType({})
 ACTIVATIONS = ("input_scale", "activation_scale", "input_global_scale", ".k_scale", ".v_scale", ".q_scale")
@@ -36,10 +36,10 @@ def find_packed(
     if not packing:
         return NOTHING
     method = str(packing.get("quant_method")) if isinstance(packing, Mapping) else str(packing)
-    finder = FINDERS.get(method)
-    if finder is None or not isinstance(packing, Mapping):
+    if method not in FINDERS or not isinstance(packing, Mapping):
         raise unknown_packing(name, method)
-    found = finder(name, packing, tensors)
+    find: Finder = import_module(FINDERS[method]).find
+    found = find(name, packing, tensors)
     for weight in found.values():
         _check(name, weight, tensors)
     _require_used_once(name, found)

@@ -105,12 +105,12 @@ def _qwen_moe(settings: Settings, config: dict[str, object]) -> dict[str, object
     return own
 
 
-def _gpt_oss(settings: Settings, config: dict[str, object]) -> dict[str, object]:
+def _gpt_oss(settings: Settings, _config: dict[str, object]) -> dict[str, object]:
     return {
         "num_local_experts": _experts(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "intermediate_size": settings.whole("expert_feed_forward_length", settings.whole("feed_forward_length", 0)),
-        **_windows(settings, config, 2),
+        **_windows(settings, 2),
     }
 
 
@@ -119,7 +119,7 @@ def _gemma2(settings: Settings, config: dict[str, object]) -> dict[str, object]:
         "attn_logit_softcapping": settings.real("attn_logit_softcapping", 50.0),
         "final_logit_softcapping": settings.real("final_logit_softcapping", 30.0),
         **_query_scale(settings, config, GEMMA2_27B),
-        **_windows(settings, config, 2),
+        **_windows(settings, 2),
         **_gemma(),
     }
 
@@ -130,7 +130,7 @@ def _gemma3(settings: Settings, config: dict[str, object]) -> dict[str, object]:
         "attn_logit_softcapping": None,
         "final_logit_softcapping": capping or None,
         **_query_scale(settings, config, GEMMA3_27B),
-        **_windows(settings, config, 6),
+        **_windows(settings, 6),
         **_gemma(),
     }
 
@@ -145,7 +145,7 @@ def _query_scale(settings: Settings, config: dict[str, object], exception: int) 
     return {"query_pre_attn_scalar": config["head_dim"]}
 
 
-def _windows(settings: Settings, config: dict[str, object], usual: int) -> dict[str, object]:
+def _windows(settings: Settings, usual: int) -> dict[str, object]:
     """The window and the kinds of layers: every layer has the window but each `usual`th, unless the file says more."""
     window = settings.whole("attention.sliding_window")
     layers = settings.whole("block_count")

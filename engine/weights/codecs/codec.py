@@ -13,7 +13,19 @@ from engine.weights.codecs.nf4 import Nf4
 from engine.weights.codecs.plain import Cast, Plain
 
 
-class Codec(Protocol):
+class Decoder(Protocol):
+    """Turns stored tensors into a weight."""
+
+    def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
+        """Write the weight `name` into `out`, contiguous, of the weight's shape and any of the three number types.
+
+        Compressed tensors must be on `out`'s device. Temporaries stay within a chunk and a tenth of one matrix (on
+        CUDA of one tensor). The bits depend on `stored` and `out`'s number type alone: not on device, threads or
+        chunks. Raises `ModelError` if a stored tensor is missing or does not fit.
+        """
+
+
+class Codec(Decoder, Protocol):
     """Turns a weight into stored tensors, whose names begin with the weight's own, and back.
 
     What a codec leaves alone (norms, biases, routers, odd shapes) is stored under the weight's own name.
@@ -32,14 +44,6 @@ class Codec(Protocol):
 
         Temporaries stay within a chunk and a 32nd of one matrix. The bytes depend on the weight alone. Raises
         `ModelError` that names the weight if it holds a NaN or an infinity.
-        """
-
-    def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
-        """Write the weight `name` into `out`, contiguous, of the weight's shape and any of the three number types.
-
-        Compressed tensors must be on `out`'s device. Temporaries stay within a chunk and a tenth of one matrix (on
-        CUDA of one tensor). The bits depend on `stored` and `out`'s number type alone: not on device, threads or
-        chunks. Raises `ModelError` if a stored tensor is missing or does not fit.
         """
 
 

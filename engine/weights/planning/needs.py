@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Codec = Literal["plain", "cast", "nf4", "int8"]
+Codec = Literal["plain", "cast", "nf4", "int8", "packed"]
 
 PREFILL_ROWS = 1024  # the most tokens of a prompt in one pass
 TREE_SLOTS = 1025  # cache slots behind the context at least: for the largest tree that is ever chosen automatically
@@ -83,7 +83,7 @@ class ModelNeeds:
     @property
     def is_packed(self) -> bool:
         """Whether layers stay packed wherever they are, and are unpacked for every pass."""
-        return self.codec in ("nf4", "int8")
+        return self.codec in ("nf4", "int8", "packed")
 
     @property
     def drafts_itself(self) -> bool:

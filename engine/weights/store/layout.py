@@ -50,7 +50,7 @@ class LayerLayout:
     """One layer: where its bytes come from, what they hold, how large its buffer must be (a multiple of `PAGE`).
 
     `codec` names how stored tensors become weights: `plain` (they are the weights), `cast` (another number type),
-    `nf4` or `int8` (see `engine.weights.codecs.codec`).
+    `nf4` or `int8` (see `engine.weights.codecs.codec`), or `packed`, in the checkpoint's own formats.
     """
 
     index: int

@@ -5,7 +5,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from engine.weights.codecs.codec import Codec
+from engine.weights.codecs.codec import Decoder
 from engine.weights.store.layout import LayerLayout
 
 
@@ -58,7 +58,7 @@ class Decoded:
     """A layer whose stored bytes are an encoding: decoded into the scratch layer just before it runs."""
 
     def __init__(
-        self, layer: nn.Module, layout: LayerLayout, decoder: Codec, scratch: Scratch, left_out: str | None = None
+        self, layer: nn.Module, layout: LayerLayout, decoder: Decoder, scratch: Scratch, left_out: str | None = None
     ) -> None:
         """Weights whose names begin with `left_out` are bound elsewhere."""
         self._layout = layout

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from engine.weights.codecs.codec import Codec
+from engine.weights.codecs.codec import Decoder
 from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
@@ -47,20 +47,23 @@ class LayerStream:
         layers: Sequence[nn.Module],
         layouts: Sequence[LayerLayout],
         tiers: Sequence[Tier],
-        decoder: Codec | None = None,
+        decoders: Sequence[Decoder] | None = None,
         copy_stream: CopyStream | None = None,
         options: StreamOptions | None = None,
     ) -> None:
-        """Opens the files; `load` does the rest. `decoder` None: the stored bytes are the weights."""
+        """Opens the files; `load` does the rest.
+
+        `decoders`: one for each layer; None: the stored bytes are the weights.
+        """
         self.on_wait: OnWait | None = None
         options = options or StreamOptions()
         self._layers, self._layouts, self._tiers = list(layers), list(layouts), list(tiers)
-        self._copy_stream, self._decoder, self._options = copy_stream, decoder, options
+        self._copy_stream, self._decoders, self._options = copy_stream, decoders, options
         self._trunk_bytes = 0
         self._hooks: list[RemovableHandle] = []
         self._disk = DiskReader(layouts, options.direct)
         moving = streamed_layers(tiers, copy_stream is not None)
-        self._split = split_layers(layers, layouts, moving, decoder is not None, options.expert_cache_bytes)
+        self._split = split_layers(layers, layouts, moving, decoders is not None, options.expert_cache_bytes)
         for index, part in self._split.items():
             self._layouts[index] = part.split.trunk
         self._scratch = Scratch(copy_stream.device if copy_stream else torch.device("cpu"))
@@ -79,7 +82,7 @@ class LayerStream:
         if self._split:
             yield from self._bulks.load()
             self._expert_setup = ExpertSetup(
-                self._split, self._disk, self._copy_stream, self._decoder, self._options.expert_cache_bytes
+                self._split, self._disk, self._copy_stream, self._decoders, self._options.expert_cache_bytes
             )
             layers = self._expert_setup.expert_layers(self._tiers, self._bulks, self._scratch)
             self._experts = ExpertStream(layers, self._store, self._bulks, self._options.choose)
@@ -120,14 +123,14 @@ class LayerStream:
 
     def _binding(self, index: int) -> Binding:
         layer, layout = self._layers[index], self._layouts[index]
-        if self._decoder is None:
+        if self._decoders is None:
             return Views(layer, layout)
         prefix = self._split[index].experts.prefix if index in self._split else None
-        return Decoded(layer, layout, self._decoder, self._scratch, prefix)
+        return Decoded(layer, layout, self._decoders[index], self._scratch, prefix)
 
     def _hook(self) -> None:
         for index, layer in enumerate(self._layers):
-            if self._store.is_resident(index) and self._decoder is None:
+            if self._store.is_resident(index) and self._decoders is None:
                 self._bindings[index].bind(self._store.sources[index].acquire(index))
                 continue
             # First of all hooks: another one that looks at the layer before it runs finds its weights.

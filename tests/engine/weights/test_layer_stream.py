@@ -74,7 +74,7 @@ class Streamed:
             list(self.streamable.network.layers),
             layouts,
             tiers,
-            decoder=None if layouts[0].codec == "plain" else codec_named(layouts[0].codec),
+            decoders=None if layouts[0].codec == "plain" else [codec_named(layout.codec) for layout in layouts],
             copy_stream=copy_stream,
             options=StreamOptions(**options),
         )

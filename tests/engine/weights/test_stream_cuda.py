@@ -53,8 +53,8 @@ def streamed_passes(
     streamable = build_streamable(checkpoint, dtype, device)
     folder.mkdir()
     layouts = pack(streamable, folder, codec)
-    decoder = None if codec == "plain" else codec_named(codec)
-    stream = LayerStream(list(streamable.network.layers), layouts, tiers, decoder, CudaCopyStream(device), options)
+    decoders = None if codec == "plain" else [codec_named(codec)] * len(layouts)
+    stream = LayerStream(list(streamable.network.layers), layouts, tiers, decoders, CudaCopyStream(device), options)
     try:
         assert sorted(stream.load()) == list(range(len(layouts)))
         return passes(Context(streamable.network, 96)), stream.bytes_streamed

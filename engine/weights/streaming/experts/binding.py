@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from engine.weights.codecs.codec import Codec
+from engine.weights.codecs.codec import Decoder
 from engine.weights.streaming.binding import Binding, Scratch, Views
 from engine.weights.streaming.experts.split_layout import SplitLayout
 
@@ -53,7 +53,7 @@ class ExpertBinding:
     """
 
     def __init__(
-        self, layer: nn.Module, experts: Experts, split: SplitLayout, decoder: Codec | None, scratch: Scratch
+        self, layer: nn.Module, experts: Experts, split: SplitLayout, decoder: Decoder | None, scratch: Scratch
     ) -> None:
         """`scratch` has room for all experts, shared by all layers alike."""
         self._module, self._prefix, self._count = experts.module, experts.prefix, experts.count

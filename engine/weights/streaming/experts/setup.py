@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from engine.weights.codecs.codec import Codec
+from engine.weights.codecs.codec import Decoder
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
@@ -73,11 +73,11 @@ class ExpertSetup:
         layers: Mapping[int, SplitLayer],
         disk: DiskReader,
         copy_stream: CopyStream | None,
-        decoder: Codec | None,
+        decoders: Sequence[Decoder] | None,
         cache_bytes: int,
     ) -> None:
         """Takes the memory; raises `MemoryError` if there is no room for it."""
-        self._layers, self._disk, self._copy_stream, self._decoder = layers, disk, copy_stream, decoder
+        self._layers, self._disk, self._copy_stream, self._decoders = layers, disk, copy_stream, decoders
         self._expert_slots: dict[ExpertShape, ExpertSlots] = {}
         for shape, slots in cache_slots(layers.values(), cache_bytes).items():
             alike = [part.split for part in layers.values() if part.moves and part.split.shape == shape]
@@ -90,7 +90,8 @@ class ExpertSetup:
         staging = self._staging.take(self._staging.nbytes)
         found = []
         for index, part in self._layers.items():
-            binding = ExpertBinding(part.layer, part.experts, part.split, self._decoder, scratch)
+            decoder = self._decoders[index] if self._decoders else None
+            binding = ExpertBinding(part.layer, part.experts, part.split, decoder, scratch)
             expert_slots = self._expert_slots[part.split.shape] if part.moves else None
             source = self._source(part.split, tiers[index], bulks, staging) if part.moves else None
             found.append(ExpertLayer(part.experts, part.split, binding, expert_slots, source))
@@ -108,7 +109,7 @@ class ExpertSetup:
             slots=slots,
             expert_bytes=split.expert_bytes,
             trunk_bytes=split.trunk.nbytes,
-            decodes=self._decoder is not None,
+            decodes=self._decoders is not None,
         )
         nbytes = slots * shape.nbytes
         memory = self._copy_stream.allocate(nbytes) if self._copy_stream else HostArena(nbytes).take(nbytes)

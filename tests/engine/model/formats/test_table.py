@@ -1,6 +1,7 @@
 """Which stored tensors are found to be one weight, and what is refused, in a sentence."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from engine.model.formats import table
 from engine.model.formats.fp8 import Fp8
 from engine.model.formats.mxfp4 import Mxfp4
 from engine.model.formats.packed import PackedWeight
-from engine.model.formats.table import FINDERS, find_packed
+from engine.model.formats.table import find_packed
 from engine.model.safetensors_header import TensorInfo
 from engine.number_types import BITS
 
@@ -144,9 +145,9 @@ def test_no_finder_gets_away_with_what_is_not_stored(monkeypatch: pytest.MonkeyP
     codes = tensors["a.codes"]
 
     def refused(found: dict[str, PackedWeight]) -> str:
-        monkeypatch.setitem(FINDERS, "odd", lambda name, packing, stored: found)
+        monkeypatch.setattr(table, "import_module", lambda _name: SimpleNamespace(find=lambda *_arguments: found))
         with pytest.raises(ModelError) as caught:
-            table.find_packed("it", {"quantization_config": {"quant_method": "odd"}}, tensors)
+            table.find_packed("it", {"quantization_config": {"quant_method": "fp8"}}, tensors)
         return caught.value.message
 
     one = PackedWeight("a", (8, 8), {"codes": codes}, Mxfp4())

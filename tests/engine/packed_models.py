@@ -1,0 +1,120 @@
+"""Tiny checkpoints with packed weights, and what they mean: the same ones unpacked."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from engine.model.checkpoint import Checkpoint, open_checkpoint
+from tests.engine.tiny_models import tiny_model
+
+Packed = tuple[dict[str, Tensor], Tensor]
+"""What is stored of a weight, by the suffixes of its name, and what it means in float32."""
+FILE = "model.safetensors"
+LARGEST = 448.0  # of e4m3
+
+
+def blocks(rows: int, columns: int) -> Callable[[Tensor], Packed]:
+    """Packs matrices in FP8 with a scale for every block of this size."""
+
+    def pack(weight: Tensor) -> Packed:
+        grid = torch.empty(-(-weight.shape[0] // rows), -(-weight.shape[1] // columns))
+        for row in range(grid.shape[0]):
+            for column in range(grid.shape[1]):
+                block = weight[row * rows : (row + 1) * rows, column * columns : (column + 1) * columns]
+                grid[row, column] = block.abs().max() / LARGEST
+        each = grid.repeat_interleave(rows, 0).repeat_interleave(columns, 1)[: weight.shape[0], : weight.shape[1]]
+        codes = (weight / each).to(torch.float8_e4m3fn)
+        return {"": codes, "_scale_inv": grid}, codes.float() * each
+
+    return pack
+
+
+def per_tensor(weight: Tensor) -> Packed:
+    """FP8 with one scale, in bfloat16, and one for activations that nobody needs."""
+    scale = (weight.abs().max() / LARGEST).bfloat16()
+    codes = (weight / scale).to(torch.float8_e4m3fn)
+    return {"": codes, "_scale_inv": scale}, codes.float() * scale.float()
+
+
+def per_row(weight: Tensor) -> Packed:
+    """FP8 with a scale for each row, called as compressed-tensors calls it."""
+    scale = weight.abs().amax(1, keepdim=True) / LARGEST
+    codes = (weight / scale).to(torch.float8_e4m3fn)
+    return {"": codes, "_scale": scale}, codes.float() * scale
+
+
+def mxfp4(weight: Tensor) -> Packed:
+    """MXFP4 of [experts, in, out]: the nearest of its 16 numbers."""
+    turned = weight.transpose(1, 2).contiguous()
+    grouped = turned.view(*turned.shape[:2], -1, 32)
+    exponents = (grouped.abs().amax(-1) / 6).log2().ceil().clamp(-127, 127)
+    levels = torch.tensor([0.0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+    codes = (grouped[..., None] / exponents.exp2()[..., None, None] - levels).abs().argmin(-1)
+    meant = levels[codes] * exponents.exp2()[..., None]
+    pairs = codes[..., 0::2] | codes[..., 1::2] << 4
+    stored = {"_blocks": pairs.to(torch.uint8), "_scales": (exponents + 127).to(torch.uint8)}
+    return stored, meant.view(turned.shape).transpose(1, 2).contiguous()
+
+
+FP8: dict[str, tuple[Callable[[Tensor], Packed], dict[str, Any]]] = {
+    "blocks": (blocks(32, 16), {"weight_block_size": [32, 16], "activation_scheme": "dynamic"}),
+    "cut off": (blocks(40, 40), {"weight_block_size": [40, 40], "activation_scheme": "dynamic"}),
+    "tensor": (per_tensor, {"weight_block_size": None, "activation_scheme": "static"}),
+    "row": (per_row, {"activation_scheme": "dynamic"}),
+}
+"""How FP8 is packed, and what config.json says of it."""
+
+
+def edit_json(path: Path, **entries: object) -> None:
+    """Set entries of a JSON file."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+
+
+def pack(
+    folder: Path,
+    family: str,
+    packer: Callable[[Tensor], Packed],
+    packing: dict[str, Any],
+    chosen: Callable[[str], bool],
+    **overrides: Any,
+) -> tuple[Checkpoint, Checkpoint]:
+    """A tiny model whose `chosen` weights, by their stored names, are packed; and the same one unpacked."""
+    packed, plain = folder / "packed", folder / "plain"
+    tiny_model(family, **overrides).save_pretrained(packed)
+    tiny_model(family, **overrides).save_pretrained(plain)
+    tensors = load_file(packed / FILE)
+    stored, meant = dict(tensors), dict(tensors)
+    for name in filter(chosen, tensors):
+        parts, meant[name] = packer(stored.pop(name).float())
+        stored |= {name + suffix: part for suffix, part in parts.items()}
+        if packing.get("activation_scheme") == "static":
+            stored[f"{name.removesuffix('.weight')}.input_scale"] = torch.tensor(0.5)
+    save_file(stored, packed / FILE, {"format": "pt"})
+    save_file(meant, plain / FILE, {"format": "pt"})
+    edit_json(packed / "config.json", quantization_config=packing)
+    return open_checkpoint(str(packed)), open_checkpoint(str(plain))
+
+
+def is_linear(name: str) -> bool:
+    """A matrix of a layer, but not the router, which nobody packs."""
+    return ".layers." in name and name.endswith("proj.weight")
+
+
+def fp8_model(
+    folder: Path, family: str, kind: str, chosen: Callable[[str], bool] = is_linear
+) -> tuple[Checkpoint, Checkpoint]:
+    """A checkpoint in FP8, as `FP8` calls the kinds, and the same one unpacked."""
+    packer, packing = FP8[kind]
+    return pack(folder, family, packer, {"quant_method": "fp8", **packing}, chosen)
+
+
+def mxfp4_model(folder: Path) -> tuple[Checkpoint, Checkpoint]:
+    """gpt-oss as it is published, and the same one unpacked."""
+    return pack(
+        folder, "gpt_oss", mxfp4, {"quant_method": "mxfp4"}, lambda name: name.endswith(("gate_up_proj", "down_proj"))
+    )

@@ -1,0 +1,141 @@
+"""Packed checkpoints, streamed as they are stored: the same bits as the unpacked network, and not a byte more."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.loading.stored_layers import StoredLayers, in_shards
+from engine.model.checkpoint import Checkpoint
+from engine.model.context import Context
+from engine.model.formats.packed import PackedWeight
+from engine.model.streamable_network import StreamableNetwork, build_streamable, load_layerwise
+from engine.weights.planning.arrangement import Tier
+from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
+from tests.engine.packed_models import FP8, fp8_model, is_linear, mxfp4_model
+from tests.engine.resident import load_resident
+from tests.engine.weights.stand_in import StandInCopyStream
+from tests.engine.weights.test_layer_stream import passes
+
+CPU = torch.device("cpu")
+CASES = [
+    *(("llama", kind) for kind in FP8),
+    ("qwen3", "blocks"),
+    *(("qwen3_moe", kind) for kind in FP8),
+    ("mixtral", "tensor"),
+    ("gpt_oss", "mxfp4"),
+]
+
+
+def make(folder: Path, family: str, kind: str) -> tuple[Checkpoint, Checkpoint]:
+    """Packed, and unpacked."""
+    return mxfp4_model(folder) if kind == "mxfp4" else fp8_model(folder, family, kind)
+
+
+def resident(checkpoint: Checkpoint, dtype: torch.dtype) -> list[Tensor]:
+    """Logits of the network with all weights decoded."""
+    steps = load_layerwise(checkpoint, dtype, CPU)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return passes(Context(end.value, 96))
+
+
+def stored_layers(streamable: StreamableNetwork) -> StoredLayers:
+    """Its layers in the checkpoint's own files."""
+    stored = in_shards(streamable.converter)
+    assert stored is not None
+    return stored
+
+
+def streamed(
+    checkpoint: Checkpoint,
+    dtype: torch.dtype,
+    tiers: Sequence[Tier],
+    copy_stream: StandInCopyStream | None = None,
+    cache_bytes: int = 0,
+) -> tuple[list[Tensor], LayerStream]:
+    """Logits of the same network with its layers in these tiers, and the stream, which is closed."""
+    streamable = build_streamable(checkpoint, dtype, CPU)
+    stored = stored_layers(streamable)
+    options = StreamOptions(expert_cache_bytes=cache_bytes, choose=lambda _situation: True)
+    stream = LayerStream(list(streamable.network.layers), stored.layouts, tiers, stored.decoders, copy_stream, options)
+    try:
+        list(stream.load())
+        return passes(Context(streamable.network, 96)), stream
+    finally:
+        stream.close()
+
+
+def same(found: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
+    """Bit for bit."""
+    return all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(("family", "kind"), CASES)
+def test_streamed_equals_resident_equals_unpacked(family: str, kind: str, tmp_path: Path) -> None:
+    packed, plain = make(tmp_path, family, kind)
+    expected = passes(Context(load_resident(plain, torch.float32, CPU), 96))
+    assert same(resident(packed, torch.float32), expected)
+    assert same(streamed(packed, torch.float32, ["ram", "ssd", "ssd", "ram"])[0], expected)
+
+
+@pytest.mark.parametrize(("family", "kind"), [("llama", "blocks"), ("qwen3_moe", "row"), ("gpt_oss", "mxfp4")])
+def test_in_16_bits_they_are_rounded_once(family: str, kind: str, tmp_path: Path) -> None:
+    packed, plain = make(tmp_path, family, kind)
+    expected = passes(Context(load_resident(plain, torch.bfloat16, CPU), 96))
+    assert same(resident(packed, torch.bfloat16), expected)
+    found, _ = streamed(packed, torch.bfloat16, ["device", "ram", "ssd", "ssd"], StandInCopyStream())
+    assert same(found, expected)
+
+
+@pytest.mark.parametrize(("family", "kind"), [("llama", "blocks"), ("qwen3_moe", "tensor"), ("gpt_oss", "mxfp4")])
+def test_only_what_is_stored_is_streamed(family: str, kind: str, tmp_path: Path) -> None:
+    packed, plain = make(tmp_path, family, kind)
+    streamable = build_streamable(packed, torch.float32, CPU)
+    stored = stored_layers(streamable)
+    in_layers = [weight for name, weight in packed.weights.items() if ".layers." in name]
+    assert sum(tensor.nbytes for layout in stored.layouts for tensor in layout.tensors) == sum(
+        weight.nbytes for weight in in_layers
+    )
+    assert sum(weight.elements for weight in in_layers) * 4 == sum(
+        weight.nbytes for name, weight in plain.weights.items() if ".layers." in name
+    )
+    found, stream = streamed(packed, torch.float32, ["ssd"] * 4)
+    assert stream.bytes_streamed == (1 + len(found)) * sum(layout.nbytes for layout in stored.layouts)
+
+
+def test_layers_that_are_packed_in_part(tmp_path: Path) -> None:
+    """Attention and a whole layer as they were, some experts too."""
+
+    def chosen(name: str) -> bool:
+        return is_linear(name) and "self_attn" not in name and ".layers.2." not in name and ".experts.3." not in name
+
+    packed, plain = fp8_model(tmp_path, "qwen3_moe", "blocks", chosen)
+    assert 0 < len(packed.packed) < len(list(filter(is_linear, plain.tensors)))
+    expected = passes(Context(load_resident(plain, torch.float32, CPU), 96))
+    assert same(resident(packed, torch.float32), expected)
+    assert same(streamed(packed, torch.float32, ["ram", "ssd", "ssd", "ssd"])[0], expected)
+
+
+def test_packed_heads_are_decoded_once(tmp_path: Path) -> None:
+    packed, plain = fp8_model(
+        tmp_path, "llama", "row", lambda name: name in {"lm_head.weight", "model.layers.0.mlp.up_proj.weight"}
+    )
+    assert isinstance(packed.weights["lm_head.weight"], PackedWeight)
+    expected = passes(Context(load_resident(plain, torch.float32, CPU), 96))
+    assert same(streamed(packed, torch.float32, ["ssd"] * 4)[0], expected)
+
+
+@pytest.mark.parametrize("tier", ["ram", "ssd"])
+def test_experts_in_mxfp4_are_brought_and_decoded_alone(tier: Tier, tmp_path: Path) -> None:
+    packed, _ = mxfp4_model(tmp_path)
+    expected = resident(packed, torch.float32)
+    whole, all_of_them = streamed(packed, torch.float32, [tier] * 4, StandInCopyStream())
+    alone, stream = streamed(packed, torch.float32, [tier] * 4, StandInCopyStream(), cache_bytes=1 << 20)
+    assert same(whole, expected)
+    assert same(alone, expected)
+    assert stream.bytes_streamed < all_of_them.bytes_streamed
