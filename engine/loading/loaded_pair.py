@@ -14,7 +14,6 @@ from engine.loading.oom_retry import load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
 from engine.loading.planning import context_for
-from engine.loading.preparation import COMPRESSED
 from engine.loading.rates import remember_answer
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext, require_faithful_tree
@@ -84,8 +83,7 @@ class LoadedPair:
 
     def describe(self, request: int, seconds: float) -> Loaded:
         """What is loaded, as an event."""
-        codec = self.pair.options.weights
-        target = _described(self.pair.target, self.target.network, codec if codec in COMPRESSED else "")
+        target = _described(self.pair.target, self.target.network, self.weights.stored_as)
         draft = _described(self.pair.draft, self.draft.network) if self.pair.draft and self.draft else None
         if copies := self.weights.copies:
             draft = replace(target, name=f"{target.name}, layers copied", bytes=copies.nbytes, weights=COPY)
@@ -144,8 +142,8 @@ def _load(
         raise
 
 
-def _described(checkpoint: Checkpoint, network: Network, codec: str = "") -> ModelInfo:
-    """What a person wants to know of a model; `codec` if its weights are compressed."""
+def _described(checkpoint: Checkpoint, network: Network, stored_as: str = "") -> ModelInfo:
+    """What a person wants to know of a model; `stored_as` if its layers are decoded for every pass."""
     return ModelInfo(
         source=checkpoint.source,
         name=checkpoint.name,
@@ -153,7 +151,7 @@ def _described(checkpoint: Checkpoint, network: Network, codec: str = "") -> Mod
         parameters=checkpoint.parameters,
         layers=len(network.layers),
         bytes=sum(parameter.nbytes for parameter in network.model.parameters()),
-        weights=codec or str(network.dtype).removeprefix("torch."),
+        weights=stored_as or str(network.dtype).removeprefix("torch."),
         device=str(network.device),
     )
 

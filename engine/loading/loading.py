@@ -28,6 +28,7 @@ from engine.loading.stored_layers import by_codec, in_shards
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.network import Network
+from engine.model.shape import model_sizes
 from engine.model.streamable_network import (
     build_self_draft_network,
     build_streamable,
@@ -37,6 +38,7 @@ from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import Amount, joined, say
 from engine.weights.codecs.codec import codec_named
+from engine.weights.codecs.packed import Packed
 from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.planning.placement import Plan
 from engine.weights.store.layout import LayerLayout
@@ -60,11 +62,16 @@ class LayerCopies:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTarget:
-    """A target that is ready to run. `stream` is None when all weights are resident; `copies` is its self-draft."""
+    """A target that is ready to run.
+
+    `stream` is None when all weights are resident; `stored_as`: what layers are decoded from for every pass, by the
+    name that people know, empty if from nothing; `copies` is its self-draft.
+    """
 
     network: Network
     stream: LayerStream | None
     plan: Plan
+    stored_as: str = ""
     copies: LayerCopies | None = None
 
     @property
@@ -178,7 +185,13 @@ def _load_streamed(
         options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache),
     )
     yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(stored.layouts), cancellation)
-    return LoadedTarget(streamable.network, stream, plan)
+    return LoadedTarget(streamable.network, stream, plan, _stored_as(stored.layouts[0].codec, checkpoint))
+
+
+def _stored_as(codec: str, checkpoint: Checkpoint) -> str:
+    if codec == Packed.name:
+        return ", ".join(model_sizes(checkpoint).formats)
+    return codec if codec in COMPRESSED else ""
 
 
 def _filled(

@@ -12,7 +12,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from engine.model.context import Context
+from engine.model.formats.packed import PackedWeight
 from engine.model.network import wrap
+from engine.number_types import torch_types
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.needs import ModelNeeds
@@ -154,6 +156,16 @@ def unpacking_rate(codec_name: str, timer: DeviceTimer) -> float:
             codec.decode(stored, name, weight)
 
     return weights.numel() / timer.seconds(unpack)
+
+
+def packed_rate(weight: PackedWeight, timer: DeviceTimer) -> float:
+    """Weights per second that the format of a packed weight decodes; its shapes count, nothing is read."""
+    parts = {}
+    for role, info in weight.parts.items():
+        zeros = torch.zeros(info.nbytes, dtype=torch.uint8, device=timer.device)
+        parts[role] = zeros.view(torch_types()[info.dtype]).view(info.shape)
+    out = torch.zeros(weight.shape, dtype=timer.dtype, device=timer.device)
+    return weight.elements / timer.seconds(lambda: weight.format.decode(parts, out))
 
 
 @torch.inference_mode()

@@ -17,6 +17,7 @@ import torch
 
 from engine.errors import ModelError
 from engine.loading.measuring import (
+    MATRIX_ELEMENTS,
     READ_BYTES,
     DeviceTimer,
     attention_time,
@@ -24,6 +25,7 @@ from engine.loading.measuring import (
     disk_rate,
     layer_overhead_seconds,
     link_rate,
+    packed_rate,
     product_time,
     unpacking_rate,
 )
@@ -32,6 +34,7 @@ from engine.loading.planning import Question, lies_in_shards, needs_of, usual_ra
 from engine.loading.preparation import COMPRESSED, dtype_for
 from engine.loading.store import CacheFile, cache_root
 from engine.model.checkpoint import Checkpoint
+from engine.model.formats.packed import PackedWeight
 from engine.model.shape import model_sizes
 from engine.protocol.messages import Statistics
 from engine.protocol.options import SELF_DRAFT, SpeculationOptions
@@ -123,9 +126,13 @@ def _positive(value: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """What is measured: a model's shapes and number type on a device, and the disk that its layers stream from."""
+    """What is measured: a model's shapes and number type on a device, and the disk that its layers stream from.
+
+    `packed`: one of the model's own weights, if its layers are streamed as the checkpoint packs them.
+    """
 
     needs: ModelNeeds
+    packed: PackedWeight | None
     dtype: torch.dtype
     device: torch.device
     shards: tuple[Path, ...]
@@ -136,9 +143,10 @@ class Benchmark:
     def key(self) -> str:
         """All that the figures depend on."""
         shape = self.needs.shape
+        stored_as = self.packed.format.name if self.packed else self.needs.codec
         parts = (
             _device_name(self.device), f"torch {torch.__version__}", f"{torch.get_num_threads()} threads",
-            f"disk {volume_of(self.folder)}", f"{self.needs.codec} {self.dtype}",
+            f"disk {volume_of(self.folder)}", f"{stored_as} {self.dtype}",
             f"{shape.hidden} x {shape.widest}, {shape.heads} heads",
         )  # fmt: skip
         return " | ".join(parts)
@@ -158,7 +166,7 @@ class Benchmark:
             ssd=self._disk_rate(check) or usual.ssd,
             memory=copy_rate(timer) / GIGA,
             tflops=2 * rows * GIGA / seconds / TERA,
-            decode=unpacking_rate(self.needs.codec, timer) / GIGA if self.needs.is_packed else usual.decode,
+            decode=self._decode_rate(timer) or usual.decode,
             call_seconds=layer_overhead_seconds(self.device, self.dtype, check),
             products=products,
             attention=attention_time(self.needs, timer),
@@ -166,6 +174,12 @@ class Benchmark:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()  # the buffers must not fragment the memory of the layers
         return RatesFile(self.cache).remember(self.key, rates)
+
+    def _decode_rate(self, timer: DeviceTimer) -> float | None:
+        """1e9 weights a second; None where none are packed."""
+        if self.packed:
+            return packed_rate(self.packed, timer) / GIGA
+        return unpacking_rate(self.needs.codec, timer) / GIGA if self.needs.is_packed else None
 
     def _disk_rate(self, check: Callable[[], None]) -> float | None:
         """1e9 bytes a second; None where nothing can be read to find out."""
@@ -181,9 +195,16 @@ def benchmark_of(checkpoint: Checkpoint, weights: str, device: torch.device, cac
     sizes = model_sizes(checkpoint)
     dtype = dtype_for(weights, checkpoint, device)
     folder = checkpoint.folder if weights not in COMPRESSED and lies_in_shards(sizes) else cache
-    return Benchmark(
-        needs_of(checkpoint, sizes, weights, device), dtype, device, tuple(checkpoint.shards), folder, cache
-    )
+    needs = needs_of(checkpoint, sizes, weights, device)
+    packed = _typical(checkpoint, sizes.formats[0]) if needs.codec == "packed" else None
+    return Benchmark(needs, packed, dtype, device, tuple(checkpoint.shards), folder, cache)
+
+
+def _typical(checkpoint: Checkpoint, name: str) -> PackedWeight:
+    """A weight in the format called `name` that is neither very large nor very small; of experts, one."""
+    alike = [weight for weight in checkpoint.packed.values() if weight.format.name == name]
+    found = min(alike, key=lambda weight: abs(weight.elements - MATRIX_ELEMENTS))
+    return found.rows(0, 1) if found.is_stack else found
 
 
 def remember_answer(pair: Pair, speculation: SpeculationOptions, statistics: Statistics) -> None:

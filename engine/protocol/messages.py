@@ -112,7 +112,9 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What a person wants to know of a loaded model. `weights` is the type of its numbers, such as 'bfloat16'."""
+    """What a person wants to know of a loaded model. `weights`: the type of its numbers, such as 'bfloat16', or
+    what its layers are decoded from for every pass, such as 'nf4' or 'FP8'.
+    """
 
     source: str
     name: str

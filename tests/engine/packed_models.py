@@ -62,7 +62,7 @@ def mxfp4(weight: Tensor) -> Packed:
 
 
 FP8: dict[str, tuple[Callable[[Tensor], Packed], dict[str, Any]]] = {
-    "blocks": (blocks(32, 16), {"weight_block_size": [32, 16], "activation_scheme": "dynamic"}),
+    "blocks": (blocks(8, 16), {"weight_block_size": [8, 16], "activation_scheme": "dynamic"}),
     "cut off": (blocks(40, 40), {"weight_block_size": [40, 40], "activation_scheme": "dynamic"}),
     "tensor": (per_tensor, {"weight_block_size": None, "activation_scheme": "static"}),
     "row": (per_row, {"activation_scheme": "dynamic"}),

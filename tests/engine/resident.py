@@ -1,5 +1,7 @@
 """A whole checkpoint as transformers itself loads it: what every other way to load one is compared with."""
 
+from copy import deepcopy
+
 import torch
 from transformers import FineGrainedFP8Config, Mxfp4Config
 
@@ -18,10 +20,13 @@ def load_resident(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.devi
     """
     architecture = open_architecture(checkpoint)
     packing = checkpoint.config.get("quantization_config")
-    unpack = UNPACK[packing["quant_method"]](dequantize=True) if isinstance(packing, dict) else None
+    config, unpack = deepcopy(architecture.config), None
+    if isinstance(packing, dict):
+        config.quantization_config = packing
+        unpack = UNPACK[packing["quant_method"]](dequantize=True)
     model = architecture.model_class.from_pretrained(
         checkpoint.folder,
-        config=architecture.config,
+        config=config,
         dtype=dtype,
         attn_implementation=architecture.attention,
         local_files_only=True,

@@ -83,6 +83,15 @@ def test_streamed_equals_resident_equals_unpacked(family: str, kind: str, tmp_pa
     assert same(streamed(packed, torch.float32, ["ram", "ssd", "ssd", "ram"])[0], expected)
 
 
+@pytest.mark.parametrize(
+    ("family", "kind"), [("qwen3", "blocks"), ("llama", "tensor"), ("qwen3_moe", "blocks"), ("gpt_oss", "mxfp4")]
+)
+def test_transformers_unpacks_the_same(family: str, kind: str, tmp_path: Path) -> None:
+    packed, _ = make(tmp_path, family, kind)
+    expected = passes(Context(load_resident(packed, torch.float32, CPU), 96))
+    assert same(resident(packed, torch.float32), expected)
+
+
 @pytest.mark.parametrize(("family", "kind"), [("llama", "blocks"), ("qwen3_moe", "row"), ("gpt_oss", "mxfp4")])
 def test_in_16_bits_they_are_rounded_once(family: str, kind: str, tmp_path: Path) -> None:
     packed, plain = make(tmp_path, family, kind)
