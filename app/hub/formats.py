@@ -6,10 +6,10 @@ from typing import Any
 
 from app.system.json_text import text
 
-GGUF, PLAIN, SINGLE = "GGUF", "safetensors 16-bit", "safetensors 32-bit"
+GGUF, PLAIN, FLOAT32 = "GGUF", "safetensors 16-bit", "safetensors 32-bit"
 _FP8, _MXFP4, _NVFP4, _AWQ, _GPTQ, _COMPRESSED = "FP8", "MXFP4", "NVFP4", "AWQ", "GPTQ", "compressed-tensors"
 _BNB_4BIT, _BNB_8BIT = "bnb-4bit", "bnb-8bit"
-OPENED = frozenset({PLAIN, SINGLE, _FP8, _MXFP4, _NVFP4, _AWQ, _GPTQ, _COMPRESSED, _BNB_4BIT, _BNB_8BIT})
+OPENED = frozenset({PLAIN, FLOAT32, _FP8, _MXFP4, _NVFP4, _AWQ, _GPTQ, _COMPRESSED, _BNB_4BIT, _BNB_8BIT})
 """What safetensors files are opened for; the engine says the rest."""
 
 _METHODS = {
@@ -18,7 +18,7 @@ _METHODS = {
 }  # fmt: skip
 _TAGS = ("compressed-tensors", "awq", "gptq", "fp8", "mxfp4", "exl2", "exl3", "hqq", "torchao")
 _BITS_IN_NAME = re.compile(r"(?:Q|MXFP|NVFP)(\d)", re.ASCII)
-_BITS = {SINGLE: 32.0, _FP8: 8.0, _AWQ: 4.0, _GPTQ: 4.0, _COMPRESSED: 4.0, _BNB_4BIT: 4.0, _BNB_8BIT: 8.0}
+_BITS = {FLOAT32: 32.0, _FP8: 8.0, _AWQ: 4.0, _GPTQ: 4.0, _COMPRESSED: 4.0, _BNB_4BIT: 4.0, _BNB_8BIT: 8.0}
 _SCALE_BITS = 0.6  # what the scales of small groups add, and layers that are kept finer
 _MLX, _ONNX = "MLX", "ONNX"
 
@@ -73,4 +73,4 @@ def _tagged(tags: Collection[str]) -> str:
 def _by_numbers(number_types: Sequence[str]) -> str:
     if any(each.startswith(("F8_E4M3", "F8_E5M2")) for each in number_types):
         return _FP8
-    return SINGLE if number_types and number_types[0] == "F32" else PLAIN
+    return FLOAT32 if number_types and number_types[0] == "F32" else PLAIN

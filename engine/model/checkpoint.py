@@ -19,6 +19,7 @@ SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 MAX_INDEX_BYTES = 64 << 20
 MAX_TENSORS = 1_000_000
+MAX_SAID = 80  # characters of what a file calls itself
 
 DOWNLOAD_AGAIN = say("Download the model again.")
 WHOLE: Mapping[str, int] = MappingProxyType({})
@@ -269,7 +270,9 @@ def _called(source: str, name: str, header: GgufHeader) -> str:
     match = SPLIT_NAME.fullmatch(name)
     stem = match["stem"] if match else Path(name).stem
     said = header.metadata.get("general.name")
-    return stem if name.lower().endswith(GGUF) or not isinstance(said, str) or not said else shown(said)
+    if name.lower().endswith(GGUF) or not isinstance(said, str):
+        return stem
+    return "".join(character for character in said[:MAX_SAID] if character.isprintable()) or stem
 
 
 def read_config(folder: ModelFolder) -> dict[str, object]:

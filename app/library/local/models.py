@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from app.hub.formats import PLAIN, SINGLE, stored_format
+from app.hub.formats import FLOAT32, PLAIN, stored_format
 from app.hub.names import INDEX, SINGLE, is_writable
 from app.i18n.translation import tr
 from app.system.background import Stop
@@ -108,7 +108,7 @@ def _config(folder: Path) -> tuple[str, str, str]:
         return "", PLAIN, tr("Its config.json cannot be read.")
     described, model_type = config.get("quantization_config"), text(config.get("model_type"), 60)
     stored = stored_format(described) if isinstance(described, dict) else ""
-    plain = SINGLE if "float32" in (config.get("dtype"), config.get("torch_dtype")) else PLAIN
+    plain = FLOAT32 if "float32" in (config.get("dtype"), config.get("torch_dtype")) else PLAIN
     return model_type, stored or plain, "" if model_type else tr("Its config.json names no model_type.")
 
 

@@ -163,6 +163,7 @@ class DetailsPane(QFrame):
         column.addWidget(self.estimate)
         column.addWidget(self.tiers)
         column.addWidget(self.access)
+        column.addSpacing(4)
         column.addWidget(self.variant_title)
         column.addWidget(self.variants)
         column.addSpacing(6)

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.downloads.progress import Progress
 from app.engine.state import EngineState
+from app.hub.facts import ModelFacts
 from app.i18n.translation import tr
 from app.library.download_link import DownloadLink
 from app.library.picker.details import DetailsPane
@@ -117,7 +118,7 @@ class ModelsDialog(QDialog):
         library.search.cleared.connect(library.facts.retry)
         library.search.cleared.connect(library.variants.retry)
         library.pair_choice.variant_changed.connect(self._on_view_changed)
-        library.facts.arrived.connect(lambda _facts: self._on_view_changed())
+        library.facts.arrived.connect(self._on_facts)
         library.local_models.changed.connect(lambda _found: self._on_view_changed())
         library.pair_choice.terms_chosen.connect(lambda _terms: self._on_view_changed())
         library.token_kept.connect(self._on_again)
@@ -159,9 +160,9 @@ class ModelsDialog(QDialog):
 
     def on_pair_loaded(self) -> None:
         """What was asked for is there: nothing is left to do here."""
-        self.notices.dismiss(LOAD_NOTICE)
         self._library.price_again()
-        if self._asked:
+        if self._asked:  # else it is the pair before, after one that could not be loaded: the reason stays to be read
+            self.notices.dismiss(LOAD_NOTICE)
             self._asked = False
             self.accept()
 
@@ -247,6 +248,10 @@ class ModelsDialog(QDialog):
         if view is not None:
             variants = self._library.pair_choice.variants_to_price
             self._library.prices.show([*variants, *view.in_view()], view.current)
+
+    def _on_facts(self, facts: ModelFacts) -> None:
+        self.discover.entries.set_bytes(facts.repo, facts.weight_bytes)
+        self._on_view_changed()
 
     def _on_judged(self, key: str, verdict: Verdict) -> None:
         """What is said of a variant stands in the list of variants; of the chosen one, in its repository's line too."""

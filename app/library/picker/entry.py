@@ -109,8 +109,9 @@ class Entry:
     """One line. `key` is unique in its list; `source` is what the engine loads, of the hub's models once they are here.
 
     Numbers are 0 and texts empty where nothing is known. `about`: a sentence, or a path; `problem`: why it cannot be
-    loaded; `weights`: the type of numbers to begin with; `has_variants`: it holds GGUF files too, `needs_variant`: it
-    holds nothing else, so that one of them has to be chosen; what it was made from is kept in the last three.
+    loaded; `weights`: the type of numbers to begin with; `is_estimate`: its bytes are arithmetic; `has_variants`: it
+    holds GGUF files too, `needs_variant`: it holds nothing else, so that one of them has to be chosen; what it was
+    made from is kept in the last three.
     """
 
     key: str
@@ -128,6 +129,7 @@ class Entry:
     last_used: float = 0.0
     problem: str = ""
     weights: str = ""
+    is_estimate: bool = False
     has_variants: bool = False
     needs_variant: bool = False
     local: LocalModel | None = None
@@ -158,6 +160,7 @@ class Entry:
         """What is known of it, in one line; of what is here, also where, and when it was used."""
         parameters = tr("{count} parameters").format(count=parameters_text(self.parameters)) if self.parameters else ""
         size = size_text(self.bytes) if self.bytes else ""
+        size = tr("about {size}").format(size=size) if size and self.is_estimate else size
         used = tr("used {day}").format(day=self.last_used_text) if self.last_used else ""
         here = ("" if self.of_hub else tr(self.where.value), used)
         return "  ·  ".join(filter(None, (parameters, self.format, size, self.licence, self.family, *here)))
@@ -199,6 +202,7 @@ def variant_entry(entry: Entry, choice: VariantChoice) -> Entry:
         name=choice.source,
         source=choice.source,
         bytes=choice.bytes,
+        is_estimate=False,
         format=f"{GGUF} {choice.name}" if choice.name else entry.format.removesuffix(f", {GGUF}"),
         revision=choice.revision,
         needs_variant=False,
@@ -222,6 +226,7 @@ def suggested_entry(suggestion: Suggestion) -> Entry:
         about=tr(suggestion.about),
         weights=suggestion.weights,
         has_variants=GGUF in target.format,
+        is_estimate=target.estimated,
         suggestion=suggestion,
     )
 

@@ -289,6 +289,8 @@ class PairChoice(QObject):
         self.choose_variant(ranked[0].source)
 
     def _on_facts(self, facts: ModelFacts) -> None:
+        if self.entry is not None and self.entry.source == facts.repo and self.entry.is_estimate:
+            self.entry = replace(self.entry, bytes=facts.weight_bytes, is_estimate=False)
         self._on_news(facts.repo)
 
     def _on_news(self, repo: str) -> None:

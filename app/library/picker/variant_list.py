@@ -14,6 +14,7 @@ from app.ui.theme import Colors
 
 _SIDE, _GAP, _MARK, _BETWEEN = 10, 4, 14, 12
 _MOST_LINES = 5
+_SAFETENSORS, _STAR = "safetensors", "★"
 
 Index = QModelIndex | QPersistentModelIndex
 _ROOT = QModelIndex()
@@ -79,6 +80,7 @@ class VariantDelegate(QStyledItemDelegate):
     def __init__(self, colors: Colors, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.colors = colors
+        self.widths = (0, 0)  # of the names and of the sizes
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         """One line."""
@@ -101,15 +103,24 @@ class VariantDelegate(QStyledItemDelegate):
             painter.drawRoundedRect(rect.adjusted(2, 1, -2, -1), 6, 6)
         self._paint_mark(painter, rect.left() + _SIDE, rect.center().y(), chosen)
         line = rect.adjusted(_SIDE + _MARK + 8, 0, -_SIDE, 0)
-        bold = QFont(option.font)
-        bold.setWeight(QFont.Weight.DemiBold)
-        painter.setFont(bold)
-        line = self._write(painter, line, name_of(choice), self.colors.text)
+        painter.setFont(_bold(option.font))
+        name, size = _shown_name(choice), size_of(choice, bool(is_here))
+        line = self._write(painter, line, name, self.colors.text, self.widths[0])
         painter.setFont(option.font)
-        line = self._write(painter, line, size_of(choice, bool(is_here)), self.colors.muted)
+        line = self._write(painter, line, size, self.colors.muted, self.widths[1])
         tone = verdict.tone if verdict.words else Tone.QUIET
-        self._write(painter, line, verdict.words, tone_color(self.colors, tone))
+        self._write(painter, line, verdict.words, tone_color(self.colors, tone), 0)
         painter.restore()
+
+    def measure(self, font: QFont, choices: tuple[VariantChoice, ...], here: frozenset[str]) -> None:
+        """Make the columns of names and sizes as wide as the widest in them."""
+        names = [_shown_name(each) for each in choices]
+        sizes = [size_of(each, each.source in here) for each in choices]
+        bold, plain = QFontMetrics(_bold(font)), QFontMetrics(font)
+        self.widths = (
+            max(map(bold.horizontalAdvance, names), default=0),
+            max(map(plain.horizontalAdvance, sizes), default=0),
+        )
 
     def _paint_mark(self, painter: QPainter, left: int, middle: int, chosen: bool) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -120,13 +131,12 @@ class VariantDelegate(QStyledItemDelegate):
             painter.setBrush(QColor(self.colors.accent))
             painter.drawEllipse(left + 4, middle - _MARK // 2 + 4, _MARK - 8, _MARK - 8)
 
-    def _write(self, painter: QPainter, line: QRect, words: str, color: str) -> QRect:
-        """Write at the left end of the line; returns what is left of it."""
+    def _write(self, painter: QPainter, line: QRect, words: str, color: str, column: int) -> QRect:
+        """Write at the left end of the line, into a column so wide; returns what is left of the line."""
         painter.setPen(QColor(color))
         shown = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, line.width())
         painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)
-        taken = painter.fontMetrics().horizontalAdvance(shown)
-        return line.adjusted(taken + _BETWEEN if taken else 0, 0, 0, 0)
+        return line.adjusted(column + _BETWEEN if column else 0, 0, 0, 0)
 
 
 class VariantList(QListView):
@@ -152,6 +162,7 @@ class VariantList(QListView):
         """Show the variants, and which one is chosen."""
         self._filling = True
         self.variants.replace(choices, here)
+        self.painter_.measure(self.font(), choices, here)
         row = self.variants.row_of(source)
         if row != self.currentIndex().row():
             self.setCurrentIndex(self.variants.index(row) if row >= 0 else QModelIndex())
@@ -168,8 +179,20 @@ class VariantList(QListView):
 
 def name_of(choice: VariantChoice) -> str:
     """The number format, and whether it suggests itself."""
-    name = choice.name or "safetensors"
+    name = choice.name or _SAFETENSORS
     return tr("{name} (recommended)").format(name=name) if choice.recommended else name
+
+
+def _shown_name(choice: VariantChoice) -> str:
+    """The same where there is little room; the tooltip says what the star means."""
+    name = choice.name or _SAFETENSORS
+    return f"{name} {_STAR}" if choice.recommended else name
+
+
+def _bold(font: QFont) -> QFont:
+    bold = QFont(font)
+    bold.setWeight(QFont.Weight.DemiBold)
+    return bold
 
 
 def size_of(choice: VariantChoice, is_here: bool) -> str:

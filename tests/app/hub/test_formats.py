@@ -19,7 +19,7 @@ def stored(**quantization: Any) -> dict[str, Any]:
     ("described", "formats", "usable"),
     [
         ({"tags": ["safetensors"], "safetensors": BF16}, ("safetensors 16-bit",), True),
-        ({"tags": ["safetensors"], "safetensors": {"parameters": {"F32": 9, "BF16": 1}}}, ("safetensors 32-bit",), True),
+        ({"safetensors": {"parameters": {"BF16": 1, "F32": 9}}}, ("safetensors 32-bit",), True),
         ({"tags": ["safetensors", "fp8"]}, ("FP8",), True),
         ({"tags": ["safetensors"], "safetensors": {"parameters": {"F8_E4M3": 9, "BF16": 1}}}, ("FP8",), True),
         (stored(quant_method="awq"), ("AWQ",), True),

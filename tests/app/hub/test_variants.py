@@ -198,7 +198,7 @@ def test_the_engine_finds_a_variant_in_the_cache_and_a_blob_by_how_it_begins(
     assert (opened.name, opened.path.name) == ("org/tiny:q8_0", "Tiny-Q8_0.gguf")
     blob = opened.path.resolve()
     assert blob.parent == root / "blobs"
-    assert open_checkpoint(str(blob)).name == "'Tiny one'"
+    assert open_checkpoint(str(blob)).name == "Tiny one"
     for source in ("org/tiny:Q4_K_M", "org/other:Q8_0"):
         with pytest.raises(ModelError, match="no complete variant"):
             open_checkpoint(source)

@@ -13,8 +13,8 @@ from engine.protocol.variants import split_source
 CONTENT = json.loads(resource("suggestions.json").read_text(encoding="utf-8"))
 CARDS = (24, 16, 12, 8)
 BYTES = {
-    "safetensors 16-bit": (1.9, 2.2), "FP8": (0.95, 1.25), "AWQ": (0.5, 0.7), "bnb-4bit": (0.5, 0.7), "MXFP4": (0.5, 0.7),
-    "GGUF Q4_K_M": (0.55, 0.65),
+    "safetensors 16-bit": (1.9, 2.2), "FP8": (0.95, 1.25), "AWQ": (0.5, 0.7), "bnb-4bit": (0.5, 0.7),
+    "MXFP4": (0.5, 0.7), "GGUF Q4_K_M": (0.55, 0.65),
 }  # fmt: skip
 MODELS = {each["repo"]: SuggestedModel(**each) for each in CONTENT["models"]}
 
