@@ -23,7 +23,7 @@ from engine.protocol.variants import SUFFIX, Variant, join_source, split_source
 
 _MOST_TABLE_BYTES = 32 << 20
 _FIRST_BYTES = 1 << 17  # holds most tables; the rest of a longer one is asked for
-_GROWTH = 8  # of a GGUF file's beginning, where more of it is needed
+_GROWTH, _MOST_MORE_BYTES = 8, 4 << 20  # of a GGUF file's beginning, where more of it is needed
 _SLACK_BYTES = 1 << 14  # by which the metadata of two variants may differ
 
 
@@ -73,7 +73,8 @@ class RemoteModel:
             try:
                 return content[: read_beginning(content).end], whole_bytes
             except ShortError as error:
-                wanted = min(whole_bytes, max(error.needed, _GROWTH * len(content)))
+                more = min(_MOST_MORE_BYTES, (_GROWTH - 1) * len(content))
+                wanted = min(whole_bytes, max(error.needed, len(content) + more))
                 if wanted <= len(content):
                     raise unusable(self.repo, say("{file} ends too early", file=name)) from None
                 content += self._part(name, len(content), wanted - len(content)).content

@@ -1532,7 +1532,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/hub/facts.py" />
             <source>it has no complete variant {variant}</source>
-            <translation type="unfinished" />
+            <translation>es hat keine vollständige Variante {variant}</translation>
         </message>
         <message>
             <location filename="../../app/hub/facts.py" />
@@ -1582,7 +1582,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/hub/facts.py" />
             <source>{file} ends too early</source>
-            <translation type="unfinished" />
+            <translation>{file} endet zu früh</translation>
         </message>
         <message>
             <location filename="../../app/hub/failures.py" />
@@ -1747,7 +1747,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/hub/files.py" />
             <source>Choose a version of the model in the safetensors format, or in GGUF files.</source>
-            <translation type="unfinished" />
+            <translation>Wählen Sie eine Fassung des Modells im Format safetensors oder in GGUF-Dateien.</translation>
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
@@ -1757,12 +1757,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/hub/files.py" />
             <source>It has {variants}.</source>
-            <translation type="unfinished" />
+            <translation>Es hat {variants}.</translation>
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
             <source>Name one, as in {name}:{variant}.</source>
-            <translation type="unfinished" />
+            <translation>Nennen Sie eine, wie in {name}:{variant}.</translation>
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
@@ -1822,7 +1822,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/hub/files.py" />
             <source>{name} has no complete variant {variant}.</source>
-            <translation type="unfinished" />
+            <translation>{name} hat keine vollständige Variante {variant}.</translation>
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
@@ -1832,7 +1832,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/hub/files.py" />
             <source>{name} holds GGUF files, of which a variant is to be chosen.</source>
-            <translation type="unfinished" />
+            <translation>{name} enthält GGUF-Dateien, von denen eine Variante zu wählen ist.</translation>
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
@@ -1842,32 +1842,32 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/hub/gguf.py" />
             <source>it claims to have more entries than any model</source>
-            <translation type="unfinished" />
+            <translation>sie gibt mehr Einträge an, als ein Modell haben kann</translation>
         </message>
         <message>
             <location filename="../../app/hub/gguf.py" />
             <source>it ends too early</source>
-            <translation type="unfinished" />
+            <translation>sie endet zu früh</translation>
         </message>
         <message>
             <location filename="../../app/hub/gguf.py" />
             <source>it has metadata of an unknown type</source>
-            <translation type="unfinished" />
+            <translation>sie hat Metadaten einer unbekannten Art</translation>
         </message>
         <message>
             <location filename="../../app/hub/gguf.py" />
             <source>it is no GGUF file of a version that is known</source>
-            <translation type="unfinished" />
+            <translation>sie ist keine GGUF-Datei einer bekannten Version</translation>
         </message>
         <message>
             <location filename="../../app/hub/gguf.py" />
             <source>its metadata are too large</source>
-            <translation type="unfinished" />
+            <translation>ihre Metadaten sind zu groß</translation>
         </message>
         <message>
             <location filename="../../app/hub/gguf.py" />
             <source>its table of tensors is damaged</source>
-            <translation type="unfinished" />
+            <translation>ihre Tabelle der Tensoren ist beschädigt</translation>
         </message>
         <message>
             <location filename="../../app/hub/search.py" />
@@ -2667,12 +2667,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/local/gguf_models.py" />
             <source>It cannot be read.</source>
-            <translation type="unfinished" />
+            <translation>Es kann nicht gelesen werden.</translation>
         </message>
         <message>
             <location filename="../../app/library/local/gguf_models.py" />
             <source>It is no GGUF file of a known version.</source>
-            <translation type="unfinished" />
+            <translation>Es ist keine GGUF-Datei einer bekannten Version.</translation>
         </message>
         <message>
             <location filename="../../app/library/local/gguf_models.py" />
@@ -2717,7 +2717,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/local/other_apps.py" />
             <source>It consists of a model and an adapter, which cannot be put together here.</source>
-            <translation type="unfinished" />
+            <translation>Es besteht aus einem Modell und einem Adapter, die hier nicht zusammengesetzt werden können.</translation>
         </message>
         <message>
             <location filename="../../app/library/local/removal.py" />
@@ -2860,7 +2860,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/details.py" />
             <source>Asking the hub for its variants…</source>
-            <translation type="unfinished" />
+            <translation>Der Hub wird nach den Varianten gefragt …</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
@@ -2935,7 +2935,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/details.py" />
             <source>Variant</source>
-            <translation type="unfinished" />
+            <translation>Variante</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
@@ -2980,7 +2980,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/dialog.py" />
             <source>{variant}: {words}</source>
-            <translation type="unfinished" />
+            <translation>{variant}: {words}</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
@@ -3309,6 +3309,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
+            <source>about {size}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
             <source>used {day}</source>
             <translation>zuletzt benutzt {day}</translation>
         </message>
@@ -3430,7 +3435,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/local_page.py" />
             <source>It belongs to {app}, which shares it with Coppice: delete it there.</source>
-            <translation type="unfinished" />
+            <translation>Es gehört {app} und wird von Coppice nur mitbenutzt: Löschen Sie es dort.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -3605,7 +3610,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/services.py" />
             <source>Choose it to see how its variants would run</source>
-            <translation type="unfinished" />
+            <translation>Auswählen, um zu sehen, wie seine Varianten laufen würden</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
@@ -3695,25 +3700,25 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message numerus="yes">
             <location filename="../../app/library/picker/variant_list.py" />
             <source>In %n files</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>In einer Datei</numerusform>
+                <numerusform>In %n Dateien</numerusform>
             </translation>
         </message>
         <message>
             <location filename="../../app/library/picker/variant_list.py" />
             <source>Recommended: four bits lose little and stream fast.</source>
-            <translation type="unfinished" />
+            <translation>Empfohlen: Vier Bit verlieren wenig und lassen sich schnell streamen.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/variant_list.py" />
             <source>here</source>
-            <translation type="unfinished" />
+            <translation>hier</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/variant_list.py" />
             <source>{name} (recommended)</source>
-            <translation type="unfinished" />
+            <translation>{name} (empfohlen)</translation>
         </message>
         <message>
             <location filename="../../app/preferences/dialog.py" />
@@ -7140,6 +7145,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{file} ist kein gültiges JSON.</translation>
         </message>
         <message>
+            <location filename="../../engine/model/layer_converter.py" />
+            <source>'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/model/model_folder.py" />
             <source>Check the folder.</source>
             <translation>Prüfen Sie den Ordner.</translation>
@@ -7152,7 +7162,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/model_folder.py" />
             <source>Download it first, or give the path of a GGUF file.</source>
-            <translation type="unfinished" />
+            <translation>Laden Sie sie erst herunter, oder geben Sie den Pfad einer GGUF-Datei an.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
@@ -7187,7 +7197,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/model_folder.py" />
             <source>The hub cache holds no complete variant {variant} of {name}.</source>
-            <translation type="unfinished" />
+            <translation>Der Cache des Hubs enthält keine vollständige Variante {variant} von {name}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
@@ -8282,7 +8292,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>A dense model for programming in 8 bits, streamed from RAM as it is stored.</source>
-            <translation type="unfinished" />
+            <translation>Ein dichtes Modell zum Programmieren in 8 Bit, aus dem RAM gestreamt, wie es gespeichert ist.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
@@ -8292,57 +8302,57 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>A quick all-rounder, of which a part streams from RAM.</source>
-            <translation type="unfinished" />
+            <translation>Ein schneller Allrounder, von dem ein Teil aus dem RAM gestreamt wird.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>As its authors publish it, in 8 bits; streamed from RAM as it is stored.</source>
-            <translation type="unfinished" />
+            <translation>So, wie es veröffentlicht ist, in 8 Bit; aus dem RAM gestreamt, wie es gespeichert ist.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Dense and five times as large as the card: what a tree is for. One download of one variant.</source>
-            <translation type="unfinished" />
+            <translation>Dicht und größer als jede Karte: wofür ein Baum da ist. Ein Download einer einzigen Variante.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Dense and of this year, larger than the card: a part of it streams from RAM.</source>
-            <translation type="unfinished" />
+            <translation>Dicht, von diesem Jahr und größer als die Karte: Ein Teil davon wird aus dem RAM gestreamt.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Eight bits, a little more than the card holds: the rest streams from RAM.</source>
-            <translation type="unfinished" />
+            <translation>Acht Bit, etwas mehr, als auf die Karte passt: Der Rest wird aus dem RAM gestreamt.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Eight bits, nearly as exact as sixteen; what does not fit on the card streams from RAM.</source>
-            <translation type="unfinished" />
+            <translation>Acht Bit, fast so genau wie sechzehn; was nicht auf die Karte passt, wird aus dem RAM gestreamt.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Far larger than the card, streamed from RAM, in the variant that most people use.</source>
-            <translation type="unfinished" />
+            <translation>Weit größer als die Karte, aus dem RAM gestreamt, in der Variante, die die meisten nutzen.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Fits on a card of 8 GB as a whole, beside its draft.</source>
-            <translation type="unfinished" />
+            <translation>Passt ganz auf eine Karte mit 8 GB, neben sein Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Four bits in the format AWQ, with a small draft that leaves room on the card.</source>
-            <translation type="unfinished" />
+            <translation>Vier Bit im Format AWQ, mit einem kleinen Entwurfsmodell, das auf der Karte Platz lässt.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Four bits in the format of bitsandbytes, streamed from RAM as it is stored.</source>
-            <translation type="unfinished" />
+            <translation>Vier Bit im Format von bitsandbytes, aus dem RAM gestreamt, wie es gespeichert ist.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Good at many languages; choose a draft of its family beside it.</source>
-            <translation type="unfinished" />
+            <translation>Gut in vielen Sprachen; wählen Sie dazu ein Entwurfsmodell seiner Familie.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
@@ -8352,7 +8362,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>The largest mixture of experts here, drafted for by its smaller sister; trees pay less for those.</source>
-            <translation type="unfinished" />
+            <translation>Die größte Expertenmischung hier, mit der kleineren Schwester als Entwurfsmodell; Bäume lohnen sich dafür weniger.</translation>
         </message>
     </context>
 </TS>

@@ -38,9 +38,9 @@
         <message numerus="yes">
             <location filename="../../app/library/picker/variant_list.py" />
             <source>In %n files</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>In %n file</numerusform>
+                <numerusform>In %n files</numerusform>
             </translation>
         </message>
     </context>

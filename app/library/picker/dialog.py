@@ -60,7 +60,7 @@ class ModelsDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self._library, self._settings, self._downloads = library, settings, downloads
-        self._asked = False
+        self._asked = self._has_failed = False
         self.setWindowTitle(tr("Models"))
         self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
         self.tabs = QTabBar(self)
@@ -161,14 +161,16 @@ class ModelsDialog(QDialog):
     def on_pair_loaded(self) -> None:
         """What was asked for is there: nothing is left to do here."""
         self._library.price_again()
-        if self._asked:  # else it is the pair before, after one that could not be loaded: the reason stays to be read
+        if not self._has_failed:  # else it is the pair before: the reason stays to be read
             self.notices.dismiss(LOAD_NOTICE)
+        self._has_failed = False
+        if self._asked:
             self._asked = False
             self.accept()
 
     def on_load_failed(self, failed: Failed) -> None:
         """Say why, above the button that tries again."""
-        self._asked = False
+        self._asked, self._has_failed = False, True
         self.notices.add(Notice(LOAD_NOTICE, failed.message, failed.hint))
 
     def set_theme(self, colors: Colors) -> None:
@@ -282,7 +284,7 @@ class ModelsDialog(QDialog):
 
     def _on_load(self, options: LoadOptions) -> None:
         self.notices.dismiss(LOAD_NOTICE)
-        self._asked = True
+        self._asked, self._has_failed = True, False
         self.load_requested.emit(options)
 
     def _on_arrived_load(self, repo: str) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from enum import Enum
 
 from app.hub.failures import HubError, Reason
-from app.hub.formats import GGUF
+from app.hub.formats import GGUF, PLAIN
 from app.hub.search import ModelRow
 from app.i18n.number_text import Number, size_text
 from app.i18n.sentences import error_text, translated
@@ -283,7 +283,7 @@ def demo_entry() -> Entry:
         source=EMBEDDED,
         where=Where.SHIPPED,
         parameters=_DEMO_PARAMETERS,
-        format="safetensors",
+        format=PLAIN,
         about=tr("A tiny pair that shows how everything works, at once and without a download."),
     )
 
