@@ -3708,7 +3708,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/variant_list.py" />
             <source>Recommended: four bits lose little and stream fast.</source>
-            <translation>Empfohlen: Vier Bit verlieren wenig und lassen sich schnell streamen.</translation>
+            <translation>Empfohlen: Vier Bit verlieren wenig und strömen schnell.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/variant_list.py" />
@@ -7197,7 +7197,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/model_folder.py" />
             <source>The hub cache holds no complete variant {variant} of {name}.</source>
-            <translation>Der Cache des Hubs enthält keine vollständige Variante {variant} von {name}.</translation>
+            <translation>Der Zwischenspeicher des Hubs enthält keine vollständige Variante {variant} von {name}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
@@ -8292,7 +8292,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>A dense model for programming in 8 bits, streamed from RAM as it is stored.</source>
-            <translation>Ein dichtes Modell zum Programmieren in 8 Bit, aus dem RAM gestreamt, wie es gespeichert ist.</translation>
+            <translation>Ein dichtes Modell zum Programmieren in 8 Bit, strömt aus dem RAM, wie es gespeichert ist.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
@@ -8302,12 +8302,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>A quick all-rounder, of which a part streams from RAM.</source>
-            <translation>Ein schneller Allrounder, von dem ein Teil aus dem RAM gestreamt wird.</translation>
+            <translation>Ein schneller Allrounder, von dem ein Teil aus dem RAM strömt.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>As its authors publish it, in 8 bits; streamed from RAM as it is stored.</source>
-            <translation>So, wie es veröffentlicht ist, in 8 Bit; aus dem RAM gestreamt, wie es gespeichert ist.</translation>
+            <translation>So, wie es veröffentlicht ist, in 8 Bit; es strömt aus dem RAM, wie es gespeichert ist.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
@@ -8317,22 +8317,22 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Dense and of this year, larger than the card: a part of it streams from RAM.</source>
-            <translation>Dicht, von diesem Jahr und größer als die Karte: Ein Teil davon wird aus dem RAM gestreamt.</translation>
+            <translation>Dicht, von diesem Jahr und größer als die Karte: Ein Teil davon strömt aus dem RAM.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Eight bits, a little more than the card holds: the rest streams from RAM.</source>
-            <translation>Acht Bit, etwas mehr, als auf die Karte passt: Der Rest wird aus dem RAM gestreamt.</translation>
+            <translation>Acht Bit, etwas mehr, als auf die Karte passt: Der Rest strömt aus dem RAM.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Eight bits, nearly as exact as sixteen; what does not fit on the card streams from RAM.</source>
-            <translation>Acht Bit, fast so genau wie sechzehn; was nicht auf die Karte passt, wird aus dem RAM gestreamt.</translation>
+            <translation>Acht Bit, fast so genau wie sechzehn; was nicht auf die Karte passt, strömt aus dem RAM.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Far larger than the card, streamed from RAM, in the variant that most people use.</source>
-            <translation>Weit größer als die Karte, aus dem RAM gestreamt, in der Variante, die die meisten nutzen.</translation>
+            <translation>Weit größer als die Karte, strömt aus dem RAM, in der Variante, die die meisten nutzen.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
@@ -8347,7 +8347,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>Four bits in the format of bitsandbytes, streamed from RAM as it is stored.</source>
-            <translation>Vier Bit im Format von bitsandbytes, aus dem RAM gestreamt, wie es gespeichert ist.</translation>
+            <translation>Vier Bit im Format von bitsandbytes, strömt aus dem RAM, wie es gespeichert ist.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />

@@ -162,8 +162,8 @@ class Entry:
         size = size_text(self.bytes) if self.bytes else ""
         size = tr("about {size}").format(size=size) if size and self.is_estimate else size
         used = tr("used {day}").format(day=self.last_used_text) if self.last_used else ""
-        here = ("" if self.of_hub else tr(self.where.value), used)
-        return "  ·  ".join(filter(None, (parameters, self.format, size, self.licence, self.family, *here)))
+        here = "" if self.of_hub else tr(self.where.value)
+        return "  ·  ".join(filter(None, (parameters, self.format, size, here, self.licence, self.family, used)))
 
 
 def parameters_text(parameters: int) -> str:
